@@ -1,0 +1,82 @@
+"""The tables, and how a file of an earlier version becomes one of today."""
+
+from collections.abc import Sequence
+
+import apsw
+
+APPLICATION_ID = 0x41434F52  # "ACOR", so that `file` and we know the file as ours
+
+Migration = tuple[int, str]
+
+MIGRATIONS: Sequence[Migration] = (
+    (
+        1,
+        """
+        CREATE TABLE streams (
+            key INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE
+        );
+        CREATE TABLE records (
+            pos INTEGER PRIMARY KEY,
+            stream INTEGER NOT NULL,
+            version INTEGER NOT NULL,
+            id TEXT NOT NULL,
+            body BLOB NOT NULL,
+            hash BLOB NOT NULL
+        );
+        CREATE UNIQUE INDEX records_version ON records (stream, version);
+        CREATE UNIQUE INDEX records_id ON records (stream, id);
+        CREATE TABLE cursors (
+            name TEXT PRIMARY KEY,
+            position INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE snapshots (
+            stream TEXT PRIMARY KEY,
+            version INTEGER NOT NULL,
+            shape TEXT NOT NULL,
+            blob BLOB NOT NULL
+        );
+        CREATE TABLE heads (
+            place INTEGER PRIMARY KEY,
+            stream TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            hash BLOB NOT NULL,
+            at INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            signature BLOB NOT NULL,
+            UNIQUE (stream, version, hash, at, key, signature)
+        );
+        """,
+    ),
+)
+
+
+def newest(migrations: Sequence[Migration] = MIGRATIONS) -> int:
+    """The version this code writes."""
+    return max(version for version, _ in migrations)
+
+
+def version_of(connection: apsw.Connection) -> int:
+    """The version of the file; 0 when nothing was made in it yet."""
+    return int(connection.pragma("user_version"))
+
+
+def migrate(connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring the file to the newest version, one transaction per step."""
+    for version, statements in sorted(migrations):
+        if version_of(connection) < version:
+            _step(connection, version, statements)
+
+
+def _step(connection: apsw.Connection, version: int, statements: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have made the step while this one waited for the lock.
+        if version_of(connection) < version:
+            connection.execute(statements)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", version)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
