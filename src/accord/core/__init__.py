@@ -1,0 +1,1 @@
+"""What Accord knows: values in, values out; no clock, no chance, no I/O."""

@@ -1,0 +1,170 @@
+"""Records as stored bytes: the same in every store, and what was sent is part of them.
+
+A stored record is one JSON object; its last key, `said`, holds the envelope exactly as the room
+heard it, so replay cuts it out instead of building it again.
+"""
+
+from typing import Any, NamedTuple, get_type_hints
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder, Encoder
+
+from accord.core import people, room
+from accord.core.dialects import pvp
+from accord.core.kernel.log import Body, Event, Failure, Instant, Message, Record, Say
+
+EVENTS: dict[str, type[Event]] = {
+    event.name: event for context in (room.CONTEXT, people.CONTEXT) for event in context.evolve
+}
+ENVELOPE = frozenset({"said", "ref", "to"})
+MARK = b',"said":'
+
+
+class Meta(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What only the server knows of a record."""
+
+    kind: str
+    at: Instant
+    actor: str
+    cause: str
+    id: str = ""
+    to: tuple[str, ...] | None = None
+    fact: Any = None
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """A stored record, read back."""
+
+    kind: str
+    at: Instant
+    actor: str
+    cause: str
+    id: str = ""
+    to: frozenset[str] | None = None
+    fact: Raw = Raw(b"{}")
+    said: Raw | None = None
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """The envelope inside a stored record."""
+
+    id: str
+    ts: str
+    sender: str
+    type: str
+    payload: Raw
+    ref: str | None = None
+    seq: int = 0
+    causal_refs: tuple[str, ...] = ()
+    fork: str | None = None
+
+
+class Sealed(NamedTuple):
+    """A record with its bytes: as stored, and as sent if it is ever sent."""
+
+    record: Record
+    body: bytes
+    frame: bytes | None
+
+
+def _own_fields(event: type[Event]) -> list[str]:
+    return [name for name in event.__struct_fields__ if name not in ENVELOPE]
+
+
+def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
+    hints = get_type_hints(event)
+    defaults = {f.name: f.default for f in msgspec.structs.fields(event) if not f.required}
+    fields = [
+        (name, hints[name], defaults[name]) if name in defaults else (name, hints[name])
+        for name in sorted(_own_fields(event), key=lambda name: name in defaults)
+    ]
+    return Decoder(msgspec.defstruct(f"{event.__name__}Fact", fields))
+
+
+_OWN = {event: _own_fields(event) for event in EVENTS.values()}
+_FACTS = {event: _fact_decoder(event) for event in EVENTS.values()}
+_BODIES = {name: Decoder(body).decode for name, body in pvp.BODIES.items()}
+_stored = Decoder(Stored).decode
+_said = Decoder(Said).decode
+_encode = Encoder(order="deterministic").encode
+
+
+def seal(record: Record) -> Sealed:
+    """The bytes to keep and the bytes to send."""
+    event = record.event
+    own = _OWN[type(event)]
+    frame = pvp.frame(record)
+    meta = _encode(
+        Meta(
+            event.name,
+            record.at,
+            record.actor,
+            record.cause,
+            "" if frame else record.id,
+            tuple(sorted(record.to)) if record.to is not None else None,
+            {name: getattr(event, name) for name in own} if own else None,
+        )
+    )
+    body = meta if frame is None else b"%b%b%b}" % (meta[:-1], MARK, frame)
+    return Sealed(record, body, frame)
+
+
+def unseal(stream: str, version: int, body: bytes) -> Sealed:
+    """The record in these stored bytes."""
+    stored = _stored(body)
+    kind = EVENTS[stored.kind]
+    fact = _FACTS[kind].decode(stored.fact)
+    facts = {name: getattr(fact, name) for name in _OWN[kind]}
+    if stored.said is None:
+        event = kind(**facts)
+        record = _record(stream, version, stored, event)
+        return Sealed(record, body, None)
+    said = _said(stored.said)
+    heard: Body = _BODIES[said.type](said.payload)
+    event = kind(said=heard, ref=said.ref, to=stored.to, **facts)  # type: ignore[call-arg]
+    record = _record(stream, version, stored, event, said, heard)
+    return Sealed(record, body, bytes(stored.said))
+
+
+def _record(
+    stream: str,
+    version: int,
+    stored: Stored,
+    event: Event,
+    said: Said | None = None,
+    heard: Body | None = None,
+) -> Record:
+    if said is None:
+        return Record(
+            stream, version, 0, stored.id, stored.at, stored.actor, stored.cause, "", "", event
+        )
+    return Record(
+        stream,
+        version,
+        said.seq,
+        said.id,
+        stored.at,
+        stored.actor,
+        stored.cause,
+        said.ts,
+        said.sender,
+        event,
+        heard,
+        said.ref,
+        said.causal_refs,
+        said.fork,
+        stored.to,
+    )
+
+
+def say(id: str, at: Instant, message: Message, said: Say) -> bytes:
+    """An effect as PVP readers get it."""
+    if isinstance(said.body, Failure):
+        return pvp.failure(id, at, message.room, said.body)
+    return pvp.relayed(message)
+
+
+def recall(id: str, at: Instant, room: str, body: Body) -> bytes:
+    """Something the server says again."""
+    return pvp.told(id, at, room, body)

@@ -1,0 +1,265 @@
+"""PVP v1: one JSON envelope to one message, one record to one envelope."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder, Encoder
+
+from accord.core import room
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.ids import SYSTEM, is_id
+from accord.core.kernel.log import Body, Failure, Message, Record
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.times import is_iso, iso
+from accord.core.room.gates import GateTimeout
+from accord.core.room.members import SessionJoin
+
+VERSION = 1
+LARGEST_MESSAGE = 1 << 20
+MOST_REFS = 64
+
+# PVP 4.3 as its table has it: 41 names (OPEN-1).
+PRIMITIVES = frozenset(
+    {
+        "session.create",
+        "session.join",
+        "session.leave",
+        "session.end",
+        "session.config_update",
+        "participant.announce",
+        "participant.role_change",
+        "heartbeat.ping",
+        "heartbeat.pong",
+        "presence.update",
+        "context.add",
+        "context.update",
+        "context.remove",
+        "secret.share",
+        "secret.revoke",
+        "prompt.draft",
+        "prompt.submit",
+        "prompt.amend",
+        "thinking.start",
+        "thinking.chunk",
+        "thinking.end",
+        "response.start",
+        "response.chunk",
+        "response.end",
+        "tool.propose",
+        "tool.approve",
+        "tool.reject",
+        "tool.execute",
+        "tool.output",
+        "tool.result",
+        "gate.request",
+        "gate.approve",
+        "gate.reject",
+        "gate.timeout",
+        "interrupt.raise",
+        "interrupt.acknowledge",
+        "fork.create",
+        "fork.switch",
+        "merge.propose",
+        "merge.execute",
+        "error",
+    }
+)
+
+SPOKEN: tuple[type[Body], ...] = (*room.DECIDE, GateTimeout)
+BODIES = {body.type: body for body in SPOKEN if body.type in PRIMITIVES}
+
+
+class Envelope(msgspec.Struct, frozen=True, gc=False):
+    """An envelope as it comes in; what the server assigns is not read."""
+
+    v: int
+    id: str
+    ts: str
+    session: str
+    sender: str
+    type: str
+    payload: Raw
+    ref: str | None = None
+    causal_refs: tuple[str, ...] | None = None
+    fork: str | None = None
+
+
+class Sent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """An envelope as it goes out."""
+
+    v: int
+    id: str
+    ts: str
+    session: str
+    sender: str
+    type: str
+    payload: Any
+    ref: str | None = None
+    seq: int = 0
+    causal_refs: tuple[str, ...] = ()
+    fork: str | None = None
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The payload of an error."""
+
+    code: str
+    message: str
+    recoverable: bool = msgspec.field()
+    details: Mapping[str, Any] | None = None
+    related_to: str | None = None
+
+
+class _Token(msgspec.Struct, frozen=True):
+    token: str | None = None
+
+
+_envelope = Decoder(Envelope).decode
+_payloads = {name: Decoder(body).decode for name, body in BODIES.items()}
+_token = Decoder(_Token).decode
+encode = Encoder().encode
+
+Mistakes = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+def decode(data: bytes) -> Message:
+    """The message in these bytes, whole and well-formed; who sent it is for the edge to check."""
+    if len(data) > LARGEST_MESSAGE:
+        limit = f"A message may have {LARGEST_MESSAGE} bytes; this one has {len(data)}"
+        raise Refused(Why.TOO_LARGE, limit, {"limit": LARGEST_MESSAGE})
+    try:
+        said = _envelope(data)
+    except Mistakes as error:
+        raise Refused(Why.MALFORMED, f"Not a PVP envelope: {error}") from error
+    return Message(
+        said.id,
+        said.ts,
+        said.session,
+        said.sender,
+        payload(check(said)),
+        said.ref,
+        said.causal_refs or (),
+        said.fork,
+    )
+
+
+def check(said: Envelope) -> Envelope:
+    """What the types alone cannot say of an envelope."""
+    if said.v != VERSION:
+        detail = f"Version {said.v} is not supported; this server speaks version {VERSION}"
+        raise Refused(Why.VERSION, detail, {"supported_versions": [VERSION]})
+    if not is_id(said.id):
+        raise Refused(Why.MALFORMED, "id must be 1 to 128 printable characters")
+    if not is_id(said.sender):
+        raise Refused(Why.MALFORMED, "sender must be 1 to 128 printable characters")
+    if not is_iso(said.ts):
+        raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts[:40]}")
+    if said.causal_refs is not None and len(said.causal_refs) > MOST_REFS:
+        raise Refused(Why.MALFORMED, f"causal_refs may name {MOST_REFS} messages")
+    return said
+
+
+def payload(said: Envelope) -> Body:
+    """The typed payload."""
+    decoder = _payloads.get(said.type)
+    if decoder is None:
+        known = said.type in PRIMITIVES
+        what = "is not supported by this server yet" if known else "is not a type of PVP v1"
+        raise Refused(Why.MALFORMED, f"{said.type[:64]} {what}")
+    try:
+        return decoder(said.payload)
+    except Mistakes as error:
+        raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {error}") from error
+
+
+def token_of(data: bytes) -> str | None:
+    """The credential inside a `session.join`; it is read here and goes no further."""
+    try:
+        said = _envelope(data)
+        return _token(said.payload).token if said.type == SessionJoin.type else None
+    except Mistakes:
+        return None
+
+
+def frame(record: Record) -> bytes | None:
+    """The record as an envelope, or None where it has no form on the wire."""
+    if record.said is None:
+        return None
+    return encode(
+        Sent(
+            VERSION,
+            record.id,
+            record.ts,
+            record.stream[5:],  # after "room/"
+            record.sender,
+            record.said.type,
+            record.said,
+            record.ref,
+            record.seq,
+            record.causal_refs,
+            record.fork,
+        )
+    )
+
+
+def relayed(message: Message) -> bytes:
+    """A message as its sender sent it, for signals."""
+    return encode(
+        Sent(
+            VERSION,
+            message.id,
+            message.ts,
+            message.room,
+            message.sender,
+            message.body.type,
+            message.body,
+            message.ref,
+            0,
+            message.causal_refs,
+            message.fork,
+        )
+    )
+
+
+def told(id: str, at: int, session: str, body: Body, ref: str | None = None) -> bytes:
+    """A message of the server's own that is not kept."""
+    return encode(Sent(VERSION, id, iso(at), session, SYSTEM, body.type, body, ref))
+
+
+def refusal(
+    id: str,
+    at: int,
+    session: str,
+    no: Refused,
+    related_to: str | None = None,
+) -> bytes:
+    """A refusal as the error its sender gets."""
+    codes = CODES[no.why]
+    problem = Problem(codes.pvp, no.detail, codes.recoverable, no.details, related_to)
+    return encode(Sent(VERSION, id, iso(at), session, SYSTEM, "error", problem, related_to))
+
+
+def failure(id: str, at: int, session: str, news: Failure) -> bytes:
+    """Bad news for the room."""
+    return refusal(id, at, session, Refused(news.why, news.detail), news.related_to)
+
+
+class _Gist(msgspec.Struct, frozen=True):
+    id: Any = None
+    session: Any = None
+
+
+_gist = Decoder(_Gist).decode
+
+
+def gist(data: bytes) -> tuple[str, str | None]:
+    """Session and id of bytes that were refused, as far as they can be made out (OPEN-49)."""
+    try:
+        seen = _gist(data)
+    except Mistakes:
+        return "", None
+    session = seen.session if isinstance(seen.session, str) and is_id(seen.session) else ""
+    related = seen.id if isinstance(seen.id, str) and is_id(seen.id) else None
+    return session, related

@@ -1,0 +1,1 @@
+"""What every context shares: the log, actors, authority, ballots, refusals."""

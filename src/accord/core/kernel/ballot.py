@@ -1,0 +1,233 @@
+"""One ballot for every approval: quorum kinds, who may vote, and when it is enough."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from accord.core.kernel.authority import Role
+from accord.core.kernel.log import Seats
+from accord.core.kernel.refusal import Refused, Why
+
+Count = Annotated[int, Meta(ge=1, le=10_000)]
+DEEPEST = 3
+MOST_RULES = 8
+# `required` is for people to read: past this many steps the best answer so far will do.
+MOST_STEPS = 20_000
+
+
+class _Rule(msgspec.Struct, frozen=True, tag_field="type"):
+    pass
+
+
+class AnyOf(_Rule, frozen=True, tag="any"):
+    """Any `count` people who may approve."""
+
+    count: Count
+
+
+class Everyone(_Rule, frozen=True, tag="all"):
+    """Each of those who could approve when the ballot was opened."""
+
+
+class OfRole(_Rule, frozen=True, tag="role"):
+    """`count` people who hold the role and may approve."""
+
+    role: Role
+    count: Count
+
+
+class OfLabel(_Rule, frozen=True, tag="label"):
+    """`count` people whose credential carries the label and who may approve."""
+
+    label: Annotated[str, Meta(min_length=1, max_length=128)]
+    count: Count
+
+
+class Named(_Rule, frozen=True, tag="specific"):
+    """All of the named people."""
+
+    participants: Annotated[tuple[str, ...], Meta(min_length=1, max_length=256)]
+
+
+class Majority(_Rule, frozen=True, tag="majority"):
+    """More than half of those who could approve when the ballot was opened."""
+
+
+class AllOf(_Rule, frozen=True, tag="all_of"):
+    """Every rule at once; one person may satisfy several."""
+
+    rules: Annotated[
+        tuple["Quorum", ...],
+        Meta(min_length=1, max_length=MOST_RULES),
+    ]
+
+
+Leaf = AnyOf | Everyone | OfRole | OfLabel | Named | Majority
+Quorum = AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf
+
+
+class Voter(msgspec.Struct, frozen=True):
+    """A human who may approve now, or whose approval outlived their leaving."""
+
+    roles: frozenset[Role] = frozenset()
+    labels: frozenset[str] = frozenset()
+    here: bool = True
+
+
+class Ballot(msgspec.Struct, frozen=True):
+    """Votes on one question. `roll` is whom `all` and `majority` count, fixed once non-empty."""
+
+    quorum: Quorum
+    barred: Seats = frozenset()
+    roll: Seats = frozenset()
+    enrolled: bool = False
+    yes: Seats = frozenset()
+    # OPEN-17: a leaver who had approved stays counted, with the roles held at that moment.
+    gone: Mapping[str, Voter] = {}
+
+
+class Tally(NamedTuple):
+    """How a ballot stands; `required` is the size of the smallest set that would do."""
+
+    passed: bool
+    received: int
+    required: int
+
+
+Voters = Mapping[str, Voter]
+
+
+def leaves(quorum: Quorum, depth: int = 1) -> Iterator[Leaf]:
+    """The plain rules of a quorum; a compound deeper than three levels is refused."""
+    if not isinstance(quorum, AllOf):
+        yield quorum
+        return
+    if depth > DEEPEST:
+        raise Refused(Why.MALFORMED, f"A quorum may nest at most {DEEPEST} levels of all_of")
+    for rule in quorum.rules:
+        yield from leaves(rule, depth + 1)
+
+
+def check(quorum: Quorum) -> None:
+    """Refuse a quorum that is too deep or too wide."""
+    if len(list(leaves(quorum))) > MOST_RULES:
+        raise Refused(Why.MALFORMED, f"A quorum may have at most {MOST_RULES} rules")
+
+
+def eligible(ballot: Ballot, voters: Voters) -> Voters:
+    """Everybody whose approval can count: may approve, is not barred; leavers who approved too."""
+    known = {**ballot.gone, **voters}
+    return {seat: voter for seat, voter in known.items() if seat not in ballot.barred}
+
+
+def enrol(ballot: Ballot, voters: Voters) -> Ballot:
+    """Fix the roll at the first moment at which somebody is on it (OPEN-17)."""
+    roll = frozenset(eligible(ballot, voters))
+    if ballot.enrolled or not roll:
+        return ballot
+    return msgspec.structs.replace(ballot, roll=roll, enrolled=True)
+
+
+def roll_now(ballot: Ballot, voters: Voters, *, skip_absent: bool) -> Seats:
+    """The roll less who lost the right, and less the absent where policy says skip (OPEN-18)."""
+    able = frozenset(seat for seat in ballot.roll if seat in eligible(ballot, voters))
+    if not skip_absent:
+        return able
+    counted = frozenset(seat for seat in able if voters_here(voters, seat) or seat in ballot.yes)
+    return counted or able
+
+
+def voters_here(voters: Voters, seat: str) -> bool:
+    """Whether this voter is present."""
+    return seat in voters and voters[seat].here
+
+
+class _Need(msgspec.Struct, frozen=True):
+    """One plain rule, solved for the present: `count` out of `seats`."""
+
+    seats: Seats
+    count: int
+    open: bool  # whether people who come later could help
+
+
+def _need(rule: Leaf, able: Voters, roll: Seats) -> _Need:
+    match rule:
+        case AnyOf(count):
+            return _Need(frozenset(able), count, open=True)
+        case OfRole(role, count):
+            holders = frozenset(seat for seat, voter in able.items() if role in voter.roles)
+            return _Need(holders, count, open=True)
+        case OfLabel(label, count):
+            holders = frozenset(seat for seat, voter in able.items() if label in voter.labels)
+            return _Need(holders, count, open=True)
+        case Named(participants):
+            named = frozenset(participants)
+            return _Need(named, len(named), open=False)
+        case Everyone():
+            # OPEN-15: no vacuous truth; an empty roll needs somebody who is not there.
+            return _Need(roll, max(1, len(roll)), open=not roll)
+        case Majority():
+            return _Need(roll, len(roll) // 2 + 1, open=not roll)
+
+
+def tally(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> Tally:
+    """How the ballot stands now. Passing is for whoever casts a vote to find out (OPEN-17)."""
+    able = eligible(ballot, voters)
+    roll = roll_now(ballot, voters, skip_absent=skip_absent)
+    needs = [_need(rule, able, roll) for rule in leaves(ballot.quorum)]
+    yes = frozenset(seat for seat in ballot.yes if seat in able)
+    met = [len(yes & need.seats) >= need.count for need in needs]
+    counted = yes & frozenset().union(*(need.seats for need in needs))
+    return Tally(all(met), len(counted), _smallest(needs))
+
+
+def hopeless(ballot: Ballot, voters: Voters) -> bool:
+    """Whether those who are here could not pass it even if all of them said yes."""
+    able = eligible(ballot, voters)
+    needs = [_need(rule, able, ballot.roll) for rule in leaves(ballot.quorum)]
+    return any(len(need.seats & frozenset(able)) < need.count for need in needs)
+
+
+def _smallest(needs: list[_Need]) -> int:
+    """The size of the smallest set of people that satisfies every need.
+
+    Where nobody present could, it counts people who may yet come and fit every open rule.
+    """
+    if len(needs) == 1:
+        return needs[0].count
+    people: dict[int, int] = {}
+    for seat in frozenset().union(*(need.seats for need in needs)):
+        mask = sum(1 << place for place, need in enumerate(needs) if seat in need.seats)
+        people[mask] = people.get(mask, 0) + 1
+    wanted = tuple(need.count for need in needs)
+    missing = max((w - len(n.seats) for w, n in zip(wanted, needs, strict=True)), default=0)
+    if missing > 0:
+        comers = sum(1 << place for place, need in enumerate(needs) if need.open)
+        people[comers] = people.get(comers, 0) + missing
+    return _cover(wanted, sorted(people.items(), key=lambda kind: -kind[0].bit_count()))
+
+
+def _cover(wanted: tuple[int, ...], people: list[tuple[int, int]]) -> int:
+    """Branch and bound over kinds of people, those who satisfy most rules first."""
+    best = sum(max(0, want) for want in wanted)
+    steps = 0
+
+    def search(left: tuple[int, ...], kind: int, used: int) -> None:
+        nonlocal best, steps
+        steps += 1
+        most = max(left)
+        if most <= 0:
+            best = min(best, used)
+            return
+        if kind == len(people) or used + most >= best or steps > MOST_STEPS:
+            return
+        mask, count = people[kind]
+        useful = max((left[p] for p in range(len(left)) if mask >> p & 1), default=0)
+        for take in range(min(count, max(0, useful)), -1, -1):
+            rest = tuple(want - take * (mask >> p & 1) for p, want in enumerate(left))
+            search(rest, kind + 1, used + take)
+
+    search(wanted, 0, 0)
+    return best

@@ -1,0 +1,161 @@
+"""Messages ask, events happened, records are events in their place on the one log."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import May
+from accord.core.kernel.refusal import Why
+
+Instant = int  # milliseconds since 1970, UTC
+Seats = frozenset[str]
+
+
+class Lifetime(Enum):
+    """A FACT is on the log before anybody hears of it; a SIGNAL is relayed and forgotten."""
+
+    FACT = "fact"
+    SIGNAL = "signal"
+
+
+class Door(Enum):
+    """Whether an event lets its subject's connections in, or puts them out."""
+
+    IN = "in"
+    OUT = "out"
+
+
+class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is asked. Each class names its type on the wire and the verb it needs."""
+
+    type: ClassVar[str]
+    needs: ClassVar[May]
+    lifetime: ClassVar[Lifetime] = Lifetime.FACT
+    while_paused: ClassVar[bool] = False
+    names_others: ClassVar[bool] = False  # whether `cites` can yield anything
+
+    def claims(self) -> Iterator[str]:
+        """Identities the payload states; each must be the sender's own (UNI-1)."""
+        return iter(())
+
+    def cites(self) -> Iterator[str]:
+        """Ids of earlier messages that deciding needs to look at."""
+        return iter(())
+
+    def repeats(self, said: "Body") -> bool:
+        """Whether this asks again what `said` recorded, as a retry does (OPEN-36)."""
+        return self == said
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """What happened. `said` is its form on the wire, if it has one.
+
+    `ref` and `to` override the envelope's reference and restrict who may see the record.
+    """
+
+    name: ClassVar[str]
+    door: ClassVar[Door | None] = None
+
+    ref: str | None = None
+    to: Seats | None = None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Bad news about `related_to`, told to those whom it concerns."""
+
+    why: Why
+    detail: str
+    related_to: str
+
+
+class Say(msgspec.Struct, frozen=True):
+    """An effect that may be lost: told to `to` (None: the room) and forgotten.
+
+    A failure is told by the server; a body is relayed as its sender sent it.
+    """
+
+    body: Body | Failure
+    to: Seats | None = None
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A body in its envelope, decoded once, not yet accepted."""
+
+    id: str
+    ts: str
+    room: str
+    sender: str
+    body: Body
+    ref: str | None = None
+    causal_refs: tuple[str, ...] = ()
+    fork: str | None = None
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """An event in its place: `version` counts the stream, `seq` what has a form on the wire."""
+
+    stream: str
+    version: int
+    seq: int
+    id: str
+    at: Instant
+    actor: str
+    cause: str
+    ts: str
+    sender: str
+    event: Event
+    said: Body | None = None
+    ref: str | None = None
+    causal_refs: tuple[str, ...] = ()
+    fork: str | None = None
+    to: Seats | None = None
+
+
+class Ask(NamedTuple):
+    """A message with what the engine knows of it: who, when, and the records it cites."""
+
+    message: Message
+    actor: Actor
+    at: Instant
+    known: Mapping[str, Record]
+    house: Any
+
+
+State = TypeVar("State")
+Fact = Event | Say
+Decider = Callable[[Any, Ask, Any], Iterable[Fact]]
+Evolver = Callable[[Any, Any, Record], Any]
+Deciders = Mapping[type[Body], Decider]
+Evolvers = Mapping[type[Event], Evolver]
+
+
+class Context(NamedTuple, Generic[State]):
+    """The names every context exports; whoever has read one has read all."""
+
+    name: str
+    start: Callable[[str], State]
+    decide: Deciders
+    evolve: Evolvers
+    admit: Callable[[State, Ask], None]
+    deadlines: Callable[[State, Any], Iterator[Instant]]
+    tick: Body
+    knows: Callable[[State, str], bool]
+    state: type[State]
+    welcome: Callable[[State], Iterator[tuple[str, Body]]] = lambda _: iter(())
+    absent: Callable[[str, Instant], Body] | None = None
+
+
+def stay(state: State, event: Event, record: Record) -> State:
+    """An evolver for what leaves no mark: the very same state object."""
+    return state
+
+
+def fold(context: Context[State], state: State, records: Iterable[Record]) -> State:
+    """The state after these records; what no evolver knows passes by."""
+    for record in records:
+        if evolver := context.evolve.get(type(record.event)):
+            state = evolver(state, record.event, record)
+    return state

@@ -1,0 +1,21 @@
+"""Instants as text: UTC, milliseconds, `Z` (UNI-25)."""
+
+from datetime import UTC, datetime
+
+SECOND = 1000
+
+
+def iso(at: int) -> str:
+    """`2026-01-30T20:00:00.000Z` for milliseconds since 1970."""
+    seconds, milliseconds = divmod(at, SECOND)
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
+
+
+def is_iso(text: str) -> bool:
+    """Whether this is a timestamp of ISO 8601; whose clock it was is not our affair (OPEN-38)."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

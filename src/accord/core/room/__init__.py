@@ -1,0 +1,133 @@
+"""Rooms: what was said and done together. The slices join here into the context's names."""
+
+from collections.abc import Iterator
+
+from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.log import Ask, Body, Context, Deciders, Evolvers, Fact, Instant
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import (
+    gates,
+    grants,
+    lifecycle,
+    members,
+    notices,
+    prompts,
+    streams,
+    tools,
+)
+from accord.core.room.state import House, Presence, Room
+
+TRUNK = frozenset({None, "", "main", "trunk"})
+
+
+class Tick(Body, frozen=True, gc=False):
+    """Time has passed."""
+
+    type = "tick"
+    needs = May.SERVE
+    while_paused = True
+
+
+def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
+    """Whatever is due by now."""
+    if room.ended:
+        return
+    yield from gates.overdue(room, ask)
+    yield from tools.overdue(room, ask)
+    yield from members.overstayed(room, ask)
+
+
+def deadlines(room: Room, house: House) -> Iterator[Instant]:
+    """Every instant at which something would be due if nothing else happened."""
+    if room.ended:
+        return
+    if room.paused_at is None:
+        yield from (g.expires_at for g in room.gates.values() if g.expires_at is not None)
+    yield from (t.expires_at for t in room.tools.values() if t.expires_at is not None)
+    for member in room.members.values():
+        if member.presence is Presence.DISCONNECTED:
+            yield members.grace_end(room, member, house)
+
+
+def admit(room: Room, ask: Ask) -> None:
+    """Refuse whoever is not here, has no right, speaks for another, or comes at the wrong time."""
+    body, actor = ask.message.body, ask.actor
+    if actor.kind is Kind.SYSTEM:
+        return
+    if body.needs is May.ENTER:
+        admit_outsider(room, ask)
+        return
+    member = room.members.get(actor.seat)
+    if member is None:
+        raise absent(room, ask)
+    if room.ended:
+        raise Refused(Why.ENDED, f"The session is over ({room.ended}); its history stays readable")
+    if body.needs not in member.may:
+        raise Refused(Why.FORBIDDEN, forbidden(body, actor.seat))
+    check_claims(ask)
+    if room.paused_at is not None and not body.while_paused:
+        raise Refused(Why.WRONG_STATE, "The session is paused until everybody is back")
+    if ask.message.fork not in TRUNK:
+        raise Refused(Why.UNKNOWN, f"There is no fork {ask.message.fork}")
+
+
+def admit_outsider(room: Room, ask: Ask) -> None:
+    """Joining needs no membership, but a session that ended lets nobody in."""
+    check_claims(ask)
+    insider = ask.actor.seat in room.members or ask.actor.seat in room.former
+    if room.ended and isinstance(ask.message.body, members.SessionJoin):
+        if not insider:
+            raise absent(room, ask)
+        raise Refused(Why.ENDED, f"The session is over ({room.ended}); its history stays readable")
+
+
+def check_claims(ask: Ask) -> None:
+    """UNI-1: what a payload says of its sender must be true."""
+    for claimed in ask.message.body.claims():
+        if claimed != ask.actor.seat:
+            detail = f"You are {ask.actor.seat}; the payload speaks for {claimed}"
+            raise Refused(Why.CLAIM_MISMATCH, detail)
+
+
+def absent(room: Room, ask: Ask) -> Refused:
+    """Who left is told so; to everybody else the session does not exist (OPEN-49)."""
+    if ask.actor.seat in room.former:
+        return Refused(Why.NO_MEMBER, "You left this session; join it again first")
+    return Refused(Why.NO_ROOM, f"There is no session {ask.message.room}")
+
+
+def forbidden(body: Body, seat: str) -> str:
+    """Which right is missing."""
+    if body.needs is May.SERVE:
+        return f"Only the server sends {body.type}"
+    return f"{seat} may not send {body.type}: it needs the right to {body.needs}"
+
+
+def knows(room: Room, id: str) -> bool:
+    """Whether the state itself vouches for the id, so that no look-up is needed."""
+    return id in room.streams or id in room.tools or id in room.gates
+
+
+SLICES = (lifecycle, members, prompts, streams, tools, gates)
+DECIDE: Deciders = {
+    Tick: tick,
+    **notices.DECIDE,
+    **{body: decider for part in SLICES for body, decider in part.DECIDE.items()},
+}
+EVOLVE: Evolvers = {
+    **grants.EVOLVE,
+    **{event: evolver for part in SLICES for event, evolver in part.EVOLVE.items()},
+}
+CONTEXT: Context[Room] = Context(
+    name="room",
+    start=lambda stream: Room(id=stream.removeprefix("room/")),
+    decide=DECIDE,
+    evolve=EVOLVE,
+    admit=admit,
+    deadlines=deadlines,
+    tick=Tick(),
+    knows=knows,
+    state=Room,
+    welcome=members.roll_call,
+    absent=members.disconnected,
+)

@@ -1,0 +1,233 @@
+"""A room: members, open gates, tools and streams. Things that end; history is on the log."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from accord.core.kernel.authority import Capabilities, Kind, May, Roles, Verbs, verbs
+from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters
+from accord.core.kernel.log import Instant
+from accord.core.kernel.refusal import Refused, Why
+
+Thing = TypeVar("Thing")
+Text = Annotated[str, Meta(max_length=1 << 20)]
+Short = Annotated[str, Meta(max_length=4096)]
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Ids = Annotated[tuple[Id, ...], Meta(max_length=256)]
+Seconds = Annotated[int, Meta(ge=1, le=31_536_000)]
+
+
+class Category(StrEnum):
+    """Tool categories of PVP 6.2."""
+
+    FILE_READ = "file_read"
+    FILE_WRITE = "file_write"
+    FILE_DELETE = "file_delete"
+    SHELL_EXECUTE = "shell_execute"
+    NETWORK_REQUEST = "network_request"
+    DEPLOY = "deploy"
+    DATABASE = "database"
+    SECRET_ACCESS = "secret_access"  # noqa: S105 - the name of a category
+    EXTERNAL_API = "external_api"
+    ALL = "all"
+
+
+class Risk(StrEnum):
+    """How much harm a tool could do, as its proposer sees it."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class Presence(StrEnum):
+    """Whether a member is there (PVP 8.2)."""
+
+    ACTIVE = "active"
+    IDLE = "idle"
+    AWAY = "away"
+    DISCONNECTED = "disconnected"
+
+
+# OPEN-18: the two that a timeout policy is about.
+ABSENT = frozenset({Presence.AWAY, Presence.DISCONNECTED})
+
+
+class OnTimeout(StrEnum):
+    """What becomes of open gates when a member is absent (OPEN-18)."""
+
+    WAIT = "wait"
+    SKIP = "skip"
+    PAUSE_SESSION = "pause_session"
+
+
+class Resolution(StrEnum):
+    """How a gate ends that nobody passed in time (PVP 14.3)."""
+
+    REJECTED = "rejected"
+    AUTO_APPROVED = "auto_approved"
+    ESCALATED = "escalated"
+
+
+class SessionConfig(msgspec.Struct, frozen=True, gc=False):
+    """PVP 6.2: all nine are required."""
+
+    require_approval_for: tuple[Category, ...]
+    default_gate_quorum: Quorum
+    allow_forks: bool
+    max_participants: Annotated[int, Meta(ge=1, le=10_000)]
+    ordering_mode: Literal["causal", "total"]
+    on_participant_timeout: OnTimeout
+    heartbeat_interval_seconds: Seconds
+    idle_timeout_seconds: Seconds
+    away_timeout_seconds: Seconds
+
+
+class House(msgspec.Struct, frozen=True):
+    """The operator's rules, the same for every room of a server."""
+
+    gate_seconds: int = 300  # OPEN-23
+    on_gate_timeout: Resolution = Resolution.REJECTED
+    grant_seconds: int = 3600
+    grace_seconds: int = 300  # UNI-23
+    most_open: int = 1000  # tools, gates and streams that may be open in one room
+
+
+class Member(msgspec.Struct, frozen=True):
+    """Somebody in the room. `settled` roles were given by the room and outlive a rejoin."""
+
+    id: str
+    name: str
+    kind: Kind
+    roles: Roles
+    capabilities: Capabilities = frozenset()
+    labels: frozenset[str] = frozenset()
+    transport: Literal["websocket", "mcp", "http", "stdio"] = "websocket"
+    metadata: dict[str, Any] = {}
+    announced: str = ""
+    presence: Presence = Presence.ACTIVE
+    since: Instant = 0
+    settled: bool = False
+    may: Verbs = frozenset()
+
+    def with_verbs(self) -> "Member":
+        """The same member with `may` as kind, roles and capabilities imply."""
+        return msgspec.structs.replace(self, may=verbs(self.kind, self.roles, self.capabilities))
+
+    @property
+    def votes(self) -> bool:
+        """OPEN-12: only a human's approval counts."""
+        return self.kind is Kind.HUMAN and May.APPROVE in self.may
+
+    @property
+    def voter(self) -> Voter:
+        """This member as a ballot sees them."""
+        return Voter(self.roles, self.labels, here=self.presence not in ABSENT)
+
+
+class Grant(msgspec.Struct, frozen=True, gc=False):
+    """Leave to run exactly one proposal, once, until it expires."""
+
+    id: str
+    digest: str
+    expires_at: str
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A proposal that is not finished. It may run when it has a grant."""
+
+    id: str
+    agent: str
+    name: str
+    category: Category
+    risk: Risk
+    description: str
+    arguments: dict[str, Any]
+    prompt: str | None = None
+    grant: Grant | None = None
+    expires_at: Instant | None = None
+    started: bool = False
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """An open question to those who may approve."""
+
+    id: str
+    action_type: str
+    action: str
+    initiator: str
+    ballot: Ballot
+    message: str
+    timeout_seconds: int
+    opened_at: Instant
+    expires_at: Instant | None
+    on_timeout: Resolution = Resolution.REJECTED
+    solo: bool = False  # OPEN-14: the initiator's own approval counts, and is flagged
+
+
+class Stream(msgspec.Struct, frozen=True, gc=False):
+    """A response being written."""
+
+    id: str
+    agent: str
+    prompt: str
+
+
+class Room(msgspec.Struct, frozen=True):
+    """Everything a room's rules read."""
+
+    id: str
+    name: str = ""
+    workspace: str = ""
+    config: SessionConfig | None = None
+    created_at: Instant = 0
+    created_by: str = ""
+    members: Mapping[str, Member] = {}
+    former: Mapping[str, Member] = {}
+    gates: Mapping[str, Gate] = {}
+    tools: Mapping[str, Tool] = {}
+    streams: Mapping[str, Stream] = {}
+    past: Mapping[str, str] = {}
+    paused_at: Instant | None = None
+    ended: str = ""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the room was created at all."""
+        return self.config is not None
+
+    @property
+    def rules(self) -> SessionConfig:
+        """The configuration of a room that exists."""
+        if self.config is None:
+            raise Refused(Why.NO_ROOM, f"There is no session {self.id}")
+        return self.config
+
+    @property
+    def skips_absent(self) -> bool:
+        """Whether absent people are left out of open gates (OPEN-18)."""
+        return self.rules.on_participant_timeout is OnTimeout.SKIP
+
+    def voters(self) -> Voters:
+        """The humans who may approve now."""
+        return {seat: member.voter for seat, member in self.members.items() if member.votes}
+
+
+# Outcomes of what has ended; enough to tell a late vote from a wrong one.
+MOST_PAST = 512
+
+
+def remember(past: Mapping[str, str], outcomes: Mapping[str, str]) -> Mapping[str, str]:
+    """`past` and `outcomes` together, the oldest forgotten beyond the bound."""
+    both = {**past, **outcomes}
+    surplus = len(both) - MOST_PAST
+    return dict(list(both.items())[surplus:]) if surplus > 0 else both
+
+
+def without(mapping: Mapping[str, Thing], *keys: str) -> dict[str, Thing]:
+    """The mapping less these keys."""
+    return {key: value for key, value in mapping.items() if key not in keys}

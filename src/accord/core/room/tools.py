@@ -1,0 +1,342 @@
+"""Tools: an agent proposes, people decide, the agent runs exactly what was granted."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from accord.core.kernel.authority import May
+from accord.core.kernel.log import (
+    Ask,
+    Body,
+    Deciders,
+    Event,
+    Evolvers,
+    Fact,
+    Failure,
+    Record,
+    Say,
+    stay,
+)
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import gates, grants
+from accord.core.room.grants import ToolExecute
+from accord.core.room.prompts import PromptSubmit
+from accord.core.room.state import (
+    Category,
+    Grant,
+    Id,
+    Ids,
+    Risk,
+    Room,
+    Short,
+    Text,
+    Tool,
+    remember,
+    without,
+)
+
+# OPEN-21: a tool whose name says what it does is gated as that, whatever its proposer calls it.
+TRUE_CATEGORY: dict[str, Category] = {
+    **{category.value: category for category in Category},
+    "bash": Category.SHELL_EXECUTE,
+    "sh": Category.SHELL_EXECUTE,
+    "shell": Category.SHELL_EXECUTE,
+    "nushell": Category.SHELL_EXECUTE,
+    "execute_shell_command": Category.SHELL_EXECUTE,
+    "file_edit": Category.FILE_WRITE,
+    "write_file": Category.FILE_WRITE,
+    "edit_file": Category.FILE_WRITE,
+    "delete_file": Category.FILE_DELETE,
+}
+# Outcomes after which the answer to any use is GATE_FAILED; everything else is a wrong state.
+DEAD = ("rejected", "timed out", "expired")
+
+
+class ToolPropose(Body, frozen=True, omit_defaults=True, gc=False):
+    """Say what one wants to run."""
+
+    type = "tool.propose"
+    needs = May.ACT
+
+    tool_name: Annotated[str, Meta(min_length=1, max_length=256)]
+    arguments: dict[str, Any]
+    agent: Id
+    risk_level: Risk
+    description: Short
+    requires_approval: bool
+    category: Category
+    suggested_approvers: Ids | None = None
+
+    def claims(self) -> Iterator[str]:
+        """An agent proposes for itself."""
+        yield self.agent
+
+    def repeats(self, said: Body) -> bool:
+        """`requires_approval` is the server's to set, so it does not tell two asks apart."""
+        return isinstance(said, ToolPropose) and self == replace(
+            said, requires_approval=self.requires_approval
+        )
+
+
+class ToolApprove(Body, frozen=True, omit_defaults=True, gc=False):
+    """Vote yes on the gate of a proposal (OPEN-20)."""
+
+    type = "tool.approve"
+    needs = May.APPROVE
+    while_paused = True
+
+    tool_proposal: Id
+    approver: Id
+    comment: Short | None = None
+
+    def claims(self) -> Iterator[str]:
+        """Everybody votes for themselves."""
+        yield self.approver
+
+
+class ToolReject(Body, frozen=True, omit_defaults=True, gc=False):
+    """Vote no on the gate of a proposal."""
+
+    type = "tool.reject"
+    needs = May.TAKE_PART
+    while_paused = True
+
+    tool_proposal: Id
+    rejector: Id
+    reason: Short
+    suggestion: Short | None = None
+
+    def claims(self) -> Iterator[str]:
+        """Everybody votes for themselves."""
+        yield self.rejector
+
+
+class ToolOutput(Body, frozen=True, omit_defaults=True, gc=False):
+    """What a running tool prints."""
+
+    type = "tool.output"
+    needs = May.ACT
+
+    tool_proposal: Id
+    stream: Literal["stdout", "stderr"]
+    text: Text
+    complete: bool
+    grant: Grant | Id | None = None
+
+
+class ToolResult(Body, frozen=True, omit_defaults=True, gc=False):
+    """How it ended."""
+
+    type = "tool.result"
+    needs = May.ACT
+
+    tool_proposal: Id
+    success: bool
+    duration_ms: Annotated[int, Meta(ge=0)]
+    result: Any = None
+    error: Text | None = None
+    grant: Grant | Id | None = None
+
+
+class ToolProposed(Event, frozen=True, kw_only=True, gc=False):
+    """An agent said what it wants to run."""
+
+    name = "tool.proposed"
+
+    said: ToolPropose
+
+
+class ToolStarted(Event, frozen=True, kw_only=True, gc=False):
+    """The agent used its grant; told to it alone, the room has heard the server say so."""
+
+    name = "tool.started"
+
+    said: ToolExecute
+
+
+class ToolPrinted(Event, frozen=True, kw_only=True, gc=False):
+    """A tool printed something."""
+
+    name = "tool.printed"
+
+    said: ToolOutput
+
+
+class ToolFinished(Event, frozen=True, kw_only=True, gc=False):
+    """A tool is done."""
+
+    name = "tool.finished"
+
+    said: ToolResult
+
+
+class ToolExpired(Event, frozen=True, kw_only=True, gc=False):
+    """A grant ran out unused."""
+
+    name = "tool.expired"
+
+    tool: str
+
+
+def needs_gate(room: Room, body: ToolPropose) -> bool:
+    """OPEN-21: config, category, risk or the agent itself can ask for a gate; none can lift it."""
+    listed = frozenset(room.rules.require_approval_for)
+    called = {body.category, TRUE_CATEGORY.get(body.tool_name.lower(), body.category)}
+    by_config = Category.ALL in listed | called or bool(listed & called)
+    by_risk = body.risk_level in gates.ALWAYS_GATED
+    return by_config or by_risk or body.requires_approval
+
+
+def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
+    """The proposal first, then its gate or, where none is needed, its grant."""
+    check_allowed(ask, body)
+    grants.canonical(body.tool_name, body.arguments, room.id, ask.message.id, "")
+    if len(room.tools) >= ask.house.most_open:
+        limit = ask.house.most_open
+        raise Refused(Why.WRONG_STATE, f"{limit} proposals are open; finish one first")
+    gated = needs_gate(room, body)
+    yield ToolProposed(said=replace(body, requires_approval=gated))
+    tool = tool_of(ask.message.id, body, ask.message.ref)
+    if gated:
+        yield gates.for_tool(room, ask, tool)
+    else:
+        yield from grants.clear(room, ask, tool, ())
+
+
+def check_allowed(ask: Ask, body: ToolPropose) -> None:
+    """A prompt may name the tools its answer is allowed (OPEN-43)."""
+    cited = ask.known.get(ask.message.ref or "")
+    prompt = cited.said if cited else None
+    if not isinstance(prompt, PromptSubmit) or prompt.config is None:
+        return
+    allowed = prompt.config.tools_allowed
+    if allowed is not None and body.tool_name not in allowed:
+        detail = f"The prompt allows {', '.join(allowed) or 'no tools'}; {body.tool_name} is not it"
+        raise Refused(Why.WRONG_STATE, detail)
+
+
+def tool_of(id: str, body: ToolPropose, prompt: str | None) -> Tool:
+    """A proposal as the room keeps it."""
+    return Tool(
+        id=id,
+        agent=body.agent,
+        name=body.tool_name,
+        category=body.category,
+        risk=body.risk_level,
+        description=body.description,
+        arguments=body.arguments,
+        prompt=prompt,
+    )
+
+
+def approve(room: Room, ask: Ask, body: ToolApprove) -> Iterator[Fact]:
+    """A vote by the proposal's id."""
+    return gates.vote_yes(room, ask, body, gates.find(room, body.tool_proposal, ask.message.ref))
+
+
+def reject(room: Room, ask: Ask, body: ToolReject) -> Iterator[Fact]:
+    """A veto by the proposal's id."""
+    return gates.vote_no(room, ask, body, gates.find(room, body.tool_proposal, ask.message.ref))
+
+
+def granted(room: Room, ask: Ask, proposal: str, shown: Grant | str | None) -> Tool:
+    """The sender's tool, if its grant is live and is the one shown."""
+    tool = room.tools.get(proposal)
+    if tool is None:
+        raise gone(room, proposal)
+    if tool.agent != ask.actor.seat:
+        raise Refused(Why.FORBIDDEN, f"{proposal} was proposed by {tool.agent}")
+    if tool.grant is None or tool.expires_at is None:
+        raise Refused(Why.WRONG_STATE, f"{proposal} is not approved yet")
+    if tool.expires_at <= ask.at:
+        raise Refused(Why.GATE_FAILED, f"The grant for {proposal} expired; propose again")
+    if shown is not None and shown not in (tool.grant, tool.grant.id):
+        raise Refused(Why.GATE_FAILED, f"That is not the grant that {proposal} was given")
+    return tool
+
+
+def gone(room: Room, proposal: str) -> Refused:
+    """Why a proposal cannot be used any more."""
+    outcome = room.past.get(proposal)
+    if outcome is None:
+        return Refused(Why.UNKNOWN, f"There is no open proposal {proposal}")
+    if outcome.startswith(DEAD):
+        return Refused(Why.GATE_FAILED, f"{proposal} was {outcome}; propose again under a new id")
+    return Refused(Why.WRONG_STATE, f"{proposal} is over: {outcome}")
+
+
+def execute(room: Room, ask: Ask, body: ToolExecute) -> Iterator[Fact]:
+    """The agent begins; a grant is used once (OPEN-22)."""
+    tool = granted(room, ask, body.tool_proposal, body.grant)
+    if tool.started:
+        raise Refused(Why.WRONG_STATE, f"The grant for {tool.id} was used already")
+    yield ToolStarted(said=body, to=frozenset({tool.agent}), ref=tool.id)
+
+
+def output(room: Room, ask: Ask, body: ToolOutput) -> Iterator[Fact]:
+    """Output under a live grant."""
+    granted(room, ask, body.tool_proposal, body.grant)
+    yield ToolPrinted(said=body)
+
+
+def result(room: Room, ask: Ask, body: ToolResult) -> Iterator[Fact]:
+    """The end, under a live grant."""
+    granted(room, ask, body.tool_proposal, body.grant)
+    yield ToolFinished(said=body)
+
+
+def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
+    """Grants that ran out."""
+    for tool in room.tools.values():
+        if tool.expires_at is not None and tool.expires_at <= ask.at:
+            yield ToolExpired(tool=tool.id)
+            yield Say(Failure(Why.GATE_FAILED, "Its grant expired before a result came", tool.id))
+
+
+def on_proposed(room: Room, event: ToolProposed, record: Record) -> Room:
+    """One more open proposal."""
+    tool = tool_of(record.id, event.said, record.ref)
+    return replace(room, tools={**room.tools, tool.id: tool})
+
+
+def on_started(room: Room, event: ToolStarted, record: Record) -> Room:
+    """Its grant is used."""
+    tool = room.tools.get(event.said.tool_proposal)
+    if tool is None:
+        return room
+    return replace(room, tools={**room.tools, tool.id: replace(tool, started=True)})
+
+
+def over(room: Room, tool: str, outcome: str) -> Room:
+    """The proposal is history."""
+    past = remember(room.past, {tool: outcome})
+    return replace(room, tools=without(room.tools, tool), past=past)
+
+
+def on_finished(room: Room, event: ToolFinished, record: Record) -> Room:
+    """Done, well or badly."""
+    return over(room, event.said.tool_proposal, "finished")
+
+
+def on_expired(room: Room, event: ToolExpired, record: Record) -> Room:
+    """Too late."""
+    return over(room, event.tool, "expired")
+
+
+DECIDE: Deciders = {
+    ToolPropose: propose,
+    ToolApprove: approve,
+    ToolReject: reject,
+    ToolExecute: execute,
+    ToolOutput: output,
+    ToolResult: result,
+}
+EVOLVE: Evolvers = {
+    ToolProposed: on_proposed,
+    ToolStarted: on_started,
+    ToolPrinted: stay,
+    ToolFinished: on_finished,
+    ToolExpired: on_expired,
+}

@@ -1,0 +1,141 @@
+"""One stream in memory: its state, its place in the log, and what is not committed yet."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.chain import genesis
+from accord.core.kernel.log import Context, Instant, Message, Say
+from accord.core.kernel.refusal import Refused
+from accord.engine.ports import Row, Sealed
+
+
+class Peer(Protocol):
+    """A live connection of one principal."""
+
+    seat: str
+    runtime: str
+
+    @staticmethod
+    def join(frames: list[bytes]) -> bytes:
+        """Several frames as one write of this transport; made once for all its peers."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send what `join` made; a peer that is too slow is cut off."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until it has taken most of what was written."""
+        ...
+
+    def close(self, reason: str) -> None:
+        """End the connection and say why."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What became of a message: its records, or why it was refused.
+
+    `again` marks the answer to a retry, which the room does not hear a second time.
+    """
+
+    sealed: tuple[Sealed, ...] = ()
+    refused: Refused | None = None
+    again: bool = False
+
+
+class Asked:
+    """A message under way, until it is answered."""
+
+    __slots__ = ("actor", "answer", "found", "message", "peer")
+
+    def __init__(
+        self,
+        message: Message,
+        actor: Actor,
+        answer: Callable[[Answer], None] | None = None,
+        peer: Peer | None = None,
+    ) -> None:
+        self.message = message
+        self.actor = actor
+        self.answer = answer
+        self.peer = peer
+        self.found: dict[str, Sealed | None] = {}
+
+
+class Place(NamedTuple):
+    """Where a stream stands: state and everything the next record is stamped with."""
+
+    state: Any
+    version: int
+    seq: int
+    hash: bytes
+    at: Instant
+
+
+class Outcome(NamedTuple):
+    """A decided message, waiting for the commit to be told."""
+
+    asked: Asked
+    sealed: tuple[Sealed, ...]
+    says: tuple[Say, ...]
+    refused: Refused | None
+    after: Place
+    again: bool = False
+
+    @property
+    def answer(self) -> Answer:
+        """What its sender is told."""
+        return Answer(self.sealed, self.refused, self.again)
+
+
+class Cell:
+    """A stream: `place` runs ahead of the commit, `base` is what is durable."""
+
+    __slots__ = (
+        "base",
+        "busy",
+        "committing",
+        "context",
+        "deadline",
+        "index",
+        "kept",
+        "outbox",
+        "place",
+        "queue",
+        "rows",
+        "stream",
+        "window",
+    )
+
+    def __init__(self, stream: str, context: Context[Any], window: int) -> None:
+        self.stream = stream
+        self.context = context
+        self.base = Place(context.start(stream), 0, 0, genesis(stream), 0)
+        self.place = self.base
+        self.window: deque[Sealed] = deque(maxlen=window)
+        self.index: dict[str, Sealed] = {}
+        self.queue: deque[Asked] = deque()
+        self.outbox: list[Outcome] = []
+        self.rows: list[Row] = []
+        self.busy = True
+        self.committing = False
+        self.deadline: Instant | None = None
+        self.kept = 0
+
+    def remember(self, sealed: Sealed) -> None:
+        """Keep a committed record at hand; the oldest gives way."""
+        window = self.window
+        if len(window) == window.maxlen:
+            oldest = window[0].record
+            if self.index.get(oldest.id) is window[0]:
+                del self.index[oldest.id]
+        window.append(sealed)
+        self.index[sealed.record.id] = sealed
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of it is under way."""
+        return not (self.busy or self.committing or self.queue or self.outbox or self.rows)

@@ -1,0 +1,515 @@
+"""The loop: decide ahead, commit in natural batches, answer after the commit."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from accord.core.kernel.actor import TIMER, Actor
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.chain import link
+from accord.core.kernel.ids import SYSTEM, derived
+from accord.core.kernel.log import Ask, Body, Context, Event, Message, Record, Say, fold
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.times import iso
+from accord.engine.cell import Answer, Asked, Cell, Outcome, Peer, Place
+from accord.engine.peers import Peers
+from accord.engine.ports import (
+    Clock,
+    Codec,
+    Conflict,
+    Duplicate,
+    EventLog,
+    Row,
+    Sealed,
+    StoreError,
+)
+from accord.engine.scheduler import Scheduler
+from accord.engine.snapshots import Snapshots
+
+log = logging.getLogger("accord.engine")
+
+NOTHING_KNOWN: Mapping[str, Record] = {}
+LONGEST_QUEUE = 10_000
+REPEATS_READ = 64
+
+
+class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
+    """Deciding needs records that are not at hand."""
+
+    def __init__(self, ids: tuple[str, ...]) -> None:
+        super().__init__()
+        self.ids = ids
+
+
+class World(NamedTuple):
+    """What the engine is handed at assembly."""
+
+    codec: Codec
+    clock: Clock
+    ids: Callable[[], str]
+    house: Any
+
+
+class Engine:
+    """Everything that may change a stream goes through `submit`."""
+
+    def __init__(
+        self,
+        events: EventLog,
+        contexts: Iterable[Context[Any]],
+        world: World,
+        *,
+        window: int = 1000,
+        check: bool = False,
+    ) -> None:
+        self.events = events
+        self.contexts = {context.name: context for context in contexts}
+        self.codec, self.clock, self.ids, self.house = world
+        self.window = window
+        self.check = check
+        self.cells: dict[str, Cell] = {}
+        self.peers = Peers(self)
+        self.scheduler = Scheduler(self.clock, self._due)
+        self.snapshots = Snapshots(events)
+        self.heard: list[Callable[[Sealed], None]] = []
+        self.failures: list[BaseException] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Asking
+
+    def submit(self, stream: str, asked: Asked) -> None:
+        """Decide now if the stream is at hand, else as soon as it is; the answer comes later."""
+        cell = self.cells.get(stream) or self._open(stream)
+        if not cell.busy and not cell.queue:
+            self._take(cell, asked)
+        elif len(cell.queue) < LONGEST_QUEUE:
+            cell.queue.append(asked)
+        elif asked.answer:
+            asked.answer(Answer(refused=Refused(Why.TOO_MANY, "The session is busy; try again")))
+
+    async def handle(
+        self, message: Message, actor: Actor, *, stream: str | None = None, peer: Peer | None = None
+    ) -> tuple[Sealed, ...]:
+        """The records a message led to, once they are durable; raises Refused."""
+        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def answer(said: Answer) -> None:
+            if not done.done():
+                done.set_result(said)
+
+        self.submit(stream or f"room/{message.room}", Asked(message, actor, answer, peer))
+        said = await done
+        if said.refused:
+            raise said.refused
+        return said.sealed
+
+    def tell(self, stream: str, body: Body, actor: Actor) -> None:
+        """A message of the server's own; nobody waits for the answer."""
+        now = self.clock.now()
+        room = stream.partition("/")[2]
+        message = Message(self.ids(), iso(now), room, SYSTEM, body)
+        self.submit(stream, Asked(message, actor))
+
+    async def state(self, stream: str) -> Any:
+        """The durable state of a stream."""
+        cell = self.cells.get(stream) or self._open(stream)
+        while cell.busy:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        state = cell.base.state
+        self._let_go(cell)
+        return state
+
+    def peek(self, stream: str) -> Any | None:
+        """The durable state of a stream that is at hand."""
+        cell = self.cells.get(stream)
+        return cell.base.state if cell and not cell.busy else None
+
+    # Opening
+
+    def _open(self, stream: str) -> Cell:
+        name = stream.partition("/")[0]
+        cell = Cell(stream, self.contexts[name], self.window)
+        self.cells[stream] = cell
+        self.spawn(self._load(cell))
+        return cell
+
+    async def _load(self, cell: Cell) -> None:
+        try:
+            cell.base = await self.snapshots.latest(cell)
+            rows = await self.events.read(cell.stream, cell.base.version)
+            cell.kept = cell.base.version
+            cell.base = self._fold(cell, cell.base, rows)
+            cell.place = cell.base
+            await self._fill_window(cell, len(rows))
+        except StoreError as error:
+            self._give_up(cell, error)
+            return
+        self._reschedule(cell)
+        self._free(cell)
+
+    async def _fill_window(self, cell: Cell, loaded: int) -> None:
+        """Have the newest records at hand, however few the snapshot left to read."""
+        if loaded < self.window and cell.base.version > loaded:
+            after = max(0, cell.base.version - self.window)
+            rows = await self.events.read(cell.stream, after)
+            cell.window.clear()
+            cell.index.clear()
+            for row in rows:
+                cell.remember(self.codec.unseal(row.stream, row.version, row.body))
+
+    def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> Place:
+        state, version, seq, last, at = place
+        for row in rows:
+            sealed = self.codec.unseal(row.stream, row.version, row.body)
+            record = sealed.record
+            state = fold(cell.context, state, (record,))
+            version, last, at = row.version, row.hash, max(at, record.at)
+            seq = record.seq or seq
+            cell.remember(sealed)
+        return Place(state, version, seq, last, at)
+
+    def _free(self, cell: Cell) -> None:
+        """Go on with what had to wait."""
+        cell.busy = False
+        while cell.queue and not cell.busy:
+            self._take(cell, cell.queue.popleft())
+        self._let_go(cell)
+
+    def _let_go(self, cell: Cell) -> None:
+        """Forget a stream that does not exist, so that asking for it costs no memory."""
+        if cell.base.version == 0 and cell.idle:
+            self.cells.pop(cell.stream, None)
+
+    def _give_up(self, cell: Cell, error: StoreError) -> None:
+        """The store failed: whoever waits is told, and the next message tries afresh."""
+        log.error("cannot read %s: %s", cell.stream, error)
+        self.cells.pop(cell.stream, None)
+        no = Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
+        for asked in (*(outcome.asked for outcome in cell.outbox), *cell.queue):
+            if asked.answer:
+                asked.answer(Answer(refused=no))
+
+    # Deciding
+
+    def _take(self, cell: Cell, asked: Asked) -> None:
+        try:
+            self._decide(cell, asked)
+        except Refused as no:
+            self._post(cell, Outcome(asked, (), (), no, cell.place))
+        except _LookUp as wanted:
+            cell.busy = True
+            cell.queue.appendleft(asked)
+            self.spawn(self._look_up(cell, asked, wanted.ids))
+        except Exception:
+            log.exception("deciding failed on %s", cell.stream)
+            sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
+            self._post(cell, Outcome(asked, (), (), sorry, cell.place))
+
+    def _decide(self, cell: Cell, asked: Asked) -> None:
+        message = asked.message
+        before = cell.index.get(message.id) or asked.found.get(message.id)
+        if before is not None:
+            self._repeat(cell, asked, before)
+            return
+        place = cell.place
+        at = max(self.clock.now(), place.at)
+        actor = asked.actor
+        if message.sender != actor.seat and actor.kind is not Kind.SYSTEM:
+            detail = f"You are {actor.seat}; the sender says {message.sender}"
+            raise Refused(Why.CLAIM_MISMATCH, detail)
+        context = cell.context
+        body = message.body
+        ask = Ask(message, actor, at, NOTHING_KNOWN, self.house)
+        context.admit(place.state, ask)
+        if message.ref is not None or message.causal_refs or body.names_others:
+            ask = ask._replace(known=self._known(cell, asked))
+        says: list[Say] = []
+        events: list[Event] = []
+        for fact in context.decide[type(body)](place.state, ask, body):
+            (says if isinstance(fact, Say) else events).append(fact)  # type: ignore[arg-type]
+        if events:
+            sealed, after = self._stamp(cell, ask, events)
+        else:
+            sealed, after = (), place
+        cell.place = after
+        self._post(cell, Outcome(asked, sealed, tuple(says), None, after))
+
+    def _stamp(self, cell: Cell, ask: Ask, events: list[Event]) -> tuple[tuple[Sealed, ...], Place]:
+        """Events as records in their place, sealed and folded."""
+        message, actor, at = ask.message, ask.actor, ask.at
+        state, version, seq, last, _ = cell.place
+        spoken = 0 if len(events) == 1 else own_voice(message, events)
+        made: list[Sealed] = []
+        for place, event in enumerate(events):
+            version += 1
+            said: Body | None = getattr(event, "said", None)
+            if said is not None:
+                seq += 1
+            if place == spoken:
+                record = Record(
+                    cell.stream,
+                    version,
+                    seq if said is not None else 0,
+                    message.id,
+                    at,
+                    actor.seat,
+                    message.id,
+                    message.ts,
+                    message.sender,
+                    event,
+                    said,
+                    event.ref or message.ref,
+                    message.causal_refs,
+                    None,
+                    event.to,
+                )
+            else:
+                record = Record(
+                    cell.stream,
+                    version,
+                    seq if said is not None else 0,
+                    derived(at, cell.stream, message.id, str(place)),
+                    at,
+                    actor.seat,
+                    message.id,
+                    iso(at),
+                    SYSTEM,
+                    event,
+                    said,
+                    event.ref,
+                    (),
+                    None,
+                    event.to,
+                )
+            sealed = self.codec.seal(record)
+            last = link(last, sealed.body)
+            state = cell.context.evolve[type(event)](state, event, record)
+            cell.rows.append(Row(cell.stream, version, record.id, sealed.body, last))
+            cell.index[record.id] = sealed
+            made.append(sealed)
+        return tuple(made), Place(state, version, seq, last, at)
+
+    def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
+        """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
+        message = asked.message
+        cited = set(message.body.cites())
+        named = {*message.causal_refs, *((message.ref,) if message.ref else ())}
+        state = cell.place.state
+        found: dict[str, Record] = {}
+        missing: list[str] = []
+        for name in cited | {id for id in named if not cell.context.knows(state, id)}:
+            sealed = cell.index.get(name) or asked.found.get(name)
+            if sealed is None or not visible(sealed, asked.actor.seat):
+                missing.append(name)
+            else:
+                found[name] = sealed.record
+        if missing:
+            unseen = tuple(name for name in missing if name not in asked.found)
+            if unseen and cell.base.version > len(cell.window):
+                raise _LookUp(unseen)
+            detail = f"No such message here: {', '.join(sorted(missing))}"
+            raise Refused(Why.MALFORMED, detail, {"unknown": sorted(missing)})
+        return found
+
+    async def _look_up(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
+        try:
+            rows = await self.events.find(cell.stream, ids)
+        except StoreError as error:
+            self._give_up(cell, error)
+            return
+        asked.found.update(dict.fromkeys(ids))
+        for row in rows:
+            asked.found[row.id] = self.codec.unseal(row.stream, row.version, row.body)
+        self._free(cell)
+
+    def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
+        """OPEN-36: a retry gets the first outcome; the same id for something else is refused."""
+        record, body = before.record, asked.message.body
+        same_sender = record.actor == asked.actor.seat
+        if not same_sender or (record.said is not None and not body.repeats(record.said)):
+            detail = f"The id {asked.message.id} was used for another message"
+            raise Refused(Why.KEY_REUSED, detail)
+        first = [s for s in cell.index.values() if s.record.cause == record.cause]
+        first.sort(key=lambda sealed: sealed.record.version)
+        again = tuple(first) or (before,)
+        self._post(cell, Outcome(asked, again, (), None, cell.place, again=True))
+
+    # Committing
+
+    def _post(self, cell: Cell, outcome: Outcome) -> None:
+        if not cell.rows and not cell.outbox and not cell.committing:
+            self._tell_one(cell, outcome)
+            return
+        cell.outbox.append(outcome)
+        if not cell.committing:
+            cell.committing = True
+            self.spawn(self._commit(cell))
+
+    def _tell_one(self, cell: Cell, outcome: Outcome) -> None:
+        """An answer that waits for nothing."""
+        self.peers.deliver(cell, [outcome])
+        if outcome.asked.answer:
+            outcome.asked.answer(outcome.answer)
+
+    async def _commit(self, cell: Cell) -> None:
+        while cell.outbox:
+            rows, cell.rows = cell.rows, []
+            outbox, cell.outbox = cell.outbox, []
+            try:
+                if rows:
+                    await self.events.append(cell.stream, cell.base.version, rows)
+            except (Conflict, Duplicate) as race:
+                await self._decide_again(cell, outbox, race)
+                continue
+            except StoreError as error:
+                await self._lose(cell, outbox, error)
+                continue
+            self._committed(cell, outbox)
+        cell.committing = False
+        self._let_go(cell)
+
+    def _committed(self, cell: Cell, outbox: list[Outcome]) -> None:
+        before = cell.base.state
+        self._advance(cell, outbox)
+        self.peers.deliver(cell, outbox)
+        for outcome in outbox:
+            if outcome.asked.answer:
+                outcome.asked.answer(outcome.answer)
+        if self.heard:
+            self._publish(outbox)
+        if cell.base.state is not before:
+            self._reschedule(cell)
+        if self.snapshots.due(cell):
+            self.spawn(self.snapshots.take(cell))
+        if self.check:
+            self.spawn(self._check(cell))
+
+    def _advance(self, cell: Cell, outbox: list[Outcome]) -> None:
+        """What was decided is durable now."""
+        for outcome in outbox:
+            if outcome.after.version > cell.base.version:
+                cell.base = outcome.after
+                for sealed in () if outcome.again else outcome.sealed:
+                    cell.remember(sealed)
+
+    def _publish(self, outbox: list[Outcome]) -> None:
+        for outcome in outbox:
+            for sealed in () if outcome.again else outcome.sealed:
+                for listener in self.heard:
+                    listener(sealed)
+
+    async def _decide_again(self, cell: Cell, outbox: list[Outcome], race: Exception) -> None:
+        """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
+        cell.busy = True
+        waiting = [outcome.asked for outcome in (*outbox, *cell.outbox)]
+        cell.outbox, cell.rows = [], []
+        try:
+            await self._catch_up(cell)
+            if isinstance(race, Duplicate):
+                rows = await self.events.find(cell.stream, [race.id])
+                twice = {
+                    row.id: self.codec.unseal(row.stream, row.version, row.body) for row in rows
+                }
+                for asked in waiting:
+                    if asked.message.id in twice:
+                        asked.found.update(twice)
+        except StoreError as error:
+            cell.queue.extendleft(reversed(waiting))
+            self._give_up(cell, error)
+            return
+        cell.queue.extendleft(reversed(waiting))
+        self._free(cell)
+
+    async def _catch_up(self, cell: Cell) -> None:
+        """Fold what others appended, and tell the room."""
+        rows = await self.events.read(cell.stream, cell.base.version)
+        durable = {sealed.record.id for sealed in cell.window}
+        cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
+        before = cell.base
+        cell.base = cell.place = self._fold(cell, cell.base, rows)
+        fresh = [sealed for sealed in cell.window if sealed.record.version > before.version]
+        self.peers.deliver_foreign(cell, fresh)
+        for listener in self.heard:
+            for sealed in fresh:
+                listener(sealed)
+        if cell.base.state is not before.state:
+            self._reschedule(cell)
+
+    async def _lose(self, cell: Cell, outbox: list[Outcome], error: StoreError) -> None:
+        """The store would not keep it: say so and stand where the log stands."""
+        log.error("cannot append to %s: %s", cell.stream, error)
+        lost = [*outbox, *cell.outbox]
+        cell.outbox, cell.rows = [], []
+        cell.place = cell.base
+        durable = {sealed.record.id for sealed in cell.window}
+        cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
+        no = Refused(Why.UNAVAILABLE, f"It could not be stored, so nothing was changed: {error}")
+        for outcome in lost:
+            refused = outcome._replace(sealed=(), says=(), refused=outcome.refused or no)
+            self._tell_one(cell, refused._replace(after=cell.base))
+
+    # Time and others
+
+    def _due(self, stream: str) -> None:
+        name = stream.partition("/")[0]
+        self.tell(stream, self.contexts[name].tick, TIMER)
+
+    def _reschedule(self, cell: Cell) -> None:
+        soonest = min(cell.context.deadlines(cell.base.state, self.house), default=None)
+        if soonest != cell.deadline:
+            cell.deadline = soonest
+            self.scheduler.set(cell.stream, soonest)
+
+    async def follow(self) -> None:
+        """Keep streams at hand in step with what other processes append, for ever."""
+        async for batch in self.events.tail(await self.events.position()):
+            for _, row in batch:
+                cell = self.cells.get(row.stream)
+                if cell is not None and cell.idle and row.version > cell.base.version:
+                    cell.busy = True
+                    await self._catch_up(cell)
+                    self._free(cell)
+
+    async def _check(self, cell: Cell) -> None:
+        """Folding afresh must give the state at hand."""
+        base = cell.base
+        rows = [r for r in await self.events.read(cell.stream) if r.version <= base.version]
+        state = cell.context.start(cell.stream)
+        for row in rows:
+            sealed = self.codec.unseal(row.stream, row.version, row.body)
+            state = fold(cell.context, state, (sealed.record,))
+        if state != base.state:
+            log.critical("the state of %s differs from its log", cell.stream)
+            raise AssertionError(f"{cell.stream} at {base.version}: {state} is not {base.state}")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else; a failure is never silent."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.critical("a task of the engine died", exc_info=error)
+            self.failures.append(error)
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way."""
+        while tasks := [task for task in self._tasks if task is not asyncio.current_task()]:
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def own_voice(message: Message, events: list[Event]) -> int:
+    """Which of the events is what the sender said; the others are the server's."""
+    for place, event in enumerate(events):
+        if type(getattr(event, "said", None)) is type(message.body):
+            return place
+    return 0
+
+
+def visible(sealed: Sealed, seat: str) -> bool:
+    """Whether this seat may see the record at all."""
+    record = sealed.record
+    return record.said is not None and (record.to is None or seat in record.to)

@@ -1,0 +1,165 @@
+"""What the engine asks of the world."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from accord.core.kernel.chain import Head
+from accord.core.kernel.log import Body, Instant, Message, Record, Say
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A record as stores keep it: bytes and their place. Stores never look into `body`."""
+
+    stream: str
+    version: int
+    id: str
+    body: bytes
+    hash: bytes
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A state folded up to `version`; a cache that may be deleted at any time.
+
+    `shape` says which code wrote it; another shape is not read.
+    """
+
+    version: int
+    shape: str
+    blob: bytes
+
+
+class StoreError(Exception):
+    """The store cannot do it; nothing of what was asked has been kept."""
+
+
+class ForeignStoreError(StoreError):
+    """The file is damaged, of a later version or not ours; it was not touched."""
+
+
+class Conflict(Exception):  # noqa: N818 - the outcome of a race, not a fault
+    """Somebody else appended first; fold again and decide again."""
+
+
+class Duplicate(Exception):  # noqa: N818 - a retry, not a fault
+    """The stream holds a row with this id already."""
+
+    def __init__(self, stream: str, id: str) -> None:
+        super().__init__(f"{stream} holds {id} already")
+        self.stream = stream
+        self.id = id
+
+
+class EventLog(Protocol):
+    """The one log. A store is right when the contract suite passes, and never before."""
+
+    async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:
+        """Keep all rows or none, durably, right after version `expected`.
+
+        Raises Conflict when the stream is at another version, Duplicate when it holds one of the
+        ids already, StoreError when the rows could not be kept. Appends that arrive while another
+        one is being made durable share the next commit; one that fails leaves the others alone.
+        """
+        ...
+
+    async def read(self, stream: str, after: int = 0, limit: int | None = None) -> list[Row]:
+        """Rows of one stream behind version `after`, in order, none missing."""
+        ...
+
+    async def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
+        """Those rows of the stream that have one of these ids, in order of version."""
+        ...
+
+    async def streams(self, prefix: str = "") -> dict[str, int]:
+        """Names that begin with `prefix`, each with its newest version."""
+        ...
+
+    async def position(self) -> int:
+        """The position of the newest row over all streams, 0 when there is none."""
+        ...
+
+    def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
+        """Every row of every stream behind position `after`, in the order of commit, for ever.
+
+        Comes in batches, as committed or larger; none is empty.
+
+        Positions grow and have no gap a later row could appear in; rows that other processes
+        append to the same store are seen within half a second.
+        """
+        ...
+
+    async def cursor(self, name: str) -> int:
+        """The position a worker has reached; 0 when it never moved."""
+        ...
+
+    async def advance(self, name: str, position: int) -> None:
+        """Remember that the worker is done with everything up to `position`; never goes back."""
+        ...
+
+    async def snapshot(self, stream: str) -> Snapshot | None:
+        """The newest snapshot of the stream, if one was kept."""
+        ...
+
+    async def keep(self, stream: str, snapshot: Snapshot) -> None:
+        """Keep this snapshot instead of an older one. Need not be durable."""
+        ...
+
+    async def heads(self, stream: str) -> list[Head]:
+        """Signed heads of the stream, oldest first."""
+        ...
+
+    async def sign(self, head: Head) -> None:
+        """Keep a signed head. An equal one is kept once."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the store once everything appended is durable; twice is once."""
+        ...
+
+
+class Sealed(Protocol):
+    """A record with its bytes."""
+
+    @property
+    def record(self) -> Record:
+        """The record."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """As stored."""
+        ...
+
+    @property
+    def frame(self) -> bytes | None:
+        """As sent, if it has a form on the wire."""
+        ...
+
+
+class Codec(Protocol):
+    """Records to bytes and back."""
+
+    def seal(self, record: Record) -> Sealed:
+        """The bytes to keep and the bytes to send."""
+        ...
+
+    def unseal(self, stream: str, version: int, body: bytes) -> Sealed:
+        """The record in stored bytes."""
+        ...
+
+    def say(self, id: str, at: Instant, message: Message, said: Say) -> bytes:
+        """An effect as it is sent."""
+        ...
+
+    def recall(self, id: str, at: Instant, room: str, body: Body) -> bytes:
+        """Something the server says again to somebody who was not there."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, so that tests can move it."""
+
+    def now(self) -> int:
+        """Milliseconds since 1970; never goes back while the process lives."""
+        ...

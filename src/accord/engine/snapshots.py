@@ -1,0 +1,58 @@
+"""States kept so that opening a stream does not depend on its age; a cache one may delete."""
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from accord.core.kernel.log import Context
+from accord.engine.cell import Cell, Place
+from accord.engine.ports import EventLog, Snapshot, StoreError
+
+EVERY = 1000
+# Raise this when an evolver means something else than before; a changed shape is noticed anyway.
+EPOCH = 1
+
+
+class Snapshots:
+    """Reads and writes the snapshots of one log."""
+
+    def __init__(self, events: EventLog) -> None:
+        self.events = events
+        self.shapes: dict[str, str] = {}
+
+    def shape(self, context: Context[Any]) -> str:
+        """A name for what a snapshot of this context looks like today."""
+        if context.name not in self.shapes:
+            schema = msgspec.json.encode(msgspec.json.schema(context.state), order="deterministic")
+            digest = sha256(schema + str(EPOCH).encode()).hexdigest()
+            self.shapes[context.name] = digest[:16]
+        return self.shapes[context.name]
+
+    def due(self, cell: Cell) -> bool:
+        """Whether enough has happened since the last one."""
+        return cell.base.version - cell.kept >= EVERY
+
+    async def take(self, cell: Cell) -> None:
+        """Keep the durable state of the stream."""
+        base = cell.base
+        cell.kept = base.version
+        kept = (base.state, base.seq, base.hash, base.at)
+        blob = msgspec.msgpack.encode(kept)
+        shape = self.shape(cell.context)
+        try:
+            await self.events.keep(cell.stream, Snapshot(base.version, shape, blob))
+        except StoreError:
+            cell.kept = 0  # only a cache; the next commit tries again
+
+    async def latest(self, cell: Cell) -> Place:
+        """Where the newest usable snapshot stands, or the very beginning."""
+        kept = await self.events.snapshot(cell.stream)
+        if kept is None or kept.shape != self.shape(cell.context):
+            return cell.base
+        form = tuple[cell.context.state, int, bytes, int]  # type: ignore[name-defined]
+        try:
+            state, seq, last, at = msgspec.msgpack.decode(kept.blob, type=form)
+        except msgspec.MsgspecError:
+            return cell.base
+        return Place(state, kept.version, seq, last, at)
