@@ -43,7 +43,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     id: str = ""
     to: frozenset[str] | None = None
     fact: Raw = Raw(b"{}")
-    said: Raw | None = None
+    said: Raw = Raw()
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):
@@ -116,7 +116,7 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
     kind = EVENTS[stored.kind]
     fact = _FACTS[kind].decode(stored.fact)
     facts = {name: getattr(fact, name) for name in _OWN[kind]}
-    if stored.said is None:
+    if stored.said == Raw():
         event = kind(**facts)
         record = _record(stream, version, stored, event)
         return Sealed(record, body, None)
