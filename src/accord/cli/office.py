@@ -1,0 +1,196 @@
+"""Where tokens and keys are looked after: at the server if it answers, else on the store here."""
+
+import argparse
+import asyncio
+import http.client
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.refusal import Refused, Why
+from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
+from accord.settings import Settings, SettingsError
+
+PATIENCE_S = 10.0
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+Answer = TypeVar("Answer")
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What `GET /admin/tokens` answers."""
+
+    tokens: tuple[Listed, ...]
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """What `GET /admin/keys` answers."""
+
+    keys: tuple[PublicKey, ...]
+
+
+class Wrong(msgspec.Struct, frozen=True):
+    """What went wrong, as the server says it."""
+
+    code: str
+    message: str
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The body of a refusal."""
+
+    error: Wrong
+
+
+class Remote:
+    """An office behind HTTP; whose it is the server knows by the token."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._url = urlsplit(url)
+        self._token = token
+
+    def answers(self) -> bool:
+        """Whether anything listens at the address."""
+        try:
+            port = self._url.port or (443 if self._secure else 80)
+            socket.create_connection((self._url.hostname or "", port), PATIENCE_S).close()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    async def issue(self, wish: Wish) -> Issued:
+        """A new token, made by the server."""
+        return await self._ask("POST", "/admin/tokens", Issued, msgspec.json.encode(wish))
+
+    async def revoke(self, jti: str, reason: str = "") -> None:
+        """Make a token void, for good."""
+        path = f"/admin/tokens/{quote(jti, safe='')}?{urlencode({'reason': reason})}"
+        await asyncio.to_thread(self._send, "DELETE", path, None)
+
+    async def tokens(self) -> Sequence[Listed]:
+        """The tokens that have not expired, as far as the token's holder may see them."""
+        return (await self._ask("GET", "/admin/tokens", Tokens)).tokens
+
+    async def keys(self) -> Sequence[PublicKey]:
+        """The keys that verify, oldest first."""
+        return (await self._ask("GET", "/admin/keys", Keys)).keys
+
+    async def rotate(self) -> PublicKey:
+        """The key that signs from now on."""
+        return await self._ask("POST", "/admin/keys", PublicKey)
+
+    @property
+    def _secure(self) -> bool:
+        return self._url.scheme in {"https", "wss"}
+
+    async def _ask(
+        self, method: str, path: str, kind: type[Answer], body: bytes | None = None
+    ) -> Answer:
+        answer = await asyncio.to_thread(self._send, method, path, body)
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except msgspec.DecodeError:
+            raise self._stranger() from None
+
+    def _send(self, method: str, path: str, body: bytes | None) -> bytes:
+        connect = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        server = connect(self._url.hostname or "", self._url.port, timeout=PATIENCE_S)
+        headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
+        try:
+            server.request(method, self._url.path.rstrip("/") + path, body, headers)
+            answer = server.getresponse()
+            content = answer.read()
+        except (OSError, http.client.HTTPException) as no:
+            raise Refused(Why.UNAVAILABLE, f"{self._url.geturl()} broke off: {no}") from None
+        finally:
+            server.close()
+        if answer.status >= 300:
+            raise self._refused(answer.status, content)
+        return content
+
+    def _refused(self, status: int, content: bytes) -> Refused:
+        try:
+            wrong = msgspec.json.decode(content, type=Failed).error
+        except msgspec.DecodeError:
+            return self._stranger()
+        same = (w for w, code in CODES.items() if (code.http, code.msg) == (status, wrong.code))
+        return Refused(next(same, Why.INTERNAL), wrong.message)
+
+    def _stranger(self) -> Refused:
+        return Refused(Why.UNAVAILABLE, f"What answers at {self._url.geturl()} is no Accord server")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags that say where to work."""
+    parser.add_argument("--url", help="the server to ask (default: ACCORD_URL)")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="work on the store in DIR, without a server"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> int:
+    """Do the work at the right place; the exit code says what became of it (UNI-26)."""
+    try:
+        asyncio.run(_work(args, work))
+    except Refused as no:
+        return complain(no.detail, CODES[no.why].exit)
+    except SettingsError as no:
+        return complain(str(no), CODES[Why.MALFORMED].exit)
+    except OSError as no:
+        return complain(str(no), CODES[Why.INTERNAL].exit)
+    return 0
+
+
+def tell(content: Any) -> None:
+    """A result for programs, on standard output."""
+    print(_ENCODER.encode(content).decode())
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A result for people, in columns."""
+    lines = [heads, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def complain(sentence: str, code: int) -> int:
+    """Say it where no program reads it as a result."""
+    print(f"accord: {sentence}", file=sys.stderr)
+    return code
+
+
+async def _work(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> None:
+    async with reach(args.url, args.data_dir) as office:
+        await work(office)
+
+
+@asynccontextmanager
+async def reach(url: str | None, data_dir: Path | None) -> AsyncIterator[Office]:
+    """The office to go to; a data directory that was named is meant."""
+    settings = Settings.here(url=url, home=data_dir)
+    if settings.url and data_dir is None:
+        remote = Remote(settings.url, settings.token)
+        if await asyncio.to_thread(remote.answers):
+            yield remote
+            return
+        print(f"accord: {settings.url} does not answer; using {settings.home}", file=sys.stderr)
+    async with local(settings) as desk:
+        yield desk.office()
+
+
+def local(settings: Settings) -> AbstractAsyncContextManager[LocalDesk]:
+    """The desk of this machine, which the assembly opens."""
+    opened: AbstractAsyncContextManager[LocalDesk] = import_module("accord.app").open_desk(settings)
+    return opened

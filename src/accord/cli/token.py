@@ -1,0 +1,143 @@
+"""Issue, list and revoke signed identities.
+
+Works through the server at ACCORD_URL when it answers, as the operator whose token is in
+ACCORD_TOKEN; otherwise on the store of this machine. The token goes to standard output alone, so
+that a shell can keep it.
+
+Examples:
+  accord token issue --id alice --type human --roles admin,driver
+  export ACCORD_TOKEN=$(accord token issue --id claude --type agent --roles driver --ttl 8h)
+  accord token issue --id bob --type human --roles approver --labels security --ttl 7d
+  accord token list
+  accord token revoke 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --reason "laptop lost"
+"""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from accord.cli.durations import seconds
+
+if TYPE_CHECKING:
+    from accord.desk import Issued, Office, Wish
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """`issue`, `list` and `revoke`."""
+    from accord.cli import office
+
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|list|revoke")
+    issue = verbs.add_parser("issue", help="sign a token for somebody and print it")
+    _issue_arguments(issue)
+    listing = verbs.add_parser("list", help="who holds tokens that have not expired")
+    revoke = verbs.add_parser("revoke", help="make a token void at once")
+    revoke.add_argument("jti", help="the token's id, as `accord token list` shows it")
+    revoke.add_argument("--reason", default="", help="why, for the record")
+    for verb in (issue, listing, revoke):
+        office.arguments(verb)
+
+
+def run(args: argparse.Namespace) -> int:
+    """What the chosen verb does."""
+    from accord.cli import office
+
+    verbs = {"issue": _issue, "list": _list, "revoke": _revoke}
+    return office.run(args, lambda place: verbs[args.verb](place, args))
+
+
+def _issue_arguments(parser: argparse.ArgumentParser) -> None:
+    from accord.core.kernel.actor import DEFAULT_WORKSPACE
+    from accord.core.kernel.authority import Capability, Kind, Role
+    from accord.core.people.standing import Standing
+
+    roles, rights = ",".join(Role), ",".join(Capability)
+    kinds = (Kind.HUMAN.value, Kind.AGENT.value)
+    standings = [standing.value for standing in Standing]
+    add = parser.add_argument
+    add("--id", required=True, help="who it is, for example alice")
+    add("--type", required=True, choices=kinds, help="what it is")
+    add("--roles", required=True, type=words, help=f"some of {roles}")
+    add("--workspace", default=DEFAULT_WORKSPACE, help="default: %(default)s")
+    add("--ttl", type=duration, default="12h", help="how long it lives (default: %(default)s)")
+    add("--labels", type=words, default=(), help="labels that rules for a quorum name")
+    add("--capabilities", type=words, default=(), help=f"some of {rights}")
+    add("--name", default="", help='how to show it, for example "Alice"')
+    add("--role", choices=standings, help="its role in threads (default: as its roles imply)")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """`a,b` in parts."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def duration(text: str) -> int:
+    """`12h` in seconds; complains as argparse wants it."""
+    try:
+        return seconds(text)
+    except ValueError as no:
+        raise argparse.ArgumentTypeError(str(no)) from None
+
+
+async def _issue(office: "Office", args: argparse.Namespace) -> None:
+    from accord.cli.office import tell
+
+    issued = await office.issue(_wish(args))
+    for warning in issued.warnings:
+        print(f"accord: warning: {warning}", file=sys.stderr)
+    if args.json:
+        tell(issued)
+    else:
+        print(_summary(issued), file=sys.stderr)
+        print(issued.token)
+
+
+def _wish(args: argparse.Namespace) -> "Wish":
+    import msgspec
+
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.desk import Wish
+
+    names = ("id", "type", "roles", "workspace", "labels", "capabilities", "name", "role")
+    said = {"ttl_s": args.ttl} | {name: getattr(args, name) for name in names}
+    try:
+        return msgspec.convert(said, Wish)
+    except msgspec.ValidationError as no:
+        raise Refused(Why.MALFORMED, f"No such token can be made: {no}") from None
+
+
+def _summary(issued: "Issued") -> str:
+    from accord.core.kernel.times import iso
+
+    claims = issued.claims
+    who = f"{claims.agent_id}, {claims.kind}, {', '.join(sorted(claims.roles)) or 'no roles'}"
+    return f"{who}; until {iso(claims.exp * 1000)}; jti {claims.jti}"
+
+
+async def _list(office: "Office", args: argparse.Namespace) -> None:
+    from accord.cli.office import table, tell
+    from accord.core.kernel.times import iso
+
+    tokens = await office.tokens()
+    if args.json:
+        tell({"tokens": tokens})
+        return
+    rows = (
+        (
+            *(token.jti, token.id, token.kind, ",".join(sorted(token.roles))),
+            *(",".join(sorted(token.labels)), token.workspace),
+            *(iso(token.issued_at), iso(token.expires_at), "revoked" if token.revoked else ""),
+        )
+        for token in tokens
+    )
+    heads = ("JTI", "ID", "TYPE", "ROLES", "LABELS", "WORKSPACE", "ISSUED", "EXPIRES", "")
+    table(heads, rows)
+
+
+async def _revoke(office: "Office", args: argparse.Namespace) -> None:
+    from accord.cli.office import tell
+
+    await office.revoke(args.jti, args.reason)
+    if args.json:
+        tell({"jti": args.jti, "revoked": True})
+    else:
+        print(f"{args.jti} is void now")

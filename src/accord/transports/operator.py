@@ -1,0 +1,172 @@
+"""For operators over HTTP: tokens and keys under `/admin`, for whoever shows an admin's token."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor
+from accord.core.kernel.authority import Capabilities, Kind, Roles
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.people.standing import Standing
+from accord.core.people.state import Token
+
+from .identity import USUAL_LIFE, Issued, PublicKey
+
+LARGEST_BODY = 65_536
+# Answers hold tokens: no cache keeps them, no browser guesses what they are.
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A token somebody should get; on the wire `kind` is `type`, as on the command line."""
+
+    id: str
+    kind: Kind = msgspec.field(name="type")
+    roles: Roles
+    workspace: str = DEFAULT_WORKSPACE
+    ttl_s: int = USUAL_LIFE
+    labels: frozenset[str] = frozenset()
+    capabilities: Capabilities = frozenset()
+    name: str = ""
+    role: Standing | None = None
+
+
+class Listed(Token, frozen=True, kw_only=True):
+    """A token as operators see it."""
+
+    revoked: bool = False
+
+
+class Office(Protocol):
+    """Where one actor looks after tokens and keys; each method refuses what the actor may not."""
+
+    async def issue(self, wish: Wish) -> Issued:
+        """A new token, on the record before it is handed out."""
+        ...
+
+    async def revoke(self, jti: str, reason: str = "") -> None:
+        """Make a token void, for good."""
+        ...
+
+    async def tokens(self) -> Sequence[Listed]:
+        """The tokens that have not expired, as far as the actor looks after them."""
+        ...
+
+    async def keys(self) -> Sequence[PublicKey]:
+        """The keys that verify, oldest first."""
+        ...
+
+    async def rotate(self) -> PublicKey:
+        """The key that signs from now on."""
+        ...
+
+
+class Desk(Protocol):
+    """Who comes in over HTTP is known here, and is let into an office."""
+
+    async def authenticate(self, request: Request) -> Actor:
+        """Who is asking, by a token that is wholly in order."""
+        ...
+
+    def office(self, actor: Actor) -> Office:
+        """The actor's own office."""
+        ...
+
+
+Handler = Callable[[Office, Request], Awaitable[Response]]
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Everything an operator may ask over HTTP."""
+    return [Route(path, served(desk, do), methods=[method]) for method, path, do in TABLE]
+
+
+def served(desk: Desk, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The handler behind the one door: a token, an operator, and refusals in one shape."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(await enter(desk, request), request)
+        except Refused as no:
+            return refusal(no)
+
+    return answer
+
+
+async def enter(desk: Desk, request: Request) -> Office:
+    """The office of whoever asks, if it is an operator."""
+    actor = await desk.authenticate(request)
+    if not actor.is_operator:
+        raise Refused(Why.FORBIDDEN, "Only operators look after tokens and keys")
+    return desk.office(actor)
+
+
+def refusal(no: Refused) -> Response:
+    """A refusal as HTTP says it (UNI-26)."""
+    codes = CODES[no.why]
+    response = reply({"error": {"code": codes.msg, "message": no.detail}}, codes.http)
+    if no.why is Why.UNAUTHENTICATED:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+def reply(content: Any, status: int = 200) -> Response:
+    """JSON that nobody keeps."""
+    return Response(_ENCODER.encode(content), status, HEADERS, "application/json")
+
+
+async def issue_token(office: Office, request: Request) -> Response:
+    """201 with the token, which is shown this once."""
+    body = await read(request)
+    try:
+        wish = msgspec.json.decode(body, type=Wish)
+    except (msgspec.DecodeError, RecursionError) as no:
+        raise Refused(Why.MALFORMED, f"That is no wish for a token: {no}") from None
+    return reply(await office.issue(wish), 201)
+
+
+async def list_tokens(office: Office, request: Request) -> Response:
+    """200 with what is known of each."""
+    return reply({"tokens": await office.tokens()})
+
+
+async def revoke_token(office: Office, request: Request) -> Response:
+    """204, also for one that was revoked before."""
+    await office.revoke(request.path_params["jti"], request.query_params.get("reason", ""))
+    return Response(status_code=204, headers=HEADERS)
+
+
+async def list_keys(office: Office, request: Request) -> Response:
+    """200 with the public halves."""
+    return reply({"keys": await office.keys()})
+
+
+async def rotate_key(office: Office, request: Request) -> Response:
+    """201 with the new key's public half."""
+    return reply(await office.rotate(), 201)
+
+
+async def read(request: Request) -> bytes:
+    """The body, never more of it than there should be."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise Refused(Why.TOO_LARGE, f"The body has more than {LARGEST_BODY} bytes")
+    return bytes(body)
+
+
+TABLE: tuple[tuple[str, str, Handler], ...] = (
+    ("POST", "/admin/tokens", issue_token),
+    ("GET", "/admin/tokens", list_tokens),
+    ("DELETE", "/admin/tokens/{jti}", revoke_token),
+    ("GET", "/admin/keys", list_keys),
+    ("POST", "/admin/keys", rotate_key),
+)

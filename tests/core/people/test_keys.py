@@ -1,0 +1,40 @@
+"""Signing keys: which one signs, and every public half there was."""
+
+import pytest
+
+from accord.core.kernel.actor import TIMER, Actor
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.people import CONTEXT
+from accord.core.people.keys import KeyRotate, KeyRotated
+from accord.core.people.state import Key
+from tests.core.people.story import BOB, FIRST, OLGA, OTTO, ROBOT, SECOND, given, then, when
+
+
+@pytest.mark.parametrize("actor", [OLGA, TIMER], ids=lambda actor: actor.seat)
+def test_the_log_knows_every_key_and_which_one_signs(actor: Actor) -> None:
+    people = given(KeyRotated(key=FIRST))
+
+    after = then(people, when(people, actor, KeyRotate(SECOND)))
+
+    assert after.active == "K2"
+    assert dict(after.keys) == {"K1": FIRST, "K2": SECOND}
+    assert CONTEXT.knows(after, "K1")
+
+
+def test_the_key_that_signs_already_is_no_news() -> None:
+    assert when(given(KeyRotated(key=FIRST)), OLGA, KeyRotate(FIRST)) == []
+
+
+def test_a_key_keeps_its_name() -> None:
+    with pytest.raises(Refused) as no:
+        when(given(KeyRotated(key=FIRST)), OLGA, KeyRotate(Key("K1", SECOND.public)))
+
+    assert no.value.why is Why.KEY_REUSED
+
+
+@pytest.mark.parametrize("actor", [BOB, ROBOT, OTTO], ids=lambda actor: actor.seat)
+def test_only_the_houses_operators_change_keys(actor: Actor) -> None:
+    with pytest.raises(Refused) as no:
+        when(given(), actor, KeyRotate(FIRST))
+
+    assert no.value.why is Why.FORBIDDEN
