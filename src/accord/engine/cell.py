@@ -1,5 +1,6 @@
 """One stream in memory: its state, its place in the log, and what is not committed yet."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -55,7 +56,7 @@ class Asked:
         self,
         message: Message,
         actor: Actor,
-        answer: Callable[[Answer], None] | None = None,
+        answer: "Callable[[Asked, Answer], None] | None" = None,
         peer: Peer | None = None,
     ) -> None:
         self.message = message
@@ -63,6 +64,11 @@ class Asked:
         self.answer = answer
         self.peer = peer
         self.found: dict[str, Sealed | None] = {}
+
+    def reply(self, answer: Answer) -> None:
+        """Tell whoever asked."""
+        if self.answer is not None:
+            self.answer(self, answer)
 
 
 class Place(NamedTuple):
@@ -107,6 +113,7 @@ class Cell:
         "queue",
         "rows",
         "stream",
+        "waiting",
         "window",
     )
 
@@ -123,6 +130,7 @@ class Cell:
         self.busy = True
         self.committing = False
         self.deadline: Instant | None = None
+        self.waiting: list[asyncio.Future[None]] = []
         self.kept = 0
 
     def remember(self, sealed: Sealed) -> None:

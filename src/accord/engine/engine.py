@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import TIMER, Actor
@@ -31,7 +32,7 @@ log = logging.getLogger("accord.engine")
 
 NOTHING_KNOWN: Mapping[str, Record] = {}
 LONGEST_QUEUE = 10_000
-REPEATS_READ = 64
+MOST_CELLS = 4096
 
 
 class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
@@ -85,8 +86,8 @@ class Engine:
             self._take(cell, asked)
         elif len(cell.queue) < LONGEST_QUEUE:
             cell.queue.append(asked)
-        elif asked.answer:
-            asked.answer(Answer(refused=Refused(Why.TOO_MANY, "The session is busy; try again")))
+        else:
+            asked.reply(Answer(refused=Refused(Why.TOO_MANY, "The session is busy; try again")))
 
     async def handle(
         self, message: Message, actor: Actor, *, stream: str | None = None, peer: Peer | None = None
@@ -94,7 +95,7 @@ class Engine:
         """The records a message led to, once they are durable; raises Refused."""
         done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-        def answer(said: Answer) -> None:
+        def answer(_: Asked, said: Answer) -> None:
             if not done.done():
                 done.set_result(said)
 
@@ -111,11 +112,21 @@ class Engine:
         message = Message(self.ids(), iso(now), room, SYSTEM, body)
         self.submit(stream, Asked(message, actor))
 
+    async def start(self) -> None:
+        """After a restart nobody is connected and every deadline counts (OPEN-31)."""
+        for stream in await self.events.streams("room/"):
+            room = await self.state(stream)
+            for seat in self.contexts["room"].present(room):
+                self.peers.absent(stream, seat)
+        await self.settle()
+
     async def state(self, stream: str) -> Any:
-        """The durable state of a stream."""
+        """The durable state of a stream; StoreError when it cannot be read."""
         cell = self.cells.get(stream) or self._open(stream)
-        while cell.busy:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if cell.busy:
+            ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            cell.waiting.append(ready)
+            await ready
         state = cell.base.state
         self._let_go(cell)
         return state
@@ -130,6 +141,7 @@ class Engine:
     def _open(self, stream: str) -> Cell:
         name = stream.partition("/")[0]
         cell = Cell(stream, self.contexts[name], self.window)
+        self._make_room()
         self.cells[stream] = cell
         self.spawn(self._load(cell))
         return cell
@@ -172,9 +184,21 @@ class Engine:
     def _free(self, cell: Cell) -> None:
         """Go on with what had to wait."""
         cell.busy = False
+        for ready in cell.waiting:
+            if not ready.done():
+                ready.set_result(None)
+        cell.waiting.clear()
         while cell.queue and not cell.busy:
             self._take(cell, cell.queue.popleft())
         self._let_go(cell)
+
+    def _make_room(self) -> None:
+        """Let the longest unused streams go that nobody listens to."""
+        if len(self.cells) < MOST_CELLS:
+            return
+        quiet = (s for s, c in self.cells.items() if c.idle and s not in self.peers.rooms)
+        for stream in list(islice(quiet, MOST_CELLS // 4)):
+            del self.cells[stream]
 
     def _let_go(self, cell: Cell) -> None:
         """Forget a stream that does not exist, so that asking for it costs no memory."""
@@ -185,10 +209,12 @@ class Engine:
         """The store failed: whoever waits is told, and the next message tries afresh."""
         log.error("cannot read %s: %s", cell.stream, error)
         self.cells.pop(cell.stream, None)
+        for ready in cell.waiting:
+            if not ready.done():
+                ready.set_exception(error)
         no = Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
         for asked in (*(outcome.asked for outcome in cell.outbox), *cell.queue):
-            if asked.answer:
-                asked.answer(Answer(refused=no))
+            asked.reply(Answer(refused=no))
 
     # Deciding
 
@@ -349,8 +375,7 @@ class Engine:
     def _tell_one(self, cell: Cell, outcome: Outcome) -> None:
         """An answer that waits for nothing."""
         self.peers.deliver(cell, [outcome])
-        if outcome.asked.answer:
-            outcome.asked.answer(outcome.answer)
+        outcome.asked.reply(outcome.answer)
 
     async def _commit(self, cell: Cell) -> None:
         while cell.outbox:
@@ -374,8 +399,7 @@ class Engine:
         self._advance(cell, outbox)
         self.peers.deliver(cell, outbox)
         for outcome in outbox:
-            if outcome.asked.answer:
-                outcome.asked.answer(outcome.answer)
+            outcome.asked.reply(outcome.answer)
         if self.heard:
             self._publish(outbox)
         if cell.base.state is not before:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from accord.engine.engine import Engine
 
 PAGE = 500
+NOBODY: dict[Peer, None] = {}
 
 
 class Line(NamedTuple):
@@ -85,17 +86,18 @@ class Peers:
         """Everything that was decided, to its audience, in one write per connection."""
         lines: list[Line] = []
         entering: list[Entry] = []
+        here = self.rooms.get(cell.stream, NOBODY)
         for outcome in outbox:
             if outcome.again or outcome.refused is not None:
                 continue
+            peer = outcome.asked.peer
+            if peer is not None and peer not in here:
+                self._from_outside(cell, outcome, peer, entering)
             for sealed in outcome.sealed:
                 record = sealed.record
                 if sealed.frame is not None:
                     lines.append(Line(sealed.frame, record.to))
-                door = type(record.event).door
-                if door is Door.IN and (peer := outcome.asked.peer) is not None:
-                    entering.append(self._entry(cell, outcome.asked, peer))
-                elif door is Door.OUT:
+                if type(record.event).door is Door.OUT:
                     self._write(cell.stream, lines)
                     lines = []
                     entering = self._put_out(cell, record, entering)
@@ -104,6 +106,17 @@ class Peers:
         self._write(cell.stream, lines)
         for entry in entering:
             self._let_in(cell, entry)
+
+    def _from_outside(
+        self, cell: Cell, outcome: Outcome, peer: Peer, entering: list[Entry]
+    ) -> None:
+        """A sender who is not in the room comes in now, or hears just what came of its message."""
+        if any(type(sealed.record.event).door is Door.IN for sealed in outcome.sealed):
+            entering.append(self._entry(cell, outcome.asked, peer))
+        elif all(entry.peer is not peer for entry in entering):
+            mine = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, peer.seat)]
+            if mine:
+                peer.write(peer.join(mine))
 
     def deliver_foreign(self, cell: Cell, fresh: Iterable[Sealed]) -> None:
         """What another process appended."""
@@ -173,7 +186,7 @@ class Peers:
                 continue
             if until is not None and record.version > until:
                 return
-            if record.to is None or seat in record.to:
+            if may_see(record, seat):
                 yield sealed.frame
 
     def _roll_call(self, cell: Cell) -> Iterator[bytes]:
@@ -194,12 +207,14 @@ class Peers:
                 peer.close("the history cannot be read now; join again")
                 return
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
-            mine = [s.frame for s in sealed if s.frame and self._may_see(s.record, peer.seat)]
+            mine = [s.frame for s in sealed if s.frame and may_see(s.record, peer.seat)]
             if mine:
                 peer.write(peer.join(mine))
             at = rows[-1].version
             await peer.drained()
         self.attach(cell.stream, peer)
 
-    def _may_see(self, record: Record, seat: str) -> bool:
-        return record.to is None or seat in record.to
+
+def may_see(record: Record, seat: str) -> bool:
+    """Whether a record is for this seat."""
+    return record.to is None or seat in record.to

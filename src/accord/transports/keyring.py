@@ -83,6 +83,11 @@ class Keyring:
             ring.rotate()
         return ring
 
+    @property
+    def active(self) -> str:
+        """The id of the key that signs."""
+        return self.signer()[0]
+
     def list(self) -> tuple[PublicKey, ...]:
         """Every key that verifies, oldest first."""
         self._refresh()

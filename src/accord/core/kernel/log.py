@@ -146,6 +146,7 @@ class Context(NamedTuple, Generic[State]):
     state: type[State]
     welcome: Callable[[State], Iterator[tuple[str, Body]]] = lambda _: iter(())
     absent: Callable[[str, Instant], Body] | None = None
+    present: Callable[[State], Iterator[str]] = lambda _: iter(())
 
 
 def stay(state: State, event: Event, record: Record) -> State:

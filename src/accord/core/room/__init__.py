@@ -130,4 +130,5 @@ CONTEXT: Context[Room] = Context(
     state=Room,
     welcome=members.roll_call,
     absent=members.disconnected,
+    present=members.connected,
 )

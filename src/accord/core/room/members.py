@@ -382,7 +382,7 @@ def on_left(room: Room, event: Left, record: Record) -> Room:
     room = replace(
         room,
         members=without(room.members, member.id),
-        former={**room.former, member.id: replace(member, since=record.at)},
+        former={**room.former, member.id: replace(member, since=record.at, left=record.version)},
         tools=without(room.tools, *running),
         past=remember(room.past, running),
     )
@@ -430,6 +430,15 @@ def resumed(room: Room, pause: int) -> Room:
 def disconnected(seat: str, at: int) -> PresenceUpdate:
     """What the server says when the last connection of a member is gone."""
     return PresenceUpdate(participant=seat, status=Presence.DISCONNECTED, last_active=iso(at))
+
+
+def connected(room: Room) -> Iterator[str]:
+    """Those of a room that goes on who are not known to be disconnected."""
+    if room.ended:
+        return
+    for member in room.members.values():
+        if member.presence is not Presence.DISCONNECTED:
+            yield member.id
 
 
 def roll_call(room: Room) -> Iterator[tuple[str, ParticipantAnnounce]]:

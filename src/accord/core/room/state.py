@@ -111,6 +111,7 @@ class Member(msgspec.Struct, frozen=True):
     announced: str = ""
     presence: Presence = Presence.ACTIVE
     since: Instant = 0
+    left: int = 0  # a former member: the version at which they went
     settled: bool = False
     may: Verbs = frozenset()
 

@@ -1,0 +1,1 @@
+"""What readers want to know, computed from state and records alone."""

@@ -1,0 +1,115 @@
+"""A session as a reader sees it: who is there, what is open, what was said."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from accord.core.kernel import ballot as ballots
+from accord.core.kernel.log import Record
+from accord.core.kernel.times import iso
+from accord.core.room.state import Gate, Member, Room, Tool
+
+
+def standing(room: Room, seat: str) -> str | None:
+    """What somebody is to the room: `member`, `former`, or None, for whom it does not exist."""
+    if seat in room.members:
+        return "member"
+    return "former" if seat in room.former else None
+
+
+def may_read(room: Room, seat: str, record: Record) -> bool:
+    """Members read what is for them; former members what they could see until they left."""
+    if record.said is None or (record.to is not None and seat not in record.to):
+        return False
+    if seat in room.members:
+        return True
+    former = room.former.get(seat)
+    return former is not None and record.version <= former.left
+
+
+def summary(room: Room, seat: str) -> dict[str, Any]:
+    """One line of a listing."""
+    return {
+        "id": room.id,
+        "name": room.name,
+        "status": status(room),
+        "created_at": iso(room.created_at),
+        "created_by": room.created_by,
+        "participants": len(room.members),
+        "open_gates": len(room.gates),
+        "standing": standing(room, seat),
+    }
+
+
+def status(room: Room) -> str:
+    """`active`, `paused`, or how it ended."""
+    if room.ended:
+        return room.ended
+    return "paused" if room.paused_at is not None else "active"
+
+
+def detail(room: Room, seat: str) -> dict[str, Any]:
+    """Everything about a session but what was said; nothing open for who has left."""
+    here = seat in room.members
+    return {
+        **summary(room, seat),
+        "config": msgspec.to_builtins(room.config),
+        "members": [person(member) for member in room.members.values()],
+        "gates": [question(room, gate) for gate in room.gates.values()] if here else [],
+        "tools": [proposal(tool) for tool in room.tools.values()] if here else [],
+    }
+
+
+def person(member: Member) -> dict[str, Any]:
+    """A member."""
+    return {
+        "id": member.id,
+        "name": member.name,
+        "type": member.kind.value,
+        "roles": sorted(member.roles),
+        "capabilities": sorted(member.capabilities),
+        "presence": member.presence.value,
+    }
+
+
+def question(room: Room, gate: Gate) -> dict[str, Any]:
+    """An open gate: PVP's GateState, and how far it is (PVP 14.4)."""
+    count = ballots.tally(gate.ballot, room.voters(), skip_absent=room.skips_absent)
+    return {
+        "id": gate.id,
+        "request": {
+            "action_type": gate.action_type,
+            "action_ref": gate.action,
+            "quorum": msgspec.to_builtins(gate.ballot.quorum),
+            "timeout_seconds": gate.timeout_seconds,
+            "message": gate.message,
+        },
+        "initiator": gate.initiator,
+        "approvals": sorted(gate.ballot.yes),
+        "rejections": [],
+        "approvals_received": count.received,
+        "approvals_required": count.required,
+        "created_at": iso(gate.opened_at),
+        "expires_at": iso(gate.expires_at) if gate.expires_at is not None else None,
+        "action": proposal(room.tools[gate.action]) if gate.action in room.tools else None,
+    }
+
+
+def proposal(tool: Tool) -> dict[str, Any]:
+    """A proposal that is not finished."""
+    return {
+        "id": tool.id,
+        "agent": tool.agent,
+        "tool_name": tool.name,
+        "arguments": tool.arguments,
+        "category": tool.category.value,
+        "risk_level": tool.risk.value,
+        "description": tool.description,
+        "approved": tool.grant is not None,
+    }
+
+
+def readable(room: Room, seat: str, records: Iterator[Record]) -> Iterator[Record]:
+    """Those records that this reader may see."""
+    return (record for record in records if may_read(room, seat, record))

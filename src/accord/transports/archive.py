@@ -1,0 +1,141 @@
+"""Reading sessions over HTTP: the list, one session, what was said in it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.state import Room
+from accord.core.views import sessions
+from accord.engine.engine import Engine
+from accord.engine.ports import Row, StoreError
+
+LARGEST_PAGE = 1000
+USUAL_PAGE = 200
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+Identify = Callable[[Request], Awaitable[Actor]]
+
+
+class Page(NamedTuple):
+    """A stretch of a transcript."""
+
+    frames: list[bytes]
+    next: int
+    more: bool
+
+
+class Archive:
+    """What a caller may read."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def room(self, id: str, seat: str) -> Room:
+        """The session, if it exists for this reader; raises Refused."""
+        room: Room = await self.engine.state(f"room/{id}")
+        if not room.exists or sessions.standing(room, seat) is None:
+            raise Refused(Why.NO_ROOM, f"There is no session {id}")
+        return room
+
+    async def listing(self, seat: str) -> list[dict[str, Any]]:
+        """Every session the reader is or was in, newest first."""
+        names = await self.engine.events.streams("room/")
+        rooms: list[Room] = [await self.engine.state(name) for name in names]
+        mine = [room for room in rooms if sessions.standing(room, seat)]
+        mine.sort(key=lambda room: room.created_at, reverse=True)
+        return [sessions.summary(room, seat) for room in mine]
+
+    async def transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
+        """Envelopes behind `seq` number `after`, oldest first."""
+        frames: list[bytes] = []
+        version, last = 0, after
+        while rows := await self.engine.events.read(f"room/{room.id}", version, LARGEST_PAGE):
+            version = rows[-1].version
+            for row in rows:
+                sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
+                if sealed.record.seq <= after or not sealed.frame:
+                    continue
+                if len(frames) == limit:
+                    return Page(frames, last, more=True)
+                if sessions.may_read(room, seat, sealed.record):
+                    frames.append(sealed.frame)
+                    last = sealed.record.seq
+        return Page(frames, last, more=False)
+
+    async def rows(self, room: Room) -> list[Row]:
+        """The stored rows of a session."""
+        return await self.engine.events.read(f"room/{room.id}")
+
+
+def answer(value: Any, status: int = 200) -> Response:
+    """JSON."""
+    return raw(msgspec.json.encode(value), status)
+
+
+def raw(data: bytes, status: int = 200) -> Response:
+    """JSON that is bytes already."""
+    return Response(data, status, HEADERS, "application/json")
+
+
+def refusal(no: Refused) -> Response:
+    """The error, as every HTTP route of ours says it."""
+    codes = CODES[no.why]
+    problem = {"code": codes.pvp, "message": no.detail, "details": no.details or {}}
+    return answer({"error": problem}, codes.http)
+
+
+def number(request: Request, name: str, usual: int, largest: int) -> int:
+    """A whole number from the query."""
+    text = request.query_params.get(name, str(usual))
+    if not text.isascii() or not text.isdigit() or int(text) > largest:
+        raise Refused(Why.MALFORMED, f"{name} is a whole number up to {largest}")
+    return int(text)
+
+
+def routes(archive: Archive, identify: Identify) -> list[Route]:
+    """`GET /sessions`, `/sessions/{id}`, `/sessions/{id}/transcript`."""
+
+    async def listing(request: Request) -> Response:
+        actor = await identify(request)
+        return answer({"sessions": await archive.listing(actor.seat)})
+
+    async def detail(request: Request) -> Response:
+        actor = await identify(request)
+        room = await archive.room(request.path_params["id"], actor.seat)
+        return answer(sessions.detail(room, actor.seat))
+
+    async def transcript(request: Request) -> Response:
+        actor = await identify(request)
+        room = await archive.room(request.path_params["id"], actor.seat)
+        after = number(request, "after", 0, 1 << 53)
+        limit = max(1, number(request, "limit", USUAL_PAGE, LARGEST_PAGE))
+        page = await archive.transcript(room, actor.seat, after, limit)
+        more = b"true" if page.more else b"false"
+        messages = b",".join(page.frames)
+        return raw(b'{"messages":[%b],"next":%d,"has_more":%b}' % (messages, page.next, more))
+
+    return [
+        Route("/sessions", guarded(listing)),
+        Route("/sessions/{id}", guarded(detail)),
+        Route("/sessions/{id}/transcript", guarded(transcript)),
+    ]
+
+
+def guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
+    """The handler with refusals and store failures answered properly."""
+
+    async def guarded_handler(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Refused as no:
+            return refusal(no)
+        except StoreError as error:
+            return refusal(Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}"))
+
+    return guarded_handler

@@ -1,0 +1,90 @@
+"""Where PVP messages come in, whichever transport brings them: who speaks, and for which room."""
+
+import re
+from collections.abc import Callable, Container
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from accord.core.dialects import pvp
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.ids import is_id
+from accord.core.kernel.log import Message
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.lifecycle import SessionCreate
+from accord.core.room.members import SessionJoin
+from accord.engine.cell import Asked, Peer
+from accord.engine.engine import Engine
+from accord.transports.bucket import Buckets
+from accord.transports.identity import Identity, Keyring, open_actor, verify
+
+SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+UNNAMED = frozenset({"", "new"})
+
+
+class Trust(NamedTuple):
+    """How identities are known: by the ring's signatures; `open` takes those without on trust."""
+
+    keyring: Keyring
+    revoked: Callable[[], Container[str]]
+    open: bool = False
+
+
+class Reception:
+    """What every PVP transport does with a message before the engine sees it."""
+
+    def __init__(self, engine: Engine, trust: Trust, rate: float | None = None) -> None:
+        self.engine = engine
+        self.trust = trust
+        self.buckets = Buckets(rate)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether identities are taken on trust."""
+        return self.trust.open
+
+    def identify(self, token: str) -> Identity:
+        """Whom a token speaks for; raises Refused."""
+        return verify(token, self.engine.clock.now(), self.trust.keyring, self.trust.revoked())
+
+    def presume(self, message: Message, runtime: str) -> Actor:
+        """On trust: whoever the message says it is from."""
+        body = message.body
+        agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
+        return open_actor(message.sender, Kind.AGENT if agent else Kind.HUMAN, runtime)
+
+    def take(self, message: Message, actor: Actor, peer: Peer, answer: "Answerer") -> None:
+        """Hand a message to the engine; raises Refused when it cannot even be asked."""
+        room = message.room
+        if isinstance(message.body, SessionCreate):
+            message = self.named(message)
+            room = message.room
+        elif not is_id(room):
+            raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
+        stream = f"room/{room}"
+        if actor.grant is None and isinstance(message.body, SessionJoin):
+            self.guard_seat(stream, actor, peer)
+        self.engine.submit(stream, Asked(message, actor, answer, peer))
+
+    def named(self, message: Message) -> Message:
+        """A session to be: its creator's id for it, or one of ours (OPEN-5)."""
+        if message.room in UNNAMED:
+            return replace(message, room=f"ses_{self.engine.ids()}")
+        if not SESSION_ID.fullmatch(message.room):
+            detail = "A session id is 1 to 128 of A-Z a-z 0-9 _ -; leave it empty to get one"
+            raise Refused(Why.MALFORMED, detail)
+        return message
+
+    def guard_seat(self, stream: str, actor: Actor, peer: Peer) -> None:
+        """OPEN-29: on trust, nobody takes a seat whose holder is connected."""
+        if self.engine.peers.others(stream, actor.seat, peer.runtime):
+            detail = f"{actor.seat} is connected already; on trust a seat is taken once"
+            raise Refused(Why.FORBIDDEN, detail)
+
+    def refusal(self, no: Refused, session: str, related_to: str | None) -> bytes:
+        """The error its sender gets."""
+        return pvp.refusal(self.engine.ids(), self.engine.clock.now(), session, no, related_to)
+
+
+Answerer = Callable[..., None]

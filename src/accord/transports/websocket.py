@@ -1,0 +1,348 @@
+"""WebSocket: one envelope per text frame, on uvicorn's port through picows."""
+
+import asyncio
+import ipaddress
+import logging
+import struct
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from picows import (
+    WSAutoPingStrategy,
+    WSCloseCode,
+    WSFrame,
+    WSListener,
+    WSMsgType,
+    WSTransport,
+    WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
+)
+from picows.picows import WSProtocol  # type: ignore[attr-defined]
+
+from accord.core.dialects import pvp
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.log import Message
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.members import SessionJoin
+from accord.engine.cell import Answer, Asked
+from accord.engine.peers import may_see
+from accord.transports.bucket import Bucket
+from accord.transports.identity import Identity, bearer
+from accord.transports.reception import Reception
+
+log = logging.getLogger("accord.websocket")
+
+SUBPROTOCOL = "pvp.v1"
+PATHS = frozenset({"/", "/ws"})
+LARGEST_FRAME = 4 << 20
+LARGEST_BACKLOG = 8 << 20
+SIGN_IN_SECONDS = 10
+HANDSHAKE_SECONDS = 10
+# A connection that is silent this long is asked for a sign of life, and given as long again.
+PING_SECONDS = 30
+READ_BUFFER = 2048
+
+TEXT = WSMsgType.TEXT
+CONTINUATION = WSMsgType.CONTINUATION
+CLOSE = WSMsgType.CLOSE
+BINARY = WSMsgType.BINARY
+
+SMALL, MEDIUM = 126, 1 << 16
+_medium = struct.Struct("!BBH").pack
+_large = struct.Struct("!BBQ").pack
+
+
+def text_frame(payload: bytes) -> bytes:
+    """A server's text frame around these bytes."""
+    size = len(payload)
+    if size < SMALL:
+        return bytes((0x81, size)) + payload
+    if size < MEDIUM:
+        return _medium(0x81, 126, size) + payload
+    return _large(0x81, 127, size) + payload
+
+
+class Connection(WSListener):
+    """One socket of one principal; any number of sessions (OPEN-30)."""
+
+    def __init__(self, hall: "Hall", identity: Identity | None, runtime: str) -> None:
+        self.hall = hall
+        self.reception = hall.reception
+        self.identity = identity
+        self.actor: Actor | None = identity.actor if identity else None
+        self.seat = self.actor.seat if self.actor else ""
+        self.runtime = runtime
+        self.bucket: Bucket | None = None
+        self.partial = bytearray()
+        self.fragmented = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.writable = asyncio.Event()
+        self.writable.set()
+
+    # What the engine asks of a peer
+
+    @staticmethod
+    def join(frames: list[bytes]) -> bytes:
+        """All frames in one write."""
+        return b"".join([text_frame(frame) for frame in frames])
+
+    def write(self, data: bytes) -> None:
+        """Send; a reader too far behind is cut off and resumes by replay (OPEN-51)."""
+        raw = self.raw
+        if raw.get_write_buffer_size() > LARGEST_BACKLOG:
+            log.warning("cutting off %s: it does not read", self.seat)
+            raw.abort()
+        elif not raw.is_closing():
+            raw.write(data)
+
+    async def drained(self) -> None:
+        """Wait until the reader keeps up."""
+        await self.writable.wait()
+
+    def close(self, reason: str, code: WSCloseCode = WSCloseCode.POLICY_VIOLATION) -> None:
+        """End the connection and say why."""
+        if not self.transport.is_disconnected:
+            self.transport.send_close(code, reason.encode()[:120])
+            self.transport.disconnect()
+
+    # What picows tells
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        """Open; whoever has not signed in yet has ten seconds for it."""
+        self.transport = transport
+        self.raw: Any = transport.underlying_transport
+        self.hall.connections.add(self)
+        if self.identity is not None:
+            self._signed_in(self.identity)
+        elif not self.reception.is_open:
+            loop = asyncio.get_running_loop()
+            self.timer = loop.call_later(SIGN_IN_SECONDS, self.close, "no token within 10 s")
+
+    def on_ws_disconnected(self, transport: WSTransport) -> None:  # noqa: ARG002 - picows' shape
+        """Gone."""
+        self.hall.connections.discard(self)
+        self.writable.set()
+        if self.timer:
+            self.timer.cancel()
+        self.reception.engine.peers.gone(self)
+
+    def pause_writing(self) -> None:
+        """The reader lags."""
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        """The reader has caught up."""
+        self.writable.set()
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        """A frame; a message may come in several."""
+        kind = frame.msg_type
+        if kind is TEXT and frame.fin and not self.fragmented:
+            self.receive(frame.get_payload_as_bytes())
+        elif kind is TEXT or kind is CONTINUATION:
+            self._fragment(frame)
+        elif kind is CLOSE:
+            transport.send_close(frame.get_close_code())
+            transport.disconnect()
+        elif kind is BINARY:
+            self.refuse(Refused(Why.MALFORMED, "Send text frames; binary ones are not PVP"))
+
+    def _fragment(self, frame: WSFrame) -> None:
+        starts = frame.msg_type is TEXT
+        if starts == self.fragmented:
+            self.close("a fragment out of order", WSCloseCode.PROTOCOL_ERROR)
+            return
+        self.partial += frame.get_payload_as_bytes()
+        self.fragmented = not frame.fin
+        if len(self.partial) > LARGEST_FRAME:
+            self.close("message too big", WSCloseCode.MESSAGE_TOO_BIG)
+        elif frame.fin:
+            whole, self.partial = bytes(self.partial), bytearray()
+            self.receive(whole)
+
+    # Messages
+
+    def receive(self, data: bytes) -> None:
+        """One message from the wire; whatever is wrong with it is answered, not thrown."""
+        message: Message | None = None
+        try:
+            message = pvp.decode(data)
+            actor = self.actor or self._sign_in(message, data)
+            if self.bucket is not None:
+                now = asyncio.get_running_loop().time()
+                self.bucket.take(message.body, len(data), now)
+            self.reception.take(message, actor, self, self.answered)
+        except Refused as no:
+            if message is not None:
+                self.refuse(no, message.room, message.id)
+            else:
+                self.refuse(no, *pvp.gist(data))
+
+    def answered(self, asked: Asked, answer: Answer) -> None:
+        """What became of a message: an error for the sender, or again what a retry led to."""
+        if answer.refused is not None:
+            self.refuse(answer.refused, asked.message.room, asked.message.id)
+        elif answer.again:
+            again = [s.frame for s in answer.sealed if s.frame and may_see(s.record, self.seat)]
+            if again:
+                self.write(self.join(again))
+
+    def refuse(self, no: Refused, session: str = "", related_to: str | None = None) -> None:
+        """The error, to its cause alone (OPEN-49)."""
+        self.write(text_frame(self.reception.refusal(no, session, related_to)))
+
+    # Identity
+
+    def _sign_in(self, message: Message, data: bytes) -> Actor:
+        """Whom this connection speaks for from now on."""
+        if self.reception.is_open:
+            actor = self.reception.presume(message, self.runtime)
+            self._bind(actor)
+            return actor
+        token = pvp.token_of(data) if isinstance(message.body, SessionJoin) else None
+        if token is None:
+            detail = "Sign in first: a token at the upgrade, or in a session.join"
+            raise Refused(Why.UNAUTHENTICATED, detail)
+        identity = self.reception.identify(token)
+        self._signed_in(identity)
+        return identity.actor
+
+    def _signed_in(self, identity: Identity) -> None:
+        """The connection ends with its token."""
+        self.identity = identity
+        self._bind(identity.actor)
+        if self.timer:
+            self.timer.cancel()
+        left = max(0, identity.expires_at - self.reception.engine.clock.now()) / 1000
+        loop = asyncio.get_running_loop()
+        self.timer = loop.call_later(left, self.close, "the token has expired")
+
+    def _bind(self, actor: Actor) -> None:
+        self.actor = actor
+        self.seat = actor.seat
+        now = asyncio.get_running_loop().time()
+        self.bucket = self.reception.buckets.of(actor.seat, now)
+
+
+class Hall:
+    """All connections of a server, and how one is let in."""
+
+    def __init__(self, reception: Reception) -> None:
+        self.reception = reception
+        self.connections: set[Connection] = set()
+        self.count = 0
+
+    def admit(self, request: WSUpgradeRequest) -> Any:
+        """A connection for an upgrade request, or the HTTP answer that refuses it."""
+        url = urlsplit(request.path.decode("latin-1"))
+        if url.path not in PATHS:
+            return refused(HTTPStatus.NOT_FOUND, "PVP is spoken on /ws")
+        offered = [p.strip() for h in protocols(request) for p in h.split(",")]
+        try:
+            check_origin(request, strict=self.reception.is_open)
+            token = bearer(request.headers.getall("Authorization", []), offered)
+            identity = self.reception.identify(token) if token else None
+        except Refused as no:
+            return refused(HTTPStatus(CODES[no.why].http), no.detail)
+        connection = Connection(self, identity, self.runtime(url.query))
+        chosen = {"Sec-WebSocket-Protocol": SUBPROTOCOL} if SUBPROTOCOL in offered else {}
+        response = WSUpgradeResponse.create_101_response(chosen)
+        return WSUpgradeResponseWithListener(response, connection)
+
+    def runtime(self, query: str) -> str:
+        """The runtime a client says it is; without one, each connection is its own."""
+        named = parse_qs(query).get("runtime", [""])[0][:128]
+        self.count += 1
+        return f"named:{named}" if named else f"connection:{self.count}"
+
+    def revoke(self, jti: str) -> None:
+        """End whatever was opened with a revoked token."""
+        for connection in list(self.connections):
+            identity = connection.identity
+            if identity is not None and identity.claims.jti == jti:
+                connection.close("the token was revoked")
+
+    def say_goodbye(self) -> None:
+        """The server stops; clients come back by themselves."""
+        for connection in list(self.connections):
+            connection.close("the server stops", WSCloseCode.SERVICE_RESTART)
+
+
+def protocols(request: WSUpgradeRequest) -> list[str]:
+    """All values of the subprotocol header."""
+    values: list[str] = request.headers.getall("Sec-WebSocket-Protocol", [])
+    return values
+
+
+def check_origin(request: WSUpgradeRequest, *, strict: bool) -> None:
+    """A page of another site may not connect; on trust, neither may a foreign host name."""
+    host = request.headers.get("Host", "")
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        raise Refused(Why.FORBIDDEN, f"Pages from {origin[:100]} may not connect here")
+    if strict and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        raise Refused(Why.FORBIDDEN, "With --auth open, connect to 127.0.0.1 or localhost")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name can only mean this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refused(status: HTTPStatus, why: str) -> WSUpgradeResponse:
+    """The answer to an upgrade that is not granted."""
+    response: WSUpgradeResponse = WSUpgradeResponse.create_error_response(status, why.encode())
+    return response
+
+
+def protocol_class(admit: Callable[[WSUpgradeRequest], Any]) -> type[Any]:
+    """Picows as the class that uvicorn hands an upgrade to."""
+
+    class PicowsProtocol(WSProtocol):  # type: ignore[misc]
+        """uvicorn calls `data_received` once, with the request's head, then hands over."""
+
+        def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:  # noqa: ARG002
+            super().__init__(
+                None,
+                None,
+                False,  # noqa: FBT003 - picows takes these by position
+                admit,
+                log,
+                True,  # noqa: FBT003
+                HANDSHAKE_SECONDS,
+                True,  # noqa: FBT003
+                PING_SECONDS,
+                PING_SECONDS,
+                WSAutoPingStrategy.PING_WHEN_IDLE,
+                True,  # noqa: FBT003
+                LARGEST_FRAME,
+                None,
+                READ_BUFFER,
+            )
+            self.server_state = server_state
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.server_state.connections.add(self)
+            super().connection_made(transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.server_state.connections.discard(self)
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            size = len(data)
+            self.get_buffer(size)[:size] = data
+            self.buffer_updated(size)
+
+        def shutdown(self) -> None:
+            self.transport.send_close(WSCloseCode.SERVICE_RESTART, b"the server stops")
+            self.transport.disconnect()
+
+    return PicowsProtocol
