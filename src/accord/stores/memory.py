@@ -8,6 +8,8 @@ from accord.engine.ports import Conflict, Duplicate, Row, Snapshot, StoreError
 from accord.stores.bell import Bell
 from accord.stores.place import check_place
 
+BATCH = 1000
+
 
 class MemoryLog:
     """The port in its plainest form."""
@@ -56,13 +58,15 @@ class MemoryLog:
         self._check_open()
         return len(self._all)
 
-    async def tail(self, after: int) -> AsyncIterator[tuple[int, Row]]:
+    async def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
         position = max(after, 0)
         while True:
             self._check_open()
             if position < len(self._all):
-                position += 1
-                yield position, self._all[position - 1]
+                rows = self._all[position : position + BATCH]
+                batch = list(enumerate(rows, position + 1))
+                position += len(batch)
+                yield batch
             else:
                 await self._bell.next().wait()
 

@@ -80,16 +80,17 @@ class SqliteLog:
     async def position(self) -> int:
         return await self._ask(self._reader.position)
 
-    async def tail(self, after: int) -> AsyncIterator[tuple[int, Row]]:
+    async def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
         position = after
         self._watch(1)
         try:
             while True:
                 rung = self._bell.next()
                 placed = await self._ask(self._reader.after, position, BATCH)
-                for position, row in placed:
-                    yield position, row
-                if not placed:
+                if placed:
+                    position = placed[-1][0]
+                    yield placed
+                else:
                     await rung.wait()
         finally:
             self._watch(-1)
