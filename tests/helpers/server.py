@@ -1,0 +1,189 @@
+"""A real server in a process of its own, which a test may kill, stop and start again."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import msgspec
+
+PATIENCE = 30.0
+POLL = 0.01
+PROGRAM = """
+import sys
+from pathlib import Path
+from accord import app
+home, port, auth, ready = sys.argv[1:]
+options = app.Options(
+    home=Path(home), port=int(port), auth=auth, ready_file=Path(ready), rate=None
+)
+app.run(options, lambda ready: None)
+"""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """What a started server writes into its ready file."""
+
+    url: str
+    ws_url: str
+    pid: int
+    admin_token: str
+
+
+def command(home: Path, port: int, auth: str, ready: Path) -> list[str]:
+    """How a server is started."""
+    return [sys.executable, "-c", PROGRAM, str(home), str(port), auth, str(ready)]
+
+
+class ServerProcess:
+    """One server on one data directory; its address stays the same over restarts."""
+
+    def __init__(self, directory: Path, auth: str = "token") -> None:
+        self.home = directory / "home"
+        self.auth = auth
+        self.port = 0
+        self._ready_file = directory / "ready.json"
+        self._log_file = directory / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready: Ready | None = None
+        self.home.mkdir(parents=True, exist_ok=True)
+
+    # What it tells
+
+    @property
+    def ready(self) -> Ready:
+        """What the running server wrote when it was ready."""
+        assert self._ready is not None, "the server was never started"
+        return self._ready
+
+    @property
+    def url(self) -> str:
+        """Where it speaks HTTP."""
+        return self.ready.url
+
+    @property
+    def ws_url(self) -> str:
+        """Where it speaks PVP."""
+        return self.ready.ws_url
+
+    @property
+    def admin_token(self) -> str:
+        """An operator's token."""
+        return self.ready.admin_token
+
+    @property
+    def pid(self) -> int:
+        """The process that serves now."""
+        return self.ready.pid
+
+    @property
+    def log(self) -> str:
+        """Everything the server complained about, over all its lives."""
+        return self._log_file.read_text("utf-8") if self._log_file.exists() else ""
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None and self._process.poll() is None
+
+    # What is done to it
+
+    def start(self) -> "ServerProcess":
+        """Start it and wait until it accepts connections."""
+        assert not self.running, "the server runs already"
+        self._ready_file.unlink(missing_ok=True)
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                command(self.home, self.port, self.auth, self._ready_file),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._ready = self._wait_until_ready(self._process)
+        self.port = int(self._ready.url.rpartition(":")[2])
+        return self
+
+    def kill(self) -> None:
+        """End it without a chance to say goodbye (`kill -9`)."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask it to stop, which it must do properly."""
+        status = self._end(signal.SIGTERM)
+        assert status == 0, f"the server ended with {status}:\n{self.log}"
+
+    def restart(self) -> "ServerProcess":
+        """Start it again on the same data and the same port; a living one is killed first."""
+        if self.running:
+            self.kill()
+        return self.start()
+
+    def freeze(self) -> None:
+        """Let it hang: nothing is lost and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    # What operators do
+
+    def issue(
+        self,
+        id: str,
+        kind: str = "human",
+        roles: Iterable[str] = ("driver",),
+        labels: Iterable[str] = (),
+        **more: Any,
+    ) -> str:
+        """A token for somebody."""
+        wish = {"id": id, "type": kind, "roles": list(roles), "labels": list(labels), **more}
+        token: str = self.admin("POST", "/admin/tokens", wish)["token"]
+        return token
+
+    def admin(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask something as an operator over HTTP."""
+        data = None if body is None else msgspec.json.encode(body)
+        headers = {"Authorization": f"Bearer {self.admin_token}"}
+        request = Request(self.url + path, data, headers, method=method)  # noqa: S310
+        with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - our own address
+            said = answer.read()
+        return msgspec.json.decode(said) if said else None
+
+    # Inside
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> Ready:
+        deadline = time.monotonic() + PATIENCE
+        while not self._ready_file.exists():
+            ended = process.poll()
+            assert ended is None, f"the server ended with {ended}:\n{self.log}"
+            assert time.monotonic() < deadline, f"the server is not ready:\n{self.log}"
+            time.sleep(POLL)
+        return msgspec.json.decode(self._ready_file.read_bytes(), type=Ready)
+
+    def _signal(self, which: signal.Signals) -> None:
+        assert self._process is not None, "the server was never started"
+        self._process.send_signal(which)
+
+    def _end(self, how: signal.Signals) -> int:
+        self._signal(how)
+        assert self._process is not None
+        return self._process.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def a_server(directory: Path, auth: str = "token") -> Iterator[ServerProcess]:
+    """A server for one test; whatever it could not handle fails the test."""
+    server = ServerProcess(directory, auth)
+    try:
+        yield server.start()
+    finally:
+        if server.running:
+            server.thaw()
+            server.kill()
+    assert "Traceback" not in server.log, server.log
