@@ -91,7 +91,7 @@ _encode = Encoder(order="deterministic").encode
 
 
 def seal(record: Record) -> Sealed:
-    """The bytes to keep and the bytes to send."""
+    """The bytes to keep and the bytes to send, with the record as these bytes tell it."""
     event = record.event
     own = _OWN[type(event)]
     frame = pvp.frame(record)
@@ -106,8 +106,11 @@ def seal(record: Record) -> Sealed:
             {name: getattr(event, name) for name in own} if own else None,
         )
     )
-    body = meta if frame is None else b"%b%b%b}" % (meta[:-1], MARK, frame)
-    return Sealed(record, body, frame)
+    if frame is None:
+        return Sealed(
+            _unspoken(record.stream, record.version, record.id, record, event), meta, None
+        )
+    return Sealed(record, b"%b%b%b}" % (meta[:-1], MARK, frame), frame)
 
 
 def unseal(stream: str, version: int, body: bytes) -> Sealed:
@@ -117,29 +120,11 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
     fact = _FACTS[kind].decode(stored.fact)
     facts = {name: getattr(fact, name) for name in _OWN[kind]}
     if stored.said == Raw():
-        event = kind(**facts)
-        record = _record(stream, version, stored, event)
-        return Sealed(record, body, None)
+        return Sealed(_unspoken(stream, version, stored.id, stored, kind(**facts)), body, None)
     said = _said(stored.said)
     heard: Body = _BODIES[said.type](said.payload)
     event = kind(said=heard, ref=said.ref, to=stored.to, **facts)  # type: ignore[call-arg]
-    record = _record(stream, version, stored, event, said, heard)
-    return Sealed(record, body, bytes(stored.said))
-
-
-def _record(
-    stream: str,
-    version: int,
-    stored: Stored,
-    event: Event,
-    said: Said | None = None,
-    heard: Body | None = None,
-) -> Record:
-    if said is None:
-        return Record(
-            stream, version, 0, stored.id, stored.at, stored.actor, stored.cause, "", "", event
-        )
-    return Record(
+    record = Record(
         stream,
         version,
         said.seq,
@@ -156,6 +141,12 @@ def _record(
         said.fork,
         stored.to,
     )
+    return Sealed(record, body, bytes(stored.said))
+
+
+def _unspoken(stream: str, version: int, id: str, kept: Record | Stored, event: Event) -> Record:
+    """A record without a form on the wire has nothing of an envelope but its id."""
+    return Record(stream, version, 0, id, kept.at, kept.actor, kept.cause, "", "", event)
 
 
 def say(id: str, at: Instant, message: Message, said: Say) -> bytes:

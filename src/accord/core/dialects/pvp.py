@@ -1,15 +1,16 @@
 """PVP v1: one JSON envelope to one message, one record to one envelope."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder, Encoder
 
 from accord.core import room
 from accord.core.dialects.codes import CODES
-from accord.core.kernel.ids import SYSTEM, is_id
+from accord.core.dialects.nesting import decoder
+from accord.core.kernel.ids import LONGEST_ID, SYSTEM, is_id
 from accord.core.kernel.log import Body, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import is_iso, iso
@@ -19,6 +20,7 @@ from accord.core.room.members import SessionJoin
 VERSION = 1
 LARGEST_MESSAGE = 1 << 20
 MOST_REFS = 64
+LONGEST_TIME = 64
 
 # PVP 4.3 as its table has it: 41 names (OPEN-1).
 PRIMITIVES = frozenset(
@@ -70,23 +72,26 @@ PRIMITIVES = frozenset(
 SPOKEN: tuple[type[Body], ...] = (*room.DECIDE, GateTimeout)
 BODIES = {body.type: body for body in SPOKEN if body.type in PRIMITIVES}
 
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+NameOrEmpty = Annotated[str, Meta(max_length=LONGEST_ID)]
 
-class Envelope(msgspec.Struct, frozen=True, gc=False):
+
+class Envelope(Struct, frozen=True, gc=False):
     """An envelope as it comes in; what the server assigns is not read."""
 
     v: int
-    id: str
-    ts: str
-    session: str
-    sender: str
+    id: Name
+    ts: Annotated[str, Meta(max_length=LONGEST_TIME)]
+    session: NameOrEmpty
+    sender: Name
     type: str
     payload: Raw
-    ref: str | None = None
-    causal_refs: tuple[str, ...] | None = None
-    fork: str | None = None
+    ref: Name | None = None
+    causal_refs: Annotated[tuple[Name, ...], Meta(max_length=MOST_REFS)] | None = None
+    fork: NameOrEmpty | None = None
 
 
-class Sent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Sent(Struct, frozen=True, omit_defaults=True, gc=False):
     """An envelope as it goes out."""
 
     v: int
@@ -102,26 +107,29 @@ class Sent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     fork: str | None = None
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class Problem(Struct, frozen=True, omit_defaults=True):
     """The payload of an error."""
 
     code: str
     message: str
-    recoverable: bool = msgspec.field()
+    recoverable: bool
     details: Mapping[str, Any] | None = None
     related_to: str | None = None
 
 
-class _Token(msgspec.Struct, frozen=True):
+class _Token(Struct, frozen=True):
     token: str | None = None
 
 
 _envelope = Decoder(Envelope).decode
-_payloads = {name: Decoder(body).decode for name, body in BODIES.items()}
+_payloads = {name: decoder(body) for name, body in BODIES.items()}
 _token = Decoder(_Token).decode
 encode = Encoder().encode
 
 Mistakes = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+# Reading
 
 
 def decode(data: bytes) -> Message:
@@ -150,26 +158,22 @@ def check(said: Envelope) -> Envelope:
     if said.v != VERSION:
         detail = f"Version {said.v} is not supported; this server speaks version {VERSION}"
         raise Refused(Why.VERSION, detail, {"supported_versions": [VERSION]})
-    if not is_id(said.id):
-        raise Refused(Why.MALFORMED, "id must be 1 to 128 printable characters")
-    if not is_id(said.sender):
-        raise Refused(Why.MALFORMED, "sender must be 1 to 128 printable characters")
+    if not said.id.isprintable() or not said.sender.isprintable():
+        raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters (OPEN-4)")
     if not is_iso(said.ts):
-        raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts[:40]}")
-    if said.causal_refs is not None and len(said.causal_refs) > MOST_REFS:
-        raise Refused(Why.MALFORMED, f"causal_refs may name {MOST_REFS} messages")
+        raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts}")
     return said
 
 
 def payload(said: Envelope) -> Body:
     """The typed payload."""
-    decoder = _payloads.get(said.type)
-    if decoder is None:
+    read = _payloads.get(said.type)
+    if read is None:
         known = said.type in PRIMITIVES
         what = "is not supported by this server yet" if known else "is not a type of PVP v1"
         raise Refused(Why.MALFORMED, f"{said.type[:64]} {what}")
     try:
-        return decoder(said.payload)
+        return read(said.payload)
     except Mistakes as error:
         raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {error}") from error
 
@@ -181,6 +185,9 @@ def token_of(data: bytes) -> str | None:
         return _token(said.payload).token if said.type == SessionJoin.type else None
     except Mistakes:
         return None
+
+
+# Writing
 
 
 def frame(record: Record) -> bytes | None:
@@ -246,7 +253,7 @@ def failure(id: str, at: int, session: str, news: Failure) -> bytes:
     return refusal(id, at, session, Refused(news.why, news.detail), news.related_to)
 
 
-class _Gist(msgspec.Struct, frozen=True):
+class _Gist(Struct, frozen=True):
     id: Any = None
     session: Any = None
 

@@ -35,6 +35,7 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     needs: ClassVar[May]
     lifetime: ClassVar[Lifetime] = Lifetime.FACT
     while_paused: ClassVar[bool] = False
+    after_end: ClassVar[bool] = False
     names_others: ClassVar[bool] = False  # whether `cites` can yield anything
 
     def claims(self) -> Iterator[str]:

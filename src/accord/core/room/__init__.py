@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Context, Deciders, Evolvers, Fact, Instant
 from accord.core.kernel.refusal import Refused, Why
@@ -32,9 +33,9 @@ def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
     """Whatever is due by now."""
     if room.ended:
         return
-    yield from gates.overdue(room, ask)
-    yield from tools.overdue(room, ask)
-    yield from members.overstayed(room, ask)
+    # A gate ends once: whoever overstayed goes at the next tick, when theirs are settled.
+    late = (*gates.overdue(room, ask), *tools.overdue(room, ask))
+    yield from late or members.overstayed(room, ask)
 
 
 def deadlines(room: Room, house: House) -> Iterator[Instant]:
@@ -58,27 +59,32 @@ def admit(room: Room, ask: Ask) -> None:
         admit_outsider(room, ask)
         return
     member = room.members.get(actor.seat)
-    if member is None:
+    if member is None or actor.workspace != room.workspace:
         raise absent(room, ask)
-    if room.ended:
-        raise Refused(Why.ENDED, f"The session is over ({room.ended}); its history stays readable")
+    if room.ended and not body.after_end:
+        raise over(room)
     if body.needs not in member.may:
         raise Refused(Why.FORBIDDEN, forbidden(body, actor.seat))
     check_claims(ask)
     if room.paused_at is not None and not body.while_paused:
         raise Refused(Why.WRONG_STATE, "The session is paused until everybody is back")
     if ask.message.fork not in TRUNK:
-        raise Refused(Why.UNKNOWN, f"There is no fork {ask.message.fork}")
+        raise no_fork(ask)
 
 
 def admit_outsider(room: Room, ask: Ask) -> None:
     """Joining needs no membership, but a session that ended lets nobody in."""
     check_claims(ask)
-    insider = ask.actor.seat in room.members or ask.actor.seat in room.former
+    if ask.message.fork not in TRUNK:
+        raise no_fork(ask)
     if room.ended and isinstance(ask.message.body, members.SessionJoin):
-        if not insider:
-            raise absent(room, ask)
-        raise Refused(Why.ENDED, f"The session is over ({room.ended}); its history stays readable")
+        raise over(room) if insider(room, ask.actor) else absent(room, ask)
+
+
+def insider(room: Room, actor: Actor) -> bool:
+    """Whether this principal, not just somebody of that name elsewhere, is or was a member."""
+    known = actor.seat in room.members or actor.seat in room.former
+    return known and actor.workspace == room.workspace
 
 
 def check_claims(ask: Ask) -> None:
@@ -91,9 +97,19 @@ def check_claims(ask: Ask) -> None:
 
 def absent(room: Room, ask: Ask) -> Refused:
     """Who left is told so; to everybody else the session does not exist (OPEN-49)."""
-    if ask.actor.seat in room.former:
+    if insider(room, ask.actor):
         return Refused(Why.NO_MEMBER, "You left this session; join it again first")
     return Refused(Why.NO_ROOM, f"There is no session {ask.message.room}")
+
+
+def over(room: Room) -> Refused:
+    """The session has ended."""
+    return Refused(Why.ENDED, f"The session is over ({room.ended}); its history stays readable")
+
+
+def no_fork(ask: Ask) -> Refused:
+    """Everything is said in the trunk so far."""
+    return Refused(Why.UNKNOWN, f"There is no fork {ask.message.fork}")
 
 
 def forbidden(body: Body, seat: str) -> str:

@@ -164,7 +164,9 @@ def on_created(room: Room, event: SessionCreated, record: Record) -> Room:
 
 def on_configured(room: Room, event: SessionConfigured, record: Record) -> Room:
     """The new rules; they may end a pause."""
-    return repaused(replace(room, config=merged(room.rules, event.said.changes)), record.at)
+    if room.config is None:
+        return room
+    return repaused(replace(room, config=merged(room.config, event.said.changes)), record.at)
 
 
 def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:

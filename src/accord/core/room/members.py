@@ -19,7 +19,7 @@ from accord.core.kernel.authority import (
 )
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.kernel.times import SECOND, iso
+from accord.core.kernel.times import SECOND, is_iso, iso
 from accord.core.room import gates, streams
 from accord.core.room.state import (
     ABSENT,
@@ -59,6 +59,12 @@ class ParticipantAnnounce(Body, frozen=True, omit_defaults=True, gc=False):
     def claims(self) -> Iterator[str]:
         """Nobody announces another."""
         yield self.id
+
+    def repeats(self, said: Body) -> bool:
+        """What was granted is the server's to say, so it does not tell two asks apart."""
+        return isinstance(said, ParticipantAnnounce) and said == replace(
+            self, kind=said.kind, roles=said.roles, capabilities=said.capabilities
+        )
 
 
 class SessionJoin(Body, frozen=True, omit_defaults=True, gc=False):
@@ -181,7 +187,7 @@ def join(room: Room, ask: Ask, body: SessionJoin) -> Iterator[Fact]:
     """In, if the room exists for this principal, has a place and can grant something."""
     seat, now = ask.actor.seat, body.participant
     before = room.members.get(seat)
-    if not room.exists or (before is None and ask.actor.workspace != room.workspace):
+    if not room.exists or ask.actor.workspace != room.workspace:
         raise Refused(Why.NO_ROOM, f"There is no session {ask.message.room}")
     if not set(body.supported_versions) & set(VERSIONS):
         detail = "No version in common; this server speaks version 1"
@@ -286,7 +292,7 @@ def change_roles(room: Room, ask: Ask, body: ParticipantRoleChange) -> Iterator[
     member = room.members.get(body.participant)
     if member is None:
         raise Refused(Why.NO_MEMBER, f"{body.participant} is not in this session")
-    if frozenset(body.old_roles) != member.roles:
+    if (frozenset(body.old_roles) or OBSERVER) != member.roles:
         held = ", ".join(sorted(member.roles))
         raise Refused(Why.WRONG_STATE, f"{member.id} holds {held}; old_roles must say so")
     touches_admin = Role.ADMIN in member.roles ^ frozenset(body.new_roles)
@@ -305,10 +311,12 @@ def update_presence(room: Room, ask: Ask, body: PresenceUpdate) -> Iterator[Fact
     """A member's own word, or the server's observation of a change."""
     by_server = ask.actor.kind is Kind.SYSTEM
     member = room.members.get(body.participant)
-    if by_server and (member is None or member.presence is body.status):
+    if by_server and (room.ended or member is None or member.presence is body.status):
         return
     if not by_server and body.status is Presence.DISCONNECTED:
         raise Refused(Why.MALFORMED, "Only the server can see that somebody is disconnected")
+    if not is_iso(body.last_active):
+        raise Refused(Why.MALFORMED, "last_active must be an ISO 8601 timestamp")
     yield PresenceChanged(said=body)
 
 
@@ -410,7 +418,8 @@ def on_presence(room: Room, event: PresenceChanged, record: Record) -> Room:
 
 def repaused(room: Room, at: int) -> Room:
     """OPEN-18: paused while policy says so and somebody who takes part is absent."""
-    policy = room.rules.on_participant_timeout is OnTimeout.PAUSE_SESSION
+    config = room.config
+    policy = config is not None and config.on_participant_timeout is OnTimeout.PAUSE_SESSION
     absent = any(m.presence in ABSENT and May.TAKE_PART in m.may for m in room.members.values())
     if policy and absent:
         return room if room.paused_at is not None else replace(room, paused_at=at)

@@ -30,6 +30,7 @@ class ErrorReport(Body, frozen=True, omit_defaults=True, gc=False):
     needs = May.BELONG
     lifetime = Lifetime.SIGNAL
     while_paused = True
+    after_end = True  # PVP 6.5
 
     code: ErrorCode
     message: Short

@@ -76,7 +76,7 @@ class Resolution(StrEnum):
 class SessionConfig(msgspec.Struct, frozen=True, gc=False):
     """PVP 6.2: all nine are required."""
 
-    require_approval_for: tuple[Category, ...]
+    require_approval_for: Annotated[tuple[Category, ...], Meta(max_length=64)]
     default_gate_quorum: Quorum
     allow_forks: bool
     max_participants: Annotated[int, Meta(ge=1, le=10_000)]
