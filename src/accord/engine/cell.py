@@ -18,6 +18,11 @@ class Peer(Protocol):
     seat: str
     runtime: str
 
+    @property
+    def alive(self) -> bool:
+        """Whether it is still connected."""
+        ...
+
     @staticmethod
     def join(frames: list[bytes]) -> bytes:
         """Several frames as one write of this transport; made once for all its peers."""
@@ -102,6 +107,7 @@ class Cell:
 
     __slots__ = (
         "base",
+        "behind",
         "busy",
         "committing",
         "context",
@@ -128,6 +134,7 @@ class Cell:
         self.outbox: list[Outcome] = []
         self.rows: list[Row] = []
         self.busy = True
+        self.behind = False
         self.committing = False
         self.deadline: Instant | None = None
         self.waiting: list[asyncio.Future[None]] = []

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -41,6 +41,14 @@ class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
     def __init__(self, ids: tuple[str, ...]) -> None:
         super().__init__()
         self.ids = ids
+
+
+class Made(NamedTuple):
+    """What deciding a message made."""
+
+    sealed: tuple[Sealed, ...]
+    rows: Sequence[Row]
+    after: Place
 
 
 class World(NamedTuple):
@@ -190,6 +198,7 @@ class Engine:
         cell.waiting.clear()
         while cell.queue and not cell.busy:
             self._take(cell, cell.queue.popleft())
+        self._keep_up(cell)
         self._let_go(cell)
 
     def _make_room(self) -> None:
@@ -254,19 +263,22 @@ class Engine:
         events: list[Event] = []
         for fact in context.decide[type(body)](place.state, ask, body):
             (says if isinstance(fact, Say) else events).append(fact)  # type: ignore[arg-type]
-        if events:
-            sealed, after = self._stamp(cell, ask, events)
-        else:
-            sealed, after = (), place
-        cell.place = after
-        self._post(cell, Outcome(asked, sealed, tuple(says), None, after))
+        made = self._stamp(cell, ask, events)
+        for sealed in made.sealed:
+            cell.index[sealed.record.id] = sealed
+        cell.rows += made.rows
+        cell.place = made.after
+        self._post(cell, Outcome(asked, made.sealed, tuple(says), None, made.after))
 
-    def _stamp(self, cell: Cell, ask: Ask, events: list[Event]) -> tuple[tuple[Sealed, ...], Place]:
-        """Events as records in their place, sealed and folded."""
+    def _stamp(self, cell: Cell, ask: Ask, events: list[Event]) -> Made:
+        """Events as records in their place, sealed and folded; the cell is left as it was."""
+        if not events:
+            return Made((), (), cell.place)
         message, actor, at = ask.message, ask.actor, ask.at
         state, version, seq, last, _ = cell.place
         spoken = 0 if len(events) == 1 else own_voice(message, events)
         made: list[Sealed] = []
+        rows: list[Row] = []
         for place, event in enumerate(events):
             version += 1
             said: Body | None = getattr(event, "said", None)
@@ -311,10 +323,9 @@ class Engine:
             sealed = self.codec.seal(record)
             last = link(last, sealed.body)
             state = cell.context.evolve[type(event)](state, event, record)
-            cell.rows.append(Row(cell.stream, version, record.id, sealed.body, last))
-            cell.index[record.id] = sealed
+            rows.append(Row(cell.stream, version, record.id, sealed.body, last))
             made.append(sealed)
-        return tuple(made), Place(state, version, seq, last, at)
+        return Made(tuple(made), rows, Place(state, version, seq, last, at))
 
     def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
         """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
@@ -388,10 +399,11 @@ class Engine:
                 await self._decide_again(cell, outbox, race)
                 continue
             except StoreError as error:
-                await self._lose(cell, outbox, error)
+                self._lose(cell, outbox, error)
                 continue
             self._committed(cell, outbox)
         cell.committing = False
+        self._keep_up(cell)
         self._let_go(cell)
 
     def _committed(self, cell: Cell, outbox: list[Outcome]) -> None:
@@ -447,6 +459,7 @@ class Engine:
 
     async def _catch_up(self, cell: Cell) -> None:
         """Fold what others appended, and tell the room."""
+        cell.behind = False
         rows = await self.events.read(cell.stream, cell.base.version)
         durable = {sealed.record.id for sealed in cell.window}
         cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
@@ -460,7 +473,7 @@ class Engine:
         if cell.base.state is not before.state:
             self._reschedule(cell)
 
-    async def _lose(self, cell: Cell, outbox: list[Outcome], error: StoreError) -> None:
+    def _lose(self, cell: Cell, outbox: list[Outcome], error: StoreError) -> None:
         """The store would not keep it: say so and stand where the log stands."""
         log.error("cannot append to %s: %s", cell.stream, error)
         lost = [*outbox, *cell.outbox]
@@ -490,10 +503,26 @@ class Engine:
         async for batch in self.events.tail(await self.events.position()):
             for _, row in batch:
                 cell = self.cells.get(row.stream)
-                if cell is not None and cell.idle and row.version > cell.base.version:
-                    cell.busy = True
-                    await self._catch_up(cell)
-                    self._free(cell)
+                if cell is not None and row.version > cell.base.version:
+                    cell.behind = True
+                    self._keep_up(cell)
+
+    def _keep_up(self, cell: Cell) -> None:
+        """Fold what others appended as soon as nothing of ours is under way.
+
+        While something is, its own append finds the conflict.
+        """
+        if cell.behind and cell.idle:
+            cell.busy = True
+            self.spawn(self._reread(cell))
+
+    async def _reread(self, cell: Cell) -> None:
+        try:
+            await self._catch_up(cell)
+        except StoreError as error:
+            self._give_up(cell, error)
+            return
+        self._free(cell)
 
     async def _check(self, cell: Cell) -> None:
         """Folding afresh must give the state at hand."""

@@ -70,8 +70,11 @@ class Peers:
         """The connection is lost; whoever has no other one is disconnected (OPEN-32)."""
         for stream in self.places.pop(peer, set()):
             self.detach(stream, peer)
-            if not any(other.seat == peer.seat for other in self.rooms.get(stream, ())):
-                self.absent(stream, peer.seat)
+            self._left_meanwhile(stream, peer)
+
+    def _left_meanwhile(self, stream: str, peer: Peer) -> None:
+        if not any(other.seat == peer.seat for other in self.rooms.get(stream, ())):
+            self.absent(stream, peer.seat)
 
     def absent(self, stream: str, seat: str) -> None:
         """Put on record that nobody answers for this seat."""
@@ -85,7 +88,7 @@ class Peers:
     def deliver(self, cell: Cell, outbox: Iterable[Outcome]) -> None:
         """Everything that was decided, to its audience, in one write per connection."""
         lines: list[Line] = []
-        entering: list[Entry] = []
+        entering: dict[Peer, Entry] = {}
         here = self.rooms.get(cell.stream, NOBODY)
         for outcome in outbox:
             if outcome.again or outcome.refused is not None:
@@ -100,20 +103,22 @@ class Peers:
                 if type(record.event).door is Door.OUT:
                     self._write(cell.stream, lines)
                     lines = []
-                    entering = self._put_out(cell, record, entering)
+                    self._put_out(cell, record, entering)
             for said in outcome.says:
                 lines.append(Line(self._say(outcome, said), said.to))
         self._write(cell.stream, lines)
-        for entry in entering:
+        for entry in entering.values():
             self._let_in(cell, entry)
 
     def _from_outside(
-        self, cell: Cell, outcome: Outcome, peer: Peer, entering: list[Entry]
+        self, cell: Cell, outcome: Outcome, peer: Peer, entering: dict[Peer, Entry]
     ) -> None:
         """A sender who is not in the room comes in now, or hears just what came of its message."""
+        if peer in entering:
+            return
         if any(type(sealed.record.event).door is Door.IN for sealed in outcome.sealed):
-            entering.append(self._entry(cell, outcome.asked, peer))
-        elif all(entry.peer is not peer for entry in entering):
+            entering[peer] = self._entry(cell, outcome.asked, peer)
+        else:
             mine = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, peer.seat)]
             if mine:
                 peer.write(peer.join(mine))
@@ -149,16 +154,14 @@ class Peers:
             if mine:
                 peer.write(peer.join(mine))
 
-    def _put_out(self, cell: Cell, record: Record, entering: list[Entry]) -> list[Entry]:
+    def _put_out(self, cell: Cell, record: Record, entering: dict[Peer, Entry]) -> None:
         """Whoever left hears nothing that comes after."""
         seat: str = record.event.seat  # type: ignore[attr-defined]
         for peer in [p for p in self.rooms.get(cell.stream, ()) if p.seat == seat]:
             self.detach(cell.stream, peer)
-        for entry in entering:
-            if entry.peer.seat == seat:
-                missed = self._missed(cell, entry, until=record.version)
-                entry.peer.write(entry.peer.join(list(missed)))
-        return [entry for entry in entering if entry.peer.seat != seat]
+        for peer in [p for p in entering if p.seat == seat]:
+            missed = self._missed(cell, entering.pop(peer), until=record.version)
+            peer.write(peer.join(list(missed)))
 
     # Catching up
 
@@ -170,6 +173,10 @@ class Peers:
 
     def _let_in(self, cell: Cell, entry: Entry) -> None:
         """Roll call, what was missed, then the room as it goes on."""
+        if not entry.peer.alive:
+            self._left_meanwhile(cell.stream, entry.peer)
+            return
+        self.places.setdefault(entry.peer, set()).add(cell.stream)
         held = cell.window[0].record.version if cell.window else 1
         if entry.since is not None and entry.since + 1 < held:
             self.engine.spawn(self._page_in(cell, entry))
@@ -212,7 +219,8 @@ class Peers:
                 peer.write(peer.join(mine))
             at = rows[-1].version
             await peer.drained()
-        self.attach(cell.stream, peer)
+        if peer in self.places:
+            self.attach(cell.stream, peer)
 
 
 def may_see(record: Record, seat: str) -> bool:

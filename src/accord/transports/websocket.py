@@ -85,6 +85,11 @@ class Connection(WSListener):
 
     # What the engine asks of a peer
 
+    @property
+    def alive(self) -> bool:
+        """Whether it is still connected."""
+        return self in self.hall.connections
+
     @staticmethod
     def join(frames: list[bytes]) -> bytes:
         """All frames in one write."""
