@@ -1,0 +1,48 @@
+"""One server for each data directory: the second is told who was first."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from accord.core.kernel.refusal import Refused, Why
+
+FILE = "server.lock"
+
+
+class Lock:
+    """A lock that ends with the process that holds it, however that ends."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def note(self, line: str) -> None:
+        """What whoever comes second will read."""
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, f"{line}\n".encode(), 0)
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[Lock]:
+    """Hold the data directory; refused while another server does."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise taken(home, os.pread(handle, 512, 0).decode(errors="replace").strip()) from None
+        lock = Lock(handle)
+        lock.note(f"starting, process {os.getpid()}")
+        yield lock
+        os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def taken(home: Path, note: str) -> Refused:
+    """Who has it, and what to do."""
+    who = f"Another server ({note})" if note else "Another server"
+    detail = f"{who} uses {home} already; stop it first, or name another --data-dir"
+    return Refused(Why.UNAVAILABLE, detail)

@@ -1,0 +1,149 @@
+"""The list of commands. A command's module is imported when it is called, and not before."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from accord import __version__
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+# As a shell reports a program that a signal ended.
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+BAD_INPUT = 2
+
+
+class Command(NamedTuple):
+    """A row of the table: the module in `accord.cli`, and what `accord --help` says of it."""
+
+    module: str
+    summary: str
+
+
+GROUPS: dict[str, dict[str, Command]] = {
+    "Run": {
+        "serve": Command("serve", "start the server"),
+    },
+    "Look after": {
+        "token": Command("token", "issue, list and revoke signed identities"),
+        "keys": Command("keys", "list and rotate the keys that sign"),
+    },
+}
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
+
+
+class Module(Protocol):
+    """What every command's module has; its docstring is the help."""
+
+    __doc__: str | None
+
+    def arguments(self, parser: "argparse.ArgumentParser") -> None:
+        """Declare the flags."""
+        ...
+
+    def run(self, args: "argparse.Namespace") -> int:
+        """Do it; returns the exit code."""
+        ...
+
+
+def main(words: "Sequence[str] | None" = None) -> int:
+    """Run what was typed; returns the exit code (UNI-26)."""
+    try:
+        code = dispatch(list(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return abandoned()
+    except Exception as error:  # noqa: BLE001 - whatever it was, it ends in a sentence and a code
+        from accord.cli.outcome import explain
+
+        return explain(error)
+    return code
+
+
+def dispatch(words: list[str]) -> int:
+    """The command that the first word names."""
+    match words:
+        case [] | ["-h" | "--help" | "help"]:
+            print(overview())
+            return 0
+        case ["-V" | "--version" | "version"]:
+            print(f"accord {__version__}")
+            return 0
+        case ["help", name, *_]:
+            return dispatch([name, "--help"])
+        case [name, *rest] if name in COMMANDS:
+            return call(name, rest)
+        case [name, *_]:
+            return unknown(name)
+        case _:
+            return BAD_INPUT
+
+
+def call(name: str, words: list[str]) -> int:
+    """Parse with the command's own flags, then run it."""
+    module = load(name)
+    return module.run(parser(name, module).parse_args(words))
+
+
+def load(name: str) -> Module:
+    """The module of a command."""
+    from importlib import import_module
+
+    return cast("Module", import_module(f"accord.cli.{COMMANDS[name].module}"))
+
+
+def parser(name: str, module: Module) -> "argparse.ArgumentParser":
+    """The command's flags, with its docstring as the help and the examples at the end."""
+    import argparse
+
+    text, _, examples = (module.__doc__ or "").partition("\nExamples:\n")
+    made = argparse.ArgumentParser(
+        prog=f"accord {name}",
+        description=text.strip(),
+        epilog=f"examples:\n{examples.rstrip()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.arguments(made)
+    return made
+
+
+def overview() -> str:
+    """What `accord --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [
+        "usage: accord COMMAND …",
+        "",
+        "People and coding agents build software together; nothing risky runs until the right",
+        "people agree.",
+    ]
+    for title, commands in GROUPS.items():
+        lines += ["", title]
+        lines += [f"  {name:{width}}  {row.summary}" for name, row in commands.items()]
+    lines += ["", "`accord COMMAND --help` explains each, with examples."]
+    return "\n".join(lines)
+
+
+def unknown(name: str) -> int:
+    """What the nearest command is called."""
+    from difflib import get_close_matches
+
+    if name.startswith("-"):
+        hint = "options come after a command"
+    elif near := get_close_matches(name, COMMANDS, n=1, cutoff=0.5):
+        hint = f"did you mean `accord {near[0]}`?"
+    else:
+        hint = "`accord --help` lists what there is"
+    print(f"accord: there is no command {name!r}; {hint}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def abandoned() -> int:
+    """Nobody reads on, as in `accord … | head`; the interpreter must not complain when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
