@@ -34,6 +34,7 @@ def mode(path: Path) -> int:
 
 def active(ring: Keyring) -> str:
     (signs,) = (key.kid for key in ring.list() if key.active)
+    assert ring.active == signs
     return signs
 
 

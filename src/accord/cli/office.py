@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -17,6 +16,7 @@ import msgspec
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
+from accord.engine.ports import ForeignStoreError, StoreError
 from accord.settings import Settings, SettingsError
 
 PATIENCE_S = 10.0
@@ -146,6 +146,10 @@ def run(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> 
         return complain(no.detail, CODES[no.why].exit)
     except SettingsError as no:
         return complain(str(no), CODES[Why.MALFORMED].exit)
+    except ForeignStoreError as no:
+        return complain(str(no), CODES[Why.WRONG_STATE].exit)
+    except StoreError as no:
+        return complain(str(no), CODES[Why.UNAVAILABLE].exit)
     except OSError as no:
         return complain(str(no), CODES[Why.INTERNAL].exit)
     return 0
@@ -191,6 +195,7 @@ async def reach(url: str | None, data_dir: Path | None) -> AsyncIterator[Office]
 
 
 def local(settings: Settings) -> AbstractAsyncContextManager[LocalDesk]:
-    """The desk of this machine, which the assembly opens."""
-    opened: AbstractAsyncContextManager[LocalDesk] = import_module("accord.app").open_desk(settings)
-    return opened
+    """The desk of this machine."""
+    from accord.app import local_desk
+
+    return local_desk(settings.home)
