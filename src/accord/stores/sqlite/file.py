@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -13,13 +14,15 @@ from accord.stores.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration, m
 BUSY_MS = 5_000
 _HEADER = 100
 _MAGIC = b"SQLite format 3\x00"
-_PROBES = (
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
+# One look at the end of each tree: the pages that a torn or overwritten file shows first.
+_LOOKS = (
     "SELECT * FROM sqlite_schema",
     "SELECT * FROM streams ORDER BY key DESC LIMIT 1",
-    "SELECT * FROM streams ORDER BY name LIMIT 1",
+    "SELECT name FROM streams ORDER BY name DESC LIMIT 1",
     "SELECT * FROM records ORDER BY pos DESC LIMIT 1",
-    "SELECT * FROM records ORDER BY stream DESC, version DESC LIMIT 1",
-    "SELECT * FROM records ORDER BY stream DESC, id DESC LIMIT 1",
+    "SELECT version FROM records ORDER BY stream DESC, version DESC LIMIT 1",
+    "SELECT id FROM records ORDER BY id DESC, stream DESC LIMIT 1",
     "SELECT * FROM cursors LIMIT 1",
     "SELECT * FROM snapshots LIMIT 1",
     "SELECT * FROM heads LIMIT 1",
@@ -27,7 +30,7 @@ _PROBES = (
 
 
 def connect(path: str) -> apsw.Connection:
-    """A connection that waits its turn, for a bounded time, and never checkpoints by itself."""
+    """A connection that waits its turn for a bounded time and never checkpoints by itself."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_MS)
     connection.wal_autocheckpoint(0)
@@ -35,12 +38,16 @@ def connect(path: str) -> apsw.Connection:
 
 
 def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Make the file ours if it is missing or empty, migrate it if it is; else leave it alone."""
+    """Make the file ours if it is missing or empty, migrate it if it is ours; else leave it."""
     try:
         _create(Path(path))
-        if not _is_blank(path):
-            _check(path, newest(migrations))
-        _bring_up(path, migrations)
+        ours = _is_ours(path, newest(migrations))
+        with closing(connect(path)) as connection:
+            if connection.readonly("main"):
+                raise StoreError(f"{path} may only be read; give yourself the right to write it")
+            if ours:
+                _check(path, connection, newest(migrations))
+            _bring_up(path, connection, migrations)
     except (OSError, apsw.Error) as error:
         raise store_error(path, error) from error
 
@@ -48,45 +55,42 @@ def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
 def _create(path: Path) -> None:
     if path.exists():
         return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
+    for folder in reversed(path.absolute().parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return
 
 
-def _bring_up(path: str, migrations: Sequence[Migration]) -> None:
-    connection = connect(path)
-    try:
-        # The first step is made before WAL, so that the header in the file itself says whose it is.
-        migrate(connection, migrations)
-        if connection.pragma("journal_mode", "wal") != "wal":
-            raise StoreError(f"{path} lies on a disk that cannot hold a write-ahead log")
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-    finally:
-        connection.close()
-
-
-def _is_blank(path: str) -> bool:
-    if Path(path).stat().st_size == 0:
-        return True
+def _is_ours(path: str, newest: int) -> bool:
+    """Whether there is something of ours in it; False when it is blank, raises when foreign."""
     header = _header(path)
+    if not header:
+        return False
     if header[:16] != _MAGIC:
         raise foreign(path, "is not a log of Accord")
-    application = int.from_bytes(header[68:72], "big")
-    if application not in {0, APPLICATION_ID}:
+    application, version = _number(header, 68), _number(header, 60)
+    if application == APPLICATION_ID and version > newest:
+        raise later(path, version, newest)
+    if application != APPLICATION_ID and (application or _holds_tables(path)):
         raise foreign(path, "belongs to another program")
-    if application == APPLICATION_ID:
-        return False
-    if _holds_tables(path):
-        raise foreign(path, "belongs to another program")
-    return True
+    return application == APPLICATION_ID
+
+
+def later(path: str, version: int, newest: int) -> StoreError:
+    """A version we do not know could mean anything by its tables."""
+    return foreign(path, f"was written by a later Accord (format {version}, we know {newest})")
+
+
+def _number(header: bytes, place: int) -> int:
+    return int.from_bytes(header[place : place + 4], "big")
 
 
 def _header(path: str) -> bytes:
     # Through SQLite's own file layer: closing a plain file of our own would drop the locks
     # that another connection of this process holds on it.
-    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    file = apsw.VFSFile("", str(Path(path).absolute()), flags)
     try:
         return file.xRead(min(_HEADER, file.xFileSize()), 0)
     finally:
@@ -94,34 +98,40 @@ def _header(path: str) -> bytes:
 
 
 def _holds_tables(path: str) -> bool:
+    # Immutable: no lock and no file beside it, since it may be somebody else's.
     uri = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    connection = apsw.Connection(uri, flags=flags)
-    try:
-        return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)
-    except apsw.Error as error:
-        raise foreign(path, "is damaged") from error
-    finally:
-        connection.close()
+    with closing(apsw.Connection(uri, flags=flags)) as connection:
+        try:
+            return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+        except apsw.Error as error:
+            raise foreign(path, f"is damaged ({error})") from error
 
 
-def _check(path: str, newest: int) -> None:
+def _check(path: str, connection: apsw.Connection, newest: int) -> None:
     waiting = Path(f"{path}-wal")
-    connection = connect(path)
-    # What waits in the WAL of a file we refuse stays where it is.
+    # What waits in the log beside a file that we refuse stays there when we close it.
     keep = waiting.exists() and waiting.stat().st_size > 0
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(keep))
     try:
-        _probe(path, connection, newest)
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:
+        _look(path, connection, newest)
+    except _DAMAGE as error:
         raise foreign(path, f"is damaged ({error})") from error
-    finally:
-        connection.close()
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
-def _probe(path: str, connection: apsw.Connection, newest: int) -> None:
+def _look(path: str, connection: apsw.Connection, newest: int) -> None:
     version = int(connection.pragma("user_version"))
     if version > newest:
-        raise foreign(path, f"was written by a later Accord (version {version}, not {newest})")
-    for question in _PROBES:
+        raise later(path, version, newest)
+    for question in _LOOKS:
         connection.execute(question).fetchall()
+
+
+def _bring_up(path: str, connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    # The tables come before the write-ahead log, so that the header in the file itself says
+    # whose it is, and a later step is copied there for the same reason.
+    if migrate(connection, migrations):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    if connection.pragma("journal_mode", "wal") != "wal":
+        raise StoreError(f"{path} lies on a disk that cannot hold a write-ahead log")

@@ -3,24 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from accord.core.kernel.chain import Head
 from accord.engine.ports import Row, Snapshot, StoreError
-from accord.stores.bell import Bell
 from accord.stores.place import check_place
-from accord.stores.sqlite.batch import Append, Chore
 from accord.stores.sqlite.faults import store_error
 from accord.stores.sqlite.file import prepare
-from accord.stores.sqlite.reader import Reader
+from accord.stores.sqlite.follow import Follow
+from accord.stores.sqlite.jobs import Append, Chore
+from accord.stores.sqlite.reader import FEW, MANY, Reader
 from accord.stores.sqlite.writer import SYNCHRONOUS, Writer
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
-POLL_S = 0.2
-BATCH = 500
 
 ADVANCE = """
     INSERT INTO cursors VALUES (?, ?)
@@ -42,14 +40,12 @@ class SqliteLog:
 
     def __init__(self, path: str, durability: str) -> None:
         self._path = path
-        self._bell = Bell()
-        self._reader = Reader(path)
-        self._reading = ThreadPoolExecutor(1, thread_name_prefix="accord-reader")
-        self._writer = Writer(path, durability, self._bell.ring)
-        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(path, durability)
+        self._near = Reader(path, wait=False)
+        self._far = Reader(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="accord-reader")
+        self._follow = Follow(self._near.changes)
         self._closing: asyncio.Task[None] | None = None
-        self._tails = 0
-        self._poll: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, path: str, *, durability: str = "full") -> "SqliteLog":
@@ -57,66 +53,88 @@ class SqliteLog:
         if durability not in SYNCHRONOUS:
             raise StoreError(f"Durability is one of {', '.join(SYNCHRONOUS)}, not {durability!r}")
         if not path:
-            raise StoreError("sqlite: needs the path of a file, as in sqlite:accord.db")
-        await asyncio.to_thread(prepare, path)
-        return cls(path, durability)
+            raise StoreError("sqlite: wants the path of a file, as in sqlite:accord.db")
+        log = await asyncio.to_thread(cls._opened, path, durability)
+        log.start()
+        return log
+
+    @classmethod
+    def _opened(cls, path: str, durability: str) -> "SqliteLog":
+        prepare(path)
+        try:
+            return cls(path, durability)
+        except apsw.Error as error:
+            raise store_error(path, error) from error
+
+    def start(self) -> None:
+        """Answer on this loop from now on."""
+        self._writer.start(self._follow.committed)
 
     async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:
         check_place(stream, expected, rows)
         self._check_open()
-        done = self._loop.create_future()
+        done = asyncio.get_running_loop().create_future()
         self._writer.put(Append(stream, expected, rows, done))
         await done
 
     async def read(self, stream: str, after: int = 0, limit: int | None = None) -> list[Row]:
-        return await self._ask(self._reader.read, stream, after, limit)
+        first = FEW if limit is None else min(FEW, limit)
+        rows, more = await self._soon(Reader.few, stream, after, first)
+        while more and (limit is None or len(rows) < limit):
+            want = MANY if limit is None else min(MANY, limit - len(rows))
+            found = await self._ask(Reader.read, stream, rows[-1].version, want)
+            rows += found
+            more = bool(found)
+        return rows
 
     async def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
-        return await self._ask(self._reader.find, stream, ids)
+        ask = self._soon if len(ids) <= FEW else self._ask
+        return await ask(Reader.find, stream, ids)
 
     async def streams(self, prefix: str = "") -> dict[str, int]:
-        return await self._ask(self._reader.streams, prefix)
+        return await self._ask(Reader.streams, prefix)
 
     async def position(self) -> int:
-        return await self._ask(self._reader.position)
+        return await self._soon(Reader.position)
 
     async def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
-        position = after
-        self._watch(1)
-        try:
+        position = max(after, 0)
+        with self._follow.following() as follow:
             while True:
-                rung = self._bell.next()
-                placed = await self._ask(self._reader.after, position, BATCH)
+                rung = follow.bell.next()
+                self._check_open()
+                placed = follow.recent.after(position, MANY)
+                if placed is None:
+                    placed = await self._ask(Reader.after, position, MANY)
                 if placed:
                     position = placed[-1][0]
                     yield placed
                 else:
                     await rung.wait()
-        finally:
-            self._watch(-1)
 
     async def cursor(self, name: str) -> int:
-        return await self._ask(self._reader.cursor, name)
+        return await self._soon(Reader.cursor, name)
 
     async def advance(self, name: str, position: int) -> None:
         await self._do(ADVANCE, name, position)
 
     async def snapshot(self, stream: str) -> Snapshot | None:
-        return await self._ask(self._reader.snapshot, stream)
+        return await self._ask(Reader.snapshot, stream)
 
     async def keep(self, stream: str, snapshot: Snapshot) -> None:
         await self._do(KEEP, stream, snapshot.version, snapshot.shape, snapshot.blob)
 
     async def heads(self, stream: str) -> list[Head]:
-        return await self._ask(self._reader.heads, stream)
+        return await self._ask(Reader.heads, stream)
 
     async def sign(self, head: Head) -> None:
-        values = (head.stream, head.version, head.hash, head.at, head.key, head.signature)
-        await self._do(SIGN, *values)
+        words = (head.stream, head.version, head.hash, head.at, head.key, head.signature)
+        await self._do(SIGN, *words)
 
     async def check(self) -> list[str]:
         """What is wrong with the file, read as a whole; empty when nothing is."""
-        return await self._ask(self._reader.integrity)
+        self._check_open()
+        return await asyncio.to_thread(self._integrity)
 
     async def close(self) -> None:
         if self._closing is None:
@@ -124,43 +142,51 @@ class SqliteLog:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        if self._poll:
-            self._poll.cancel()
+        self._follow.end()
+        self._near.close()
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._far.close)
+        self._thread.shutdown()
         await self._writer.close()
-        await self._loop.run_in_executor(self._reading, self._reader.close)
-        self._reading.shutdown(wait=False)
-        self._bell.ring()
 
-    async def _do(self, sql: str, *values: object) -> None:
+    def _integrity(self) -> list[str]:
+        reader = Reader(self._path)
+        try:
+            return reader.integrity()
+        except apsw.Error as error:
+            return [str(error)]
+        finally:
+            reader.close()
+
+    async def _do(self, sql: str, *values: str | int | bytes) -> None:
         self._check_open()
-        done = self._loop.create_future()
+        done = asyncio.get_running_loop().create_future()
         self._writer.put(Chore(sql, values, done))
         await done
 
-    async def _ask(self, question: Callable[..., T], *words: object) -> T:
+    async def _soon(
+        self, question: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """On the loop, because it takes microseconds; in the thread when it would have to wait."""
         self._check_open()
         try:
-            return await self._loop.run_in_executor(self._reading, question, *words)
+            return question(self._near, *args, **kwargs)
+        except apsw.BusyError:
+            return await self._ask(question, *args, **kwargs)
+        except apsw.Error as error:
+            raise store_error(self._path, error) from error
+
+    async def _ask(
+        self, question: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(
+                self._thread, lambda: question(self._far, *args, **kwargs)
+            )
         except apsw.Error as error:
             raise store_error(self._path, error) from error
 
     def _check_open(self) -> None:
         if self._closing:
             raise StoreError(f"The log {self._path} is closed")
-
-    def _watch(self, more: int) -> None:
-        self._tails += more
-        if self._tails and self._poll is None:
-            self._poll = asyncio.create_task(self._listen())
-        elif not self._tails and self._poll:
-            self._poll.cancel()
-            self._poll = None
-
-    async def _listen(self) -> None:
-        seen = await self._ask(self._reader.changes)
-        while True:
-            await asyncio.sleep(POLL_S)
-            now = await self._ask(self._reader.changes)
-            if now != seen:
-                self._bell.ring()
-            seen = now

@@ -1,74 +1,151 @@
-"""Questions to the file, on a connection of their own that never waits for the writer."""
+"""Questions to the file, on a connection of their own that never waits for the writer.
 
-from collections.abc import Sequence
+A row that is fetched costs the interpreter's lock once; while the event loop is busy, a thread
+that fetches a thousand of them was seen to wait for seconds. So what is small is asked on the
+loop itself, in microseconds, and what is large comes as one row of JSON, in hexadecimal: 4.5 µs
+of CPU a row instead of 1.7, and one wait instead of a thousand.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+
+import msgspec
 
 from accord.core.kernel.chain import Head
 from accord.engine.ports import Row, Snapshot
 from accord.stores.sqlite.file import connect
+from accord.stores.sqlite.recent import Placed
 
-Placed = tuple[int, Row]
+FEW = 64
+FEW_BYTES = 256 << 10
+MANY = 1000
+MANY_BYTES = 4 << 20
 
-_ROWS = "SELECT version, id, body, hash FROM records WHERE stream ="
-_KEY = "(SELECT key FROM streams WHERE name = ?)"
+_STREAM = """
+    SELECT pos, ?1 AS name, version, id, body, hash FROM records
+    WHERE stream = (SELECT key FROM streams WHERE name = ?1) AND version > ?2
+    ORDER BY version LIMIT ?3
+"""
+_LOG = """
+    SELECT pos, name, version, id, body, hash FROM records CROSS JOIN streams ON key = stream
+    WHERE pos > ?1 ORDER BY pos LIMIT ?2
+"""
+_FIND = """
+    SELECT ?1, version, id, body, hash FROM records
+    WHERE id = ?2 AND stream = (SELECT key FROM streams WHERE name = ?1)
+"""
+_STREAMS = """
+    SELECT json_group_array(name), json_group_array(newest) FROM (
+        SELECT name, (SELECT max(version) FROM records WHERE stream = key) AS newest FROM streams
+        WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 ORDER BY name
+    ) WHERE newest NOT NULL
+"""
+_HEADS = (
+    "SELECT stream, version, hash, at, key, signature FROM heads WHERE stream = ? ORDER BY place"
+)
+_IN_JSON = (
+    "SELECT json_group_array(pos), json_group_array(name), json_group_array(version), "
+    "json_group_array(id), json_group_array(hex(body)), json_group_array(hex(hash))"
+)
+_numbers = msgspec.json.Decoder(list[int]).decode
+_words = msgspec.json.Decoder(list[str]).decode
 
 
 class Reader:
     """Synchronous; one thread at a time."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, wait: bool = True) -> None:
         self._db = connect(path)
-        self._db.pragma("query_only", True)  # noqa: FBT003 - as the pragma wants it
+        self._db.pragma("query_only", 1)
+        if not wait:
+            self._db.set_busy_timeout(0)
 
-    def read(self, stream: str, after: int, limit: int | None) -> list[Row]:
-        sql = f"{_ROWS} {_KEY} AND version > ? ORDER BY version LIMIT ?"
-        rows = self._db.execute(sql, (stream, after, -1 if limit is None else limit))
-        return [Row(stream, *row) for row in rows]
+    def few(self, stream: str, after: int, limit: int) -> tuple[list[Row], bool]:
+        """The first rows of a stream behind `after`, and whether there may be more of them."""
+        rows = [row for _, row in self._each(_STREAM, (stream, after, limit), FEW_BYTES)]
+        return rows, len(rows) == limit or _size(rows) > FEW_BYTES
 
-    def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
-        sql = f"{_ROWS} {_KEY} AND id = ?"
-        found = [self._db.execute(sql, (stream, id_)).get for id_ in dict.fromkeys(ids)]
-        return sorted((Row(stream, *row) for row in found if row), key=lambda row: row.version)
-
-    def streams(self, prefix: str) -> dict[str, int]:
-        sql = """
-            SELECT name, (SELECT max(version) FROM records WHERE stream = key) FROM streams
-            WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 ORDER BY name
-        """
-        return dict(self._db.execute(sql, (prefix,)))
-
-    def position(self) -> int:
-        return self._db.execute("SELECT max(pos) FROM records").get or 0
+    def read(self, stream: str, after: int, limit: int) -> list[Row]:
+        """Rows of a stream behind `after`; none only when there are none."""
+        return [row for _, row in self._many(_STREAM, stream, after, limit)]
 
     def after(self, position: int, limit: int) -> list[Placed]:
-        sql = """
-            SELECT pos, name, version, id, body, hash FROM records
-            CROSS JOIN streams ON key = stream WHERE pos > ? ORDER BY pos LIMIT ?
-        """
-        return [(pos, Row(*row)) for pos, *row in self._db.execute(sql, (position, limit))]
+        """Rows of all streams behind `position`; none only when there are none."""
+        return self._many(_LOG, position, limit)
+
+    def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
+        """In order of version."""
+        found = [self._db.execute(_FIND, (stream, each)).get for each in dict.fromkeys(ids)]
+        return sorted((Row(*row) for row in found if row), key=lambda row: row.version)
+
+    def streams(self, prefix: str) -> dict[str, int]:
+        """In order of name."""
+        names, versions = self._db.execute(_STREAMS, (prefix,)).get
+        return dict(zip(_words(names), _numbers(versions), strict=True))
+
+    def position(self) -> int:
+        """Of the newest row."""
+        return self._db.execute("SELECT max(pos) FROM records").get or 0
 
     def cursor(self, name: str) -> int:
+        """0 for a name that never moved."""
         return self._db.execute("SELECT position FROM cursors WHERE name = ?", (name,)).get or 0
 
     def snapshot(self, stream: str) -> Snapshot | None:
+        """The one that is kept, if any."""
         sql = "SELECT version, shape, blob FROM snapshots WHERE stream = ?"
         row = self._db.execute(sql, (stream,)).get
         return Snapshot(*row) if row else None
 
     def heads(self, stream: str) -> list[Head]:
-        sql = """
-            SELECT stream, version, hash, at, key, signature FROM heads
-            WHERE stream = ? ORDER BY place
-        """
-        return [Head(*row) for row in self._db.execute(sql, (stream,))]
+        """In the order in which they were signed."""
+        return [Head(*row) for row in self._db.execute(_HEADS, (stream,))]
 
     def changes(self) -> int:
         """Differs from the last answer when another connection committed in between."""
         return int(self._db.pragma("data_version"))
 
     def integrity(self) -> list[str]:
-        """What SQLite finds wrong with the file; empty when nothing is."""
-        found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check")]
+        """What SQLite finds wrong with the file, all of it read; empty when nothing is."""
+        found = [str(line) for (line,) in self._db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
 
     def close(self) -> None:
+        """Twice is once."""
         self._db.close()
+
+    def _many(self, sql: str, *values: str | int) -> list[Placed]:
+        # S608: the statement is one of the two above.
+        size = self._db.execute(f"SELECT total(length(body)) FROM ({sql})", values).get  # noqa: S608
+        if size > MANY_BYTES:
+            return self._each(sql, values, MANY_BYTES)
+        columns = self._db.execute(f"{_IN_JSON} FROM ({sql})", values).get
+        return _placed(*columns)
+
+    def _each(self, sql: str, values: tuple[str | int, ...], most: int) -> list[Placed]:
+        placed = list[Placed]()
+        with closing(self._db.execute(sql, values)) as found:
+            for position, *row in found:
+                placed.append((position, Row(*row)))
+                most -= len(placed[-1][1].body)
+                if most < 0:
+                    break
+        return placed
+
+
+def _placed(
+    positions: str, names: str, versions: str, ids: str, bodies: str, hashes: str
+) -> list[Placed]:
+    rows = zip(
+        _words(names),
+        _numbers(versions),
+        _words(ids),
+        map(bytes.fromhex, _words(bodies)),
+        map(bytes.fromhex, _words(hashes)),
+        strict=True,
+    )
+    return [(position, Row(*row)) for position, row in zip(_numbers(positions), rows, strict=True)]
+
+
+def _size(rows: Iterable[Row]) -> int:
+    return sum(len(row.body) for row in rows)

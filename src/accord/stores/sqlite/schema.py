@@ -25,7 +25,8 @@ MIGRATIONS: Sequence[Migration] = (
             hash BLOB NOT NULL
         );
         CREATE UNIQUE INDEX records_version ON records (stream, version);
-        CREATE UNIQUE INDEX records_id ON records (stream, id);
+        -- The id first: ids grow with time, so rows of all streams meet on one page of the index.
+        CREATE UNIQUE INDEX records_id ON records (id, stream);
         CREATE TABLE cursors (
             name TEXT PRIMARY KEY,
             position INTEGER NOT NULL
@@ -61,11 +62,13 @@ def version_of(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
-def migrate(connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Bring the file to the newest version, one transaction per step."""
+def migrate(connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
+    """Bring the file to the newest version, one transaction per step; whether there was one."""
+    before = version_of(connection)
     for version, statements in sorted(migrations):
         if version_of(connection) < version:
             _step(connection, version, statements)
+    return before < version_of(connection)
 
 
 def _step(connection: apsw.Connection, version: int, statements: str) -> None:

@@ -3,33 +3,43 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 
 import apsw
 
 from accord.engine.ports import StoreError
-from accord.stores.sqlite.batch import Committer, Job, Outcome
+from accord.stores.sqlite.checkpoint import KEEP_BYTES, Checkpointer
+from accord.stores.sqlite.committer import Committer
 from accord.stores.sqlite.faults import store_error
 from accord.stores.sqlite.file import connect
+from accord.stores.sqlite.jobs import Commit, Job
 
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+CACHE_KIB = 32 << 10
 
 
 class Writer:
     """Takes jobs on the event loop and answers them there, one commit at a time."""
 
-    def __init__(self, path: str, durability: str, committed: Callable[[], None]) -> None:
+    def __init__(self, path: str, durability: str) -> None:
         self._path = path
-        self._committed = committed
-        self._loop = asyncio.get_running_loop()
-        self._waiting: list[Job] = []
-        self._busy = False
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._batches: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._db = connect(path)
         self._db.pragma("synchronous", SYNCHRONOUS[durability])
+        self._db.pragma("journal_size_limit", KEEP_BYTES)
+        self._db.pragma("cache_size", -CACHE_KIB)
+        self._beside = connect(path)
+        self._waiting: list[Job] = []
+        self._busy = False
+        self._batches: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="accord-writer", daemon=True)
+
+    def start(self, committed: Callable[[Commit], None]) -> None:
+        """Begin; `committed` is called on this loop before the jobs are answered."""
+        self._committed = committed
+        self._loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._thread.start()
 
     def put(self, job: Job) -> None:
@@ -38,14 +48,14 @@ class Writer:
         if not self._busy:
             self._busy = True
             self._idle.clear()
+            # At the end of this turn of the loop, so that one turn is one commit.
             self._loop.call_soon(self._flush)
 
     async def close(self) -> None:
-        """Everything put so far is answered, then the thread ends."""
+        """Everything put so far is answered; then the thread ends."""
         await self._idle.wait()
         self._batches.put(None)
         await asyncio.to_thread(self._thread.join)
-        self._db.close()
 
     def _flush(self) -> None:
         batch, self._waiting = self._waiting, []
@@ -55,27 +65,43 @@ class Writer:
             self._busy = False
             self._idle.set()
 
-    def _run(self) -> None:
-        committer = Committer(self._db)
-        while (batch := self._batches.get()) is not None:
-            outcomes = self._outcomes(committer, batch)
-            self._loop.call_soon_threadsafe(self._answer, batch, outcomes)
-
-    def _outcomes(self, committer: Committer, batch: list[Job]) -> list[Outcome]:
-        try:
-            return committer.commit(batch)
-        except apsw.Error as error:
-            return [store_error(self._path, error) for _ in batch]
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave callers waiting
-            return [StoreError(repr(error)) for _ in batch]
-
-    def _answer(self, batch: list[Job], outcomes: list[Outcome]) -> None:
-        for job, outcome in zip(batch, outcomes, strict=True):
+    def _answer(self, batch: list[Job], commit: Commit) -> None:
+        self._committed(commit)
+        for job, outcome in zip(batch, commit.outcomes, strict=True):
             if job.done.done():
                 continue
             if outcome is None:
                 job.done.set_result(None)
             else:
                 job.done.set_exception(outcome)
-        self._committed()
         self._flush()
+
+    def _run(self) -> None:
+        committer = Committer(self._db)
+        checkpointer = Checkpointer(self._beside, self._db)
+        while (batch := self._batches.get()) is not None:
+            commit = self._commit(committer, batch)
+            self._tell(batch, commit)
+            checkpointer.after_commit()
+        checkpointer.close()
+        self._let_go()
+
+    def _commit(self, committer: Committer, batch: list[Job]) -> Commit:
+        try:
+            return committer.commit(batch)
+        except apsw.Error as error:
+            return Commit([store_error(self._path, error) for _ in batch], [], 0)
+        except Exception as error:  # noqa: BLE001 - a mistake of ours leaves nobody waiting
+            return Commit([StoreError(repr(error)) for _ in batch], [], 0)
+
+    def _tell(self, batch: list[Job], commit: Commit) -> None:
+        # The loop is closed when nobody is left who could hear the answer.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._answer, batch, commit)
+
+    def _let_go(self) -> None:
+        self._beside.close()
+        # Not done while another process reads; its last connection then does it.
+        with suppress(apsw.Error):
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._db.close()

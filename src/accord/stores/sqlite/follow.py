@@ -1,0 +1,71 @@
+"""For those who follow the log: the newest rows, and a bell when there may be more."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from accord.stores.bell import Bell
+from accord.stores.sqlite.jobs import Commit
+from accord.stores.sqlite.recent import Recent
+
+# Commits of this process ring at once; those of others are looked for this often.
+EVERY_S = 0.2
+
+
+class Follow:
+    """Costs nothing while nobody follows."""
+
+    def __init__(self, changes: Callable[[], int]) -> None:
+        self.bell = Bell()
+        self.recent = Recent()
+        self._changes = changes
+        self._followers = 0
+        self._watch: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def following(self) -> Iterator["Follow"]:
+        """While inside, the rows of others are looked for too."""
+        self._followers += 1
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._look())
+        try:
+            yield self
+        finally:
+            self._followers -= 1
+            if not self._followers:
+                self._stop()
+
+    def committed(self, commit: Commit) -> None:
+        """This process appended."""
+        if commit.rows and self._followers:
+            self.recent.add(commit.rows, commit.last)
+            self.bell.ring()
+
+    def end(self) -> None:
+        """Wake everybody for the last time."""
+        self._stop()
+        self.bell.ring()
+
+    def _stop(self) -> None:
+        self.recent.forget()
+        if self._watch:
+            self._watch.cancel()
+            self._watch = None
+
+    async def _look(self) -> None:
+        seen = -1
+        while True:
+            now = self._ask(seen)
+            if now != seen:
+                self.recent.forget()
+                self.bell.ring()
+            seen = now
+            await asyncio.sleep(EVERY_S)
+
+    def _ask(self, seen: int) -> int:
+        try:
+            return self._changes()
+        except apsw.BusyError:
+            return seen
