@@ -80,8 +80,6 @@ VERB: dict[Capability, May] = {
 }
 
 EVERY_MEMBER: Verbs = frozenset({May.ENTER, May.BELONG})
-OUTSIDERS: Verbs = frozenset({May.ENTER})
-SERVER: Verbs = frozenset(May)
 
 
 def rights(roles: Iterable[Role], capabilities: Iterable[Capability] = ()) -> Capabilities:
@@ -93,7 +91,8 @@ def verbs(kind: Kind, roles: Roles, capabilities: Capabilities) -> Verbs:
     """What a member of this kind may do with these roles and capabilities."""
     given = EVERY_MEMBER | {VERB[right] for right in rights(roles, capabilities)}
     takes_part = bool(roles - {Role.OBSERVER})
-    if takes_part:
+    # OPEN-13: who may approve may also reject, an observer with that one capability too.
+    if takes_part or May.APPROVE in given:
         given |= {May.TAKE_PART}
     if takes_part and kind is Kind.AGENT:
         given |= {May.ACT}

@@ -1,10 +1,12 @@
 """One ballot for every approval: quorum kinds, who may vote, and when it is enough."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Seats
@@ -14,7 +16,7 @@ Count = Annotated[int, Meta(ge=1, le=10_000)]
 DEEPEST = 3
 MOST_RULES = 8
 # `required` is for people to read: past this many steps the best answer so far will do.
-MOST_STEPS = 20_000
+MOST_STEPS = 2_000
 
 
 class _Rule(msgspec.Struct, frozen=True, tag_field="type"):
@@ -88,12 +90,30 @@ class Ballot(msgspec.Struct, frozen=True):
     gone: Mapping[str, Voter] = {}
 
 
+class Need(msgspec.Struct, frozen=True):
+    """One plain rule, solved for the present: `count` out of `seats`."""
+
+    seats: Seats
+    count: int
+    open: bool  # whether people who come later could help
+
+
 class Tally(NamedTuple):
-    """How a ballot stands; `required` is the size of the smallest set that would do."""
+    """How a ballot stands now, and by whose approvals."""
 
     passed: bool
-    received: int
-    required: int
+    counted: Seats
+    needs: tuple[Need, ...]
+
+    @property
+    def received(self) -> int:
+        """How many approvals count."""
+        return len(self.counted)
+
+    @property
+    def required(self) -> int:
+        """The size of the smallest set of people that would do."""
+        return _smallest(self.needs)
 
 
 Voters = Mapping[str, Voter]
@@ -124,94 +144,98 @@ def eligible(ballot: Ballot, voters: Voters) -> Voters:
 
 def enrol(ballot: Ballot, voters: Voters) -> Ballot:
     """Fix the roll at the first moment at which somebody is on it (OPEN-17)."""
-    roll = frozenset(eligible(ballot, voters))
-    if ballot.enrolled or not roll:
+    if ballot.enrolled:
         return ballot
-    return msgspec.structs.replace(ballot, roll=roll, enrolled=True)
+    roll = frozenset(eligible(ballot, voters))
+    return replace(ballot, roll=roll, enrolled=bool(roll))
 
 
 def roll_now(ballot: Ballot, voters: Voters, *, skip_absent: bool) -> Seats:
     """The roll less who lost the right, and less the absent where policy says skip (OPEN-18)."""
-    able = frozenset(seat for seat in ballot.roll if seat in eligible(ballot, voters))
+    able = ballot.roll & eligible(ballot, voters).keys()
     if not skip_absent:
         return able
-    counted = frozenset(seat for seat in able if voters_here(voters, seat) or seat in ballot.yes)
-    return counted or able
+    here = frozenset(seat for seat, voter in voters.items() if voter.here)
+    return able & (here | ballot.yes) or able
 
 
-def voters_here(voters: Voters, seat: str) -> bool:
-    """Whether this voter is present."""
-    return seat in voters and voters[seat].here
-
-
-class _Need(msgspec.Struct, frozen=True):
-    """One plain rule, solved for the present: `count` out of `seats`."""
-
-    seats: Seats
-    count: int
-    open: bool  # whether people who come later could help
-
-
-def _need(rule: Leaf, able: Voters, roll: Seats) -> _Need:
+def fits(rule: Leaf, voter: Voter) -> bool:
+    """Whether the voter is of the kind that the rule asks for."""
     match rule:
-        case AnyOf(count):
-            return _Need(frozenset(able), count, open=True)
-        case OfRole(role, count):
-            holders = frozenset(seat for seat, voter in able.items() if role in voter.roles)
-            return _Need(holders, count, open=True)
-        case OfLabel(label, count):
-            holders = frozenset(seat for seat, voter in able.items() if label in voter.labels)
-            return _Need(holders, count, open=True)
+        case OfRole(role):
+            return role in voter.roles
+        case OfLabel(label):
+            return label in voter.labels
+        case _:
+            return True
+
+
+def fails_now(ballot: Ballot, before: Voter, now: Voter) -> bool:
+    """Whether a voter lost something that the quorum asks for (OPEN-17)."""
+    return any(fits(rule, before) and not fits(rule, now) for rule in leaves(ballot.quorum))
+
+
+def _need(rule: Leaf, able: Voters, roll: Seats) -> Need:
+    match rule:
+        case AnyOf(count=count) | OfRole(count=count) | OfLabel(count=count):
+            fit = frozenset(seat for seat, voter in able.items() if fits(rule, voter))
+            return Need(fit, count, open=True)
         case Named(participants):
             named = frozenset(participants)
-            return _Need(named, len(named), open=False)
+            return Need(named, len(named), open=False)
         case Everyone():
             # OPEN-15: no vacuous truth; an empty roll needs somebody who is not there.
-            return _Need(roll, max(1, len(roll)), open=not roll)
+            return Need(roll, max(1, len(roll)), open=not roll)
         case Majority():
-            return _Need(roll, len(roll) // 2 + 1, open=not roll)
+            return Need(roll, len(roll) // 2 + 1, open=not roll)
 
 
 def tally(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> Tally:
     """How the ballot stands now. Passing is for whoever casts a vote to find out (OPEN-17)."""
     able = eligible(ballot, voters)
     roll = roll_now(ballot, voters, skip_absent=skip_absent)
-    needs = [_need(rule, able, roll) for rule in leaves(ballot.quorum)]
-    yes = frozenset(seat for seat in ballot.yes if seat in able)
-    met = [len(yes & need.seats) >= need.count for need in needs]
-    counted = yes & frozenset().union(*(need.seats for need in needs))
-    return Tally(all(met), len(counted), _smallest(needs))
+    needs = tuple(_need(rule, able, roll) for rule in leaves(ballot.quorum))
+    yes = ballot.yes & able.keys()
+    met = all(len(yes & need.seats) >= need.count for need in needs)
+    return Tally(met, yes & _anybody(needs), needs)
 
 
 def hopeless(ballot: Ballot, voters: Voters) -> bool:
     """Whether those who are here could not pass it even if all of them said yes."""
-    able = eligible(ballot, voters)
-    needs = [_need(rule, able, ballot.roll) for rule in leaves(ballot.quorum)]
-    return any(len(need.seats & frozenset(able)) < need.count for need in needs)
+    able = eligible(ballot, voters).keys()
+    return any(len(need.seats & able) < need.count for need in tally(ballot, voters).needs)
 
 
-def _smallest(needs: list[_Need]) -> int:
+def vacant(ballot: Ballot, voters: Voters) -> bool:
+    """Whether there is a rule that nobody can answer: silence says nothing then (OPEN-15)."""
+    able = eligible(ballot, voters).keys()
+    return any(not need.seats & able for need in tally(ballot, voters).needs)
+
+
+def _anybody(needs: Iterable[Need]) -> Seats:
+    return frozenset().union(*(need.seats for need in needs))
+
+
+def _smallest(needs: Sequence[Need]) -> int:
     """The size of the smallest set of people that satisfies every need.
 
-    Where nobody present could, it counts people who may yet come and fit every open rule.
+    Where those who are here could not, people who may yet come are taken to fit every open rule.
     """
     if len(needs) == 1:
         return needs[0].count
-    people: dict[int, int] = {}
-    for seat in frozenset().union(*(need.seats for need in needs)):
-        mask = sum(1 << place for place, need in enumerate(needs) if seat in need.seats)
-        people[mask] = people.get(mask, 0) + 1
-    wanted = tuple(need.count for need in needs)
-    missing = max((w - len(n.seats) for w, n in zip(wanted, needs, strict=True)), default=0)
-    if missing > 0:
-        comers = sum(1 << place for place, need in enumerate(needs) if need.open)
-        people[comers] = people.get(comers, 0) + missing
-    return _cover(wanted, sorted(people.items(), key=lambda kind: -kind[0].bit_count()))
+    people = Counter(
+        sum(1 << place for place, need in enumerate(needs) if seat in need.seats)
+        for seat in _anybody(needs)
+    )
+    comers = sum(1 << place for place, need in enumerate(needs) if need.open)
+    people[comers] += max(0, *(need.count - len(need.seats) for need in needs))
+    useful_first = sorted(people.items(), key=lambda kind: -kind[0].bit_count())
+    return _cover(tuple(need.count for need in needs), useful_first)
 
 
 def _cover(wanted: tuple[int, ...], people: list[tuple[int, int]]) -> int:
     """Branch and bound over kinds of people, those who satisfy most rules first."""
-    best = sum(max(0, want) for want in wanted)
+    best = sum(wanted)
     steps = 0
 
     def search(left: tuple[int, ...], kind: int, used: int) -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel import ballot as ballots
 from accord.core.kernel.authority import Kind, May, Role
-from accord.core.kernel.ballot import Ballot, Named, OfRole, Quorum, leaves
+from accord.core.kernel.ballot import Ballot, Named, OfRole, Quorum, Tally, leaves
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -56,6 +56,7 @@ NEVER_AUTO = frozenset(
 NEVER_AUTO_TYPES = frozenset({"deploy", "merge", "session_config"})
 ALWAYS_GATED = frozenset({Risk.HIGH, Risk.CRITICAL})
 BallotChange = Callable[[Ballot], Ballot]
+LONGEST_MESSAGE = 4096
 NOBODY = " (nobody here can approve this yet)"
 
 
@@ -75,6 +76,12 @@ class GateRequest(Body, frozen=True, omit_defaults=True, gc=False):
     def cites(self) -> Iterator[str]:
         """The action."""
         yield self.action_ref
+
+    def repeats(self, said: Body) -> bool:
+        """The server may have added to `message`, so that does not tell two asks apart."""
+        return isinstance(said, GateRequest) and (
+            said in (self, replace(self, message=unanswerable(self.message)))
+        )
 
 
 class GateApprove(Body, frozen=True, omit_defaults=True, gc=False):
@@ -176,6 +183,11 @@ class GateTimedOut(Event, frozen=True, kw_only=True, gc=False):
 # Opening
 
 
+def unanswerable(message: str) -> str:
+    """OPEN-15: a gate that nobody can pass says so."""
+    return message[: LONGEST_MESSAGE - len(NOBODY)] + NOBODY
+
+
 def check_quorum(room: Room, quorum: Quorum) -> None:
     """Refuse what could never count: a malformed rule, or an agent by name (OPEN-15)."""
     ballots.check(quorum)
@@ -196,7 +208,7 @@ def opened(
     barred = frozenset() if solo else frozenset({initiator})
     ballot = ballots.enrol(Ballot(quorum=said.quorum, barred=barred), voters)
     if ballots.hopeless(ballot, voters):
-        said = replace(said, message=said.message[: 4096 - len(NOBODY)] + NOBODY)
+        said = replace(said, message=unanswerable(said.message))
     expires = ask.at + said.timeout_seconds * SECOND if said.timeout_seconds else None
     return GateOpened(
         said=said,
@@ -210,15 +222,18 @@ def opened(
     )
 
 
-def for_tool(room: Room, ask: Ask, tool: Tool) -> GateOpened:
-    """The automatic gate of a proposal: the room's quorum, the house's patience."""
-    never = tool.risk in ALWAYS_GATED or tool.category in NEVER_AUTO
+def for_tool(room: Room, ask: Ask, tool: Tool, called: frozenset[Category]) -> GateOpened:
+    """The automatic gate of a proposal: the room's quorum, the house's patience.
+
+    `called` are the categories it may belong to; the strictest of them counts.
+    """
+    never = tool.risk in ALWAYS_GATED or bool(called & NEVER_AUTO)
     said = GateRequest(
-        action_type="deploy" if tool.category is Category.DEPLOY else "tool",
+        action_type="deploy" if Category.DEPLOY in called else "tool",
         action_ref=tool.id,
         quorum=room.rules.default_gate_quorum,
         timeout_seconds=ask.house.gate_seconds,
-        message=f"{tool.agent} wants to run {tool.name}: {tool.description}"[:4096],
+        message=f"{tool.agent} wants to run {tool.name}: {tool.description}"[:LONGEST_MESSAGE],
     )
     return opened(room, ask, said, tool.agent, timeout_of(ask, never_auto=never))
 
@@ -235,7 +250,7 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
     seat = ask.actor.seat
     if ask.known[body.action_ref].sender != seat:
         raise Refused(Why.FORBIDDEN, "A gate can be requested only for an action of one's own")
-    if any(gate.action == body.action_ref for gate in room.gates.values()):
+    if on_action(room, body.action_ref):
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} has an open gate already")
     if body.action_ref in room.past or body.action_ref in room.tools:
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} is not pending any more")
@@ -250,19 +265,22 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
 
 
 def find(room: Room, *names: str | None) -> Gate:
-    """The open gate of that id, or the one on that action (OPEN-19)."""
+    """The open gate of that id, or the one on that action (OPEN-19); the first name known wins."""
     for name in names:
         if name is None:
             continue
-        if gate := room.gates.get(name):
+        if gate := room.gates.get(name) or on_action(room, name):
             return gate
-        for gate in room.gates.values():
-            if gate.action == name:
-                return gate
-    for name in names:
-        if name is not None and (outcome := room.past.get(name)):
+        if outcome := room.past.get(name):
             raise Refused(Why.WRONG_STATE, f"{name} is closed already: {outcome}")
+        if name in room.tools:
+            raise Refused(Why.WRONG_STATE, f"{name} waits for nobody's approval")
     raise Refused(Why.UNKNOWN, f"There is no open gate {names[0]}")
+
+
+def on_action(room: Room, action: str) -> Gate | None:
+    """The open gate on an action; there is at most one."""
+    return next((gate for gate in room.gates.values() if gate.action == action), None)
 
 
 def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
@@ -274,9 +292,9 @@ def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
         raise Refused(Why.FORBIDDEN, "Whoever proposes cannot approve")
     own = gate.solo and seat == gate.initiator
     yield Approved(said=body, gate=gate.id, seat=seat, self_approved=own, ref=ref_of(ask, gate))
-    ballot = with_yes(room, gate, seat)
-    if ballots.tally(ballot, room.voters(), skip_absent=room.skips_absent).passed:
-        yield from passed(room, ask, replace(gate, ballot=ballot))
+    tally = ballots.tally(with_yes(gate, seat), room.voters(), skip_absent=room.skips_absent)
+    if tally.passed:
+        yield from passed(room, ask, gate, tally)
 
 
 def ref_of(ask: Ask, gate: Gate) -> str:
@@ -284,15 +302,14 @@ def ref_of(ask: Ask, gate: Gate) -> str:
     return ask.message.ref or gate.id
 
 
-def with_yes(room: Room, gate: Gate, seat: str) -> Ballot:
+def with_yes(gate: Gate, seat: str) -> Ballot:
     """The ballot with one more approval."""
-    ballot = ballots.enrol(gate.ballot, room.voters())
-    return replace(ballot, yes=ballot.yes | {seat})
+    return replace(gate.ballot, yes=gate.ballot.yes | {seat})
 
 
-def passed(room: Room, ask: Ask, gate: Gate) -> Iterator[Fact]:
-    """The gate opens; a tool gets its grant."""
-    approved_by = tuple(sorted(gate.ballot.yes))
+def passed(room: Room, ask: Ask, gate: Gate, tally: Tally) -> Iterator[Fact]:
+    """The gate opens; a tool gets its grant, with the names of those whose approval counted."""
+    approved_by = tuple(sorted(tally.counted))
     yield GatePassed(gate=gate.id, approved_by=approved_by)
     if tool := room.tools.get(gate.action):
         yield from grants.clear(room, ask, tool, approved_by)
@@ -341,11 +358,16 @@ def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
         return
     for gate in room.gates.values():
         if gate.expires_at is not None and gate.expires_at <= ask.at:
-            yield from time_out(room, ask, gate, gate.on_timeout)
+            yield from time_out(room, ask, gate, resolution_of(room, gate))
+
+
+def resolution_of(room: Room, gate: Gate) -> Resolution:
+    """As policy says; where nobody could have answered, silence rejects (OPEN-15)."""
+    return Resolution.REJECTED if ballots.vacant(gate.ballot, room.voters()) else gate.on_timeout
 
 
 def time_out(room: Room, ask: Ask, gate: Gate, resolution: Resolution) -> Iterator[Fact]:
-    """End a gate as policy says."""
+    """End a gate that nobody passed."""
     tally = ballots.tally(gate.ballot, room.voters(), skip_absent=room.skips_absent)
     said = GateTimeout(gate.id, tally.received, tally.required, resolution)
     yield GateTimedOut(said=said, ref=gate.id)
@@ -353,7 +375,7 @@ def time_out(room: Room, ask: Ask, gate: Gate, resolution: Resolution) -> Iterat
         case Resolution.REJECTED:
             yield failed(gate, "Nobody approved it in time")
         case Resolution.AUTO_APPROVED:
-            yield from passed(room, ask, gate)
+            yield from passed(room, ask, gate, tally)
         case Resolution.ESCALATED:
             yield escalated(room, ask, gate)
 
@@ -365,7 +387,7 @@ def escalated(room: Room, ask: Ask, gate: Gate) -> GateOpened:
         action_ref=gate.action,
         quorum=OfRole(Role.ADMIN, 1),
         timeout_seconds=gate.timeout_seconds or ask.house.gate_seconds,
-        message=f"Escalated: {gate.message}"[:4096],
+        message=f"Escalated: {gate.message}"[:LONGEST_MESSAGE],
     )
     return opened(room, ask, said, gate.initiator, Resolution.REJECTED)
 
@@ -396,7 +418,7 @@ def on_approved(room: Room, event: Approved, record: Record) -> Room:
     """One more yes."""
     if not (gate := room.gates.get(event.gate)):
         return room
-    gate = replace(gate, ballot=with_yes(room, gate, event.seat))
+    gate = replace(gate, ballot=with_yes(gate, event.seat))
     return replace(room, gates={**room.gates, gate.id: gate})
 
 
@@ -449,15 +471,16 @@ def member_left(room: Room, member: Member) -> Room:
 
 
 def member_changed(room: Room, before: Member | None, now: Member) -> Room:
-    """OPEN-17: who lost the right or the quorum's role loses the vote and the place."""
+    """OPEN-17: who lost the right, or what the quorum asks for, loses the vote and the place."""
+    voters = room.voters() if room.gates else {}
 
     def change(ballot: Ballot) -> Ballot:
         ballot = replace(ballot, gone=without(ballot.gone, now.id))
         if not now.votes:
-            return replace(ballot, yes=ballot.yes - {now.id}, roll=ballot.roll - {now.id})
-        lost = (before.roles if before else frozenset()) - now.roles
-        asked = {rule.role for rule in leaves(ballot.quorum) if isinstance(rule, OfRole)}
-        return replace(ballot, yes=ballot.yes - {now.id}) if lost & asked else ballot
+            ballot = replace(ballot, yes=ballot.yes - {now.id}, roll=ballot.roll - {now.id})
+        elif before and ballots.fails_now(ballot, before.voter, now.voter):
+            ballot = replace(ballot, yes=ballot.yes - {now.id})
+        return ballots.enrol(ballot, voters)
 
     return each_ballot(room, change)
 

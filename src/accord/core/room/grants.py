@@ -12,7 +12,7 @@ from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Ask, Body, Event, Evolvers, Instant, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, iso
-from accord.core.room.state import Grant, Id, Ids, Room, Tool
+from accord.core.room.state import Grant, Id, Room, Tool
 
 
 class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):
@@ -22,8 +22,12 @@ class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):
     needs = May.ACT
 
     tool_proposal: Id
-    approved_by: Ids
+    approved_by: tuple[Id, ...]
     grant: Grant | None = None
+
+    def repeats(self, said: Body) -> bool:
+        """`approved_by` is the server's to set, so it does not tell two asks apart."""
+        return isinstance(said, ToolExecute) and self == replace(said, approved_by=self.approved_by)
 
 
 class ToolCleared(Event, frozen=True, kw_only=True, gc=False):

@@ -45,9 +45,12 @@ TRUE_CATEGORY: dict[str, Category] = {
     "shell": Category.SHELL_EXECUTE,
     "nushell": Category.SHELL_EXECUTE,
     "execute_shell_command": Category.SHELL_EXECUTE,
+    "execute_nushell_command": Category.SHELL_EXECUTE,
+    "notebook_execute": Category.SHELL_EXECUTE,
     "file_edit": Category.FILE_WRITE,
     "write_file": Category.FILE_WRITE,
     "edit_file": Category.FILE_WRITE,
+    "apply_patch": Category.FILE_WRITE,
     "delete_file": Category.FILE_DELETE,
 }
 # Outcomes after which the answer to any use is GATE_FAILED; everything else is a wrong state.
@@ -173,18 +176,23 @@ class ToolFinished(Event, frozen=True, kw_only=True, gc=False):
 
 
 class ToolExpired(Event, frozen=True, kw_only=True, gc=False):
-    """A grant ran out unused."""
+    """A grant ran out before a result came."""
 
     name = "tool.expired"
 
     tool: str
 
 
+def called(body: ToolPropose) -> frozenset[Category]:
+    """What its proposer calls the tool, and what its name says it is."""
+    name = body.tool_name.strip().casefold()
+    return frozenset({body.category, TRUE_CATEGORY.get(name, body.category)})
+
+
 def needs_gate(room: Room, body: ToolPropose) -> bool:
     """OPEN-21: config, category, risk or the agent itself can ask for a gate; none can lift it."""
     listed = frozenset(room.rules.require_approval_for)
-    called = {body.category, TRUE_CATEGORY.get(body.tool_name.lower(), body.category)}
-    by_config = Category.ALL in listed | called or bool(listed & called)
+    by_config = Category.ALL in listed | called(body) or bool(listed & called(body))
     by_risk = body.risk_level in gates.ALWAYS_GATED
     return by_config or by_risk or body.requires_approval
 
@@ -200,7 +208,7 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
     yield ToolProposed(said=replace(body, requires_approval=gated))
     tool = tool_of(ask.message.id, body, ask.message.ref)
     if gated:
-        yield gates.for_tool(room, ask, tool)
+        yield gates.for_tool(room, ask, tool, called(body))
     else:
         yield from grants.clear(room, ask, tool, ())
 
@@ -272,7 +280,9 @@ def execute(room: Room, ask: Ask, body: ToolExecute) -> Iterator[Fact]:
     tool = granted(room, ask, body.tool_proposal, body.grant)
     if tool.started:
         raise Refused(Why.WRONG_STATE, f"The grant for {tool.id} was used already")
-    yield ToolStarted(said=body, to=frozenset({tool.agent}), ref=tool.id)
+    # Who approved it is the server's to say, and it has.
+    said = replace(body, approved_by=())
+    yield ToolStarted(said=said, to=frozenset({tool.agent}), ref=tool.id)
 
 
 def output(room: Room, ask: Ask, body: ToolOutput) -> Iterator[Fact]:
