@@ -1,13 +1,11 @@
 """`accord token` and `accord keys`, against a real server and on a store of one's own."""
 
-import argparse
 import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from accord.cli import keys, token
+from accord.cli.main import main
 from accord.core.kernel.authority import Role
 from accord.desk import LocalDesk
 from accord.transports.operator import routes
@@ -68,13 +66,9 @@ async def listening(app: Starlette) -> AsyncIterator[str]:
         await serving
 
 
-async def accord(module: ModuleType, line: str) -> int:
+async def accord(line: str) -> int:
     """The exit code of a command, run as a shell would: in a loop of its own."""
-    parser = argparse.ArgumentParser(prog="accord", description=module.__doc__)
-    module.arguments(parser)
-    args = parser.parse_args(line.split())
-    code: int = await asyncio.to_thread(module.run, args)
-    return code
+    return await asyncio.to_thread(main, line.split())
 
 
 def key_files(store: Path) -> list[str]:
@@ -88,7 +82,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Any:
 async def test_a_token_is_all_that_comes_out(
     server: LocalDesk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord(token, f"{ISSUE} --ttl 30m --labels security,legal --name Alice") == 0
+    assert await accord(f"token {ISSUE} --ttl 30m --labels security,legal --name Alice") == 0
 
     out, err = capsys.readouterr()
     who = await server.identify(out.strip())
@@ -99,7 +93,7 @@ async def test_a_token_is_all_that_comes_out(
 
 
 async def test_a_program_gets_json(server: LocalDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await accord(token, f"{ISSUE} --json") == 0
+    assert await accord(f"token {ISSUE} --json") == 0
 
     given = said(capsys)
     assert (await server.identify(given["token"])).claims.jti == given["claims"]["jti"]
@@ -110,7 +104,7 @@ async def test_the_role_among_threads_can_be_given(
     server: LocalDesk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "issue --id claude --type agent --roles driver --role orchestrator --json"
-    assert await accord(token, line) == 0
+    assert await accord(f"token {line}") == 0
 
     assert said(capsys)["claims"]["role"] == "orchestrator"
 
@@ -118,7 +112,7 @@ async def test_the_role_among_threads_can_be_given(
 async def test_an_agent_with_a_human_role_is_warned_of(
     server: LocalDesk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord(token, "issue --id claude --type agent --roles approver") == 0
+    assert await accord("token issue --id claude --type agent --roles approver") == 0
 
     assert "warning: claude is an agent" in capsys.readouterr().err
 
@@ -129,9 +123,9 @@ async def test_tokens_are_listed_and_revoked(
     given = await server.office().issue(wish("bob", Role.APPROVER))
     jti = given.claims.jti
 
-    assert await accord(token, f"revoke {jti} --reason lost") == 0
+    assert await accord(f"token revoke {jti} --reason lost") == 0
     assert f"{jti} is void" in capsys.readouterr().out
-    assert await accord(token, "list") == 0
+    assert await accord("token list") == 0
 
     heads, olga, bob = capsys.readouterr().out.splitlines()
     assert heads.split()[:4] == ["JTI", "ID", "TYPE", "ROLES"]
@@ -143,9 +137,9 @@ async def test_tokens_are_listed_and_revoked(
 async def test_lists_and_revocations_as_json(
     server: LocalDesk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord(token, "revoke lost --json") == 0
+    assert await accord("token revoke lost --json") == 0
     assert said(capsys) == {"jti": "lost", "revoked": True}
-    assert await accord(token, "list --json") == 0
+    assert await accord("token list --json") == 0
     assert [each["id"] for each in said(capsys)["tokens"]] == ["olga"]
 
 
@@ -154,18 +148,18 @@ async def test_keys_are_listed_and_rotated(
 ) -> None:
     old = server.keyring.active
 
-    assert await accord(keys, "rotate") == 0
+    assert await accord("keys rotate") == 0
     new = server.keyring.active
     assert f"{new} signs from now on" in capsys.readouterr().out
-    assert await accord(keys, "list") == 0
+    assert await accord("keys list") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [(line[0], line[-1]) for line in lines] == [(old, "verifies"), (new, "signs")]
 
 
 async def test_keys_as_json(server: LocalDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await accord(keys, "rotate --json") == 0
+    assert await accord("keys rotate --json") == 0
     made = said(capsys)
-    assert await accord(keys, "list --json") == 0
+    assert await accord("keys list --json") == 0
     assert said(capsys)["keys"][-1] == made
 
 
@@ -184,7 +178,7 @@ async def test_keys_as_json(server: LocalDesk, capsys: pytest.CaptureFixture[str
 async def test_what_makes_no_sense_is_bad_input(
     server: LocalDesk, capsys: pytest.CaptureFixture[str], line: str, code: int
 ) -> None:
-    assert await accord(token, line) == code
+    assert await accord(f"token {line}") == code
 
     out, err = capsys.readouterr()
     assert out == ""
@@ -202,9 +196,9 @@ async def test_what_makes_no_sense_is_bad_input(
         "revoke",
     ],
 )
-async def test_what_cannot_be_parsed_is_bad_input(line: str) -> None:
+def test_what_cannot_be_parsed_is_bad_input(line: str) -> None:
     with pytest.raises(SystemExit) as no:
-        await accord(token, line)
+        main(["token", *line.split()])
 
     assert no.value.code == 2
 
@@ -215,7 +209,7 @@ async def test_who_is_no_operator_is_not_allowed(
 ) -> None:
     for mine in ("", "a.b.c", (await server.office().issue(wish("bob"))).token):
         monkeypatch.setenv("ACCORD_TOKEN", mine)
-        assert await accord(token, "list") == 3
+        assert await accord("token list") == 3
 
     assert capsys.readouterr().out == ""
 
@@ -225,7 +219,7 @@ async def test_of_what_another_workspace_has_nothing_is_found(
 ) -> None:
     monkeypatch.setenv("ACCORD_TOKEN", (await operator(server, "otto", "elsewhere")).token)
 
-    assert await accord(token, "revoke unheard-of") == 4
+    assert await accord("token revoke unheard-of") == 4
 
 
 async def test_what_answers_but_is_no_accord_is_named(
@@ -237,7 +231,7 @@ async def test_what_answers_but_is_no_accord_is_named(
     async with listening(Starlette(routes=[Route("/admin/tokens", hello)])) as url:
         for address in (url, url + "/elsewhere"):
             monkeypatch.setenv("ACCORD_URL", address)
-            assert await accord(token, "list") == 6
+            assert await accord("token list") == 6
 
     assert "no Accord server" in capsys.readouterr().err
 
@@ -252,7 +246,7 @@ async def test_a_server_that_hangs_up_is_no_reason_to_work_elsewhere(
     rude = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     async with rude:
         monkeypatch.setenv("ACCORD_URL", f"http://127.0.0.1:{rude.sockets[0].getsockname()[1]}")
-        assert await accord(token, "list") == 6
+        assert await accord("token list") == 6
 
     assert "broke off" in capsys.readouterr().err
 
@@ -260,9 +254,9 @@ async def test_a_server_that_hangs_up_is_no_reason_to_work_elsewhere(
 async def test_without_a_server_the_store_here_is_used(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord(token, f"{ISSUE} --json") == 0
+    assert await accord(f"token {ISSUE} --json") == 0
     given = said(capsys)
-    assert await accord(token, "list --json") == 0
+    assert await accord("token list --json") == 0
 
     assert [each["jti"] for each in said(capsys)["tokens"]] == [given["claims"]["jti"]]
     assert key_files(store) == [".pem", ".pub"]
@@ -275,13 +269,13 @@ async def test_a_server_that_does_not_answer_is_told_of(
         port = gone.getsockname()[1]
     monkeypatch.setenv("ACCORD_URL", f"http://127.0.0.1:{port}")
 
-    assert await accord(keys, "list") == 0
+    assert await accord("keys list") == 0
 
     assert "does not answer; using" in capsys.readouterr().err
 
 
 async def test_a_data_directory_that_is_named_is_meant(server: LocalDesk, store: Path) -> None:
-    assert await accord(keys, f"rotate --data-dir {store}") == 0
+    assert await accord(f"keys rotate --data-dir {store}") == 0
 
     assert len(server.keyring.list()) == 1
     assert key_files(store) == [".pem", ".pub"]
@@ -293,7 +287,7 @@ async def test_a_flag_names_the_server(
     monkeypatch.setenv("ACCORD_TOKEN", (await operator(desk)).token)
     async with listening(Starlette(routes=routes(desk))) as url:
         address = url.replace("http://", "ws://") + "/"
-        assert await accord(keys, f"list --json --url {address}") == 0
+        assert await accord(f"keys list --json --url {address}") == 0
 
     assert said(capsys)["keys"][0]["kid"] == desk.keyring.active
 
@@ -302,10 +296,10 @@ async def test_a_flag_names_the_server(
 async def test_keys_that_others_can_read_are_the_wrong_state(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord(keys, "list") == 0
+    assert await accord("keys list") == 0
     (store / "keys").chmod(0o755)
 
-    assert await accord(keys, "list") == 5
+    assert await accord("keys list") == 5
 
     assert "chmod 700" in capsys.readouterr().err
 
@@ -317,7 +311,7 @@ async def test_a_store_that_cannot_be_used_is_told_of(
 ) -> None:
     spoil(store, kind)
 
-    assert await accord(token, "list") == code
+    assert await accord("token list") == code
 
     assert capsys.readouterr().err.startswith("accord: ")
 
@@ -338,15 +332,6 @@ async def test_a_file_that_cannot_be_read_is_bad_input(
 ) -> None:
     (tmp_path / ".accord.toml").write_text('token = "a.b.c"')
 
-    assert await accord(keys, "list") == 2
+    assert await accord("keys list") == 2
 
     assert "ACCORD_TOKEN" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("module", [token, keys])
-def test_the_help_is_the_docstring_and_has_examples(module: ModuleType) -> None:
-    summary, blank, *rest = (module.__doc__ or "").splitlines()
-
-    assert summary.endswith(".")
-    assert blank == ""
-    assert "Examples:" in rest

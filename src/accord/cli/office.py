@@ -16,8 +16,7 @@ import msgspec
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
-from accord.engine.ports import ForeignStoreError, StoreError
-from accord.settings import Settings, SettingsError
+from accord.settings import Settings
 
 PATIENCE_S = 10.0
 
@@ -139,19 +138,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> int:
-    """Do the work at the right place; the exit code says what became of it (UNI-26)."""
-    try:
-        asyncio.run(_work(args, work))
-    except Refused as no:
-        return complain(no.detail, CODES[no.why].exit)
-    except SettingsError as no:
-        return complain(str(no), CODES[Why.MALFORMED].exit)
-    except ForeignStoreError as no:
-        return complain(str(no), CODES[Why.WRONG_STATE].exit)
-    except StoreError as no:
-        return complain(str(no), CODES[Why.UNAVAILABLE].exit)
-    except OSError as no:
-        return complain(str(no), CODES[Why.INTERNAL].exit)
+    """Do the work at the right place."""
+    asyncio.run(_work(args, work))
     return 0
 
 
@@ -167,12 +155,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         print("  ".join(cells).rstrip())
-
-
-def complain(sentence: str, code: int) -> int:
-    """Say it where no program reads it as a result."""
-    print(f"accord: {sentence}", file=sys.stderr)
-    return code
 
 
 async def _work(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> None:
