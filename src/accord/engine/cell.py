@@ -2,14 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.chain import genesis
 from accord.core.kernel.log import Context, Instant, Message, Say
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import Row, Sealed
+
+NOTHING: Mapping[str, Sealed | None] = {}
 
 
 class Peer(Protocol):
@@ -52,23 +56,14 @@ class Answer(NamedTuple):
     again: bool = False
 
 
-class Asked:
-    """A message under way, until it is answered."""
+class Asked(msgspec.Struct, gc=False, eq=False):
+    """A message under way, until it is answered. `found` is what had to be looked up for it."""
 
-    __slots__ = ("actor", "answer", "found", "message", "peer")
-
-    def __init__(
-        self,
-        message: Message,
-        actor: Actor,
-        answer: "Callable[[Asked, Answer], None] | None" = None,
-        peer: Peer | None = None,
-    ) -> None:
-        self.message = message
-        self.actor = actor
-        self.answer = answer
-        self.peer = peer
-        self.found: dict[str, Sealed | None] = {}
+    message: Message
+    actor: Actor
+    answer: "Callable[[Asked, Answer], None] | None" = None
+    peer: Peer | None = None
+    found: Mapping[str, Sealed | None] = NOTHING
 
     def reply(self, answer: Answer) -> None:
         """Tell whoever asked."""
@@ -76,7 +71,7 @@ class Asked:
             self.answer(self, answer)
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a stream stands: state and everything the next record is stamped with."""
 
     state: Any
@@ -86,7 +81,7 @@ class Place(NamedTuple):
     at: Instant
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """A decided message, waiting for the commit to be told."""
 
     asked: Asked
@@ -144,9 +139,7 @@ class Cell:
         """Keep a committed record at hand; the oldest gives way."""
         window = self.window
         if len(window) == window.maxlen:
-            oldest = window[0].record
-            if self.index.get(oldest.id) is window[0]:
-                del self.index[oldest.id]
+            self.index.pop(window[0].record.id, None)
         window.append(sealed)
         self.index[sealed.record.id] = sealed
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 
 class SystemClock:
@@ -9,19 +10,19 @@ class SystemClock:
 
     def __init__(
         self,
-        wall: Callable[[], float] = time.time,
-        steady: Callable[[], float] | None = None,
+        wall: Callable[[], int] = time.time_ns,
+        steady: Callable[[], int] | None = None,
     ) -> None:
-        self._steady = steady or _steady
+        self._steady = steady or steady_clock()
         self._offset = wall() - self._steady()
 
     def now(self) -> int:
         """Milliseconds since 1970."""
-        return int((self._offset + self._steady()) * 1000)
+        return (self._offset + self._steady()) // 1_000_000
 
 
-def _steady() -> float:
-    """Seconds that go on while the machine sleeps, where the platform can tell."""
+def steady_clock() -> Callable[[], int]:
+    """Nanoseconds that go on while the machine sleeps, where the platform can tell."""
     if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+        return partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+    return time.monotonic_ns

@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import msgspec
+
 from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.chain import link
@@ -43,7 +45,7 @@ class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
         self.ids = ids
 
 
-class Made(NamedTuple):
+class Made(msgspec.Struct, frozen=True, gc=False):
     """What deciding a message made."""
 
     sealed: tuple[Sealed, ...]
@@ -179,7 +181,8 @@ class Engine:
                 cell.remember(self.codec.unseal(row.stream, row.version, row.body))
 
     def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> Place:
-        state, version, seq, last, at = place
+        state, version, seq = place.state, place.version, place.seq
+        last, at = place.hash, place.at
         for row in rows:
             sealed = self.codec.unseal(row.stream, row.version, row.body)
             record = sealed.record
@@ -257,8 +260,12 @@ class Engine:
         body = message.body
         ask = Ask(message, actor, at, NOTHING_KNOWN, self.house)
         context.admit(place.state, ask)
-        if message.ref is not None or message.causal_refs or body.names_others:
-            ask = ask._replace(known=self._known(cell, asked))
+        if (
+            message.causal_refs
+            or body.names_others
+            or not (message.ref is None or context.knows(place.state, message.ref))
+        ):
+            ask.known = self._known(cell, asked)
         says: list[Say] = []
         events: list[Event] = []
         for fact in context.decide[type(body)](place.state, ask, body):
@@ -275,7 +282,8 @@ class Engine:
         if not events:
             return Made((), (), cell.place)
         message, actor, at = ask.message, ask.actor, ask.at
-        state, version, seq, last, _ = cell.place
+        now = cell.place
+        state, version, seq, last = now.state, now.version, now.seq, now.hash
         spoken = 0 if len(events) == 1 else own_voice(message, events)
         made: list[Sealed] = []
         rows: list[Row] = []
@@ -355,9 +363,8 @@ class Engine:
         except StoreError as error:
             self._give_up(cell, error)
             return
-        asked.found.update(dict.fromkeys(ids))
-        for row in rows:
-            asked.found[row.id] = self.codec.unseal(row.stream, row.version, row.body)
+        here = {row.id: self.codec.unseal(row.stream, row.version, row.body) for row in rows}
+        asked.found = {**asked.found, **dict.fromkeys(ids), **here}
         self._free(cell)
 
     def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
@@ -449,7 +456,7 @@ class Engine:
                 }
                 for asked in waiting:
                     if asked.message.id in twice:
-                        asked.found.update(twice)
+                        asked.found = {**asked.found, **twice}
         except StoreError as error:
             cell.queue.extendleft(reversed(waiting))
             self._give_up(cell, error)
@@ -483,8 +490,8 @@ class Engine:
         cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
         no = Refused(Why.UNAVAILABLE, f"It could not be stored, so nothing was changed: {error}")
         for outcome in lost:
-            refused = outcome._replace(sealed=(), says=(), refused=outcome.refused or no)
-            self._tell_one(cell, refused._replace(after=cell.base))
+            told = Outcome(outcome.asked, (), (), outcome.refused or no, cell.base)
+            self._tell_one(cell, told)
 
     # Time and others
 

@@ -15,11 +15,8 @@ PAGE = 500
 NOBODY: dict[Peer, None] = {}
 
 
-class Line(NamedTuple):
-    """Bytes for a room, and for whom they are (None: everybody)."""
-
-    frame: bytes
-    to: Seats | None
+# Bytes for a room, and for whom they are (None: everybody).
+Line = tuple[bytes, Seats | None]
 
 
 class Entry(NamedTuple):
@@ -99,13 +96,13 @@ class Peers:
             for sealed in outcome.sealed:
                 record = sealed.record
                 if sealed.frame is not None:
-                    lines.append(Line(sealed.frame, record.to))
+                    lines.append((sealed.frame, record.to))
                 if type(record.event).door is Door.OUT:
                     self._write(cell.stream, lines)
                     lines = []
                     self._put_out(cell, record, entering)
             for said in outcome.says:
-                lines.append(Line(self._say(outcome, said), said.to))
+                lines.append((self._say(outcome, said), said.to))
         self._write(cell.stream, lines)
         for entry in entering.values():
             self._let_in(cell, entry)
@@ -125,7 +122,7 @@ class Peers:
 
     def deliver_foreign(self, cell: Cell, fresh: Iterable[Sealed]) -> None:
         """What another process appended."""
-        lines = [Line(sealed.frame, sealed.record.to) for sealed in fresh if sealed.frame]
+        lines: list[Line] = [(s.frame, s.record.to) for s in fresh if s.frame]
         self._write(cell.stream, lines)
 
     def _say(self, outcome: Outcome, said: object) -> bytes:
@@ -136,12 +133,11 @@ class Peers:
         here = self.rooms.get(stream)
         if not here or not lines:
             return
-        public = all(line.to is None for line in lines)
-        if not public:
+        frames = [frame for frame, to in lines if to is None]
+        if len(frames) < len(lines):
             self._write_each(here, lines)
             return
         joined: dict[type[Peer], bytes] = {}
-        frames = [line.frame for line in lines]
         for peer in list(here):
             kind = type(peer)
             if (data := joined.get(kind)) is None:
@@ -150,7 +146,7 @@ class Peers:
 
     def _write_each(self, here: Iterable[Peer], lines: list[Line]) -> None:
         for peer in list(here):
-            mine = [line.frame for line in lines if line.to is None or peer.seat in line.to]
+            mine = [frame for frame, to in lines if to is None or peer.seat in to]
             if mine:
                 peer.write(peer.join(mine))
 

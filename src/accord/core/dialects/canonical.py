@@ -4,7 +4,7 @@ A stored record is one JSON object; its last key, `said`, holds the envelope exa
 heard it, so replay cuts it out instead of building it again.
 """
 
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import Raw
@@ -34,12 +34,12 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """A stored record, read back."""
+    """A stored record, read back; an actor or cause that the envelope tells is left out."""
 
     kind: str
     at: Instant
-    actor: str
-    cause: str
+    actor: str = ""
+    cause: str = ""
     id: str = ""
     to: frozenset[str] | None = None
     fact: Raw = Raw(b"{}")
@@ -60,7 +60,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     fork: str | None = None
 
 
-class Sealed(NamedTuple):
+class Sealed(msgspec.Struct, frozen=True, gc=False):
     """A record with its bytes: as stored, and as sent if it is ever sent."""
 
     record: Record
@@ -85,6 +85,7 @@ def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
 _OWN = {event: _own_fields(event) for event in EVENTS.values()}
 _FACTS = {event: _fact_decoder(event) for event in EVENTS.values()}
 _BODIES = {name: Decoder(body).decode for name, body in pvp.BODIES.items()}
+_PLAIN = {event: b'{"kind":"%b","at":' % event.name.encode() for event in EVENTS.values()}
 _stored = Decoder(Stored).decode
 _said = Decoder(Said).decode
 _encode = Encoder(order="deterministic").encode
@@ -95,6 +96,8 @@ def seal(record: Record) -> Sealed:
     event = record.event
     own = _OWN[type(event)]
     frame = pvp.frame(record)
+    if frame is not None and not own and _is_plain(record):
+        return Sealed(record, b"%b%d%b%b}" % (_PLAIN[type(event)], record.at, MARK, frame), frame)
     meta = _encode(
         Meta(
             event.name,
@@ -111,6 +114,11 @@ def seal(record: Record) -> Sealed:
             _unspoken(record.stream, record.version, record.id, record, event), meta, None
         )
     return Sealed(record, b"%b%b%b}" % (meta[:-1], MARK, frame), frame)
+
+
+def _is_plain(record: Record) -> bool:
+    """Whether the envelope tells all there is to tell but kind and instant."""
+    return record.to is None and record.actor == record.sender and record.cause == record.id
 
 
 def unseal(stream: str, version: int, body: bytes) -> Sealed:
@@ -130,8 +138,8 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
         said.seq,
         said.id,
         stored.at,
-        stored.actor,
-        stored.cause,
+        stored.actor or said.sender,
+        stored.cause or said.id,
         said.ts,
         said.sender,
         event,

@@ -115,7 +115,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     to: Seats | None = None
 
 
-class Ask(NamedTuple):
+class Ask(msgspec.Struct, gc=False):
     """A message with what the engine knows of it: who, when, and the records it cites."""
 
     message: Message
