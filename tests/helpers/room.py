@@ -123,14 +123,28 @@ def when(
     house: House = HOUSE,
 ) -> Facts:
     """What a message leads to; raises Refused as the engine would."""
-    sender = SYSTEM if actor.kind is Kind.SYSTEM else actor.seat
-    message = Message(id or f"m{next(_numbers)}", iso(at), ROOM, sender, body, ref, fork=fork)
-    ask = Ask(message, actor, at, {}, house)
+    ask = asked(actor, body, id=id, ref=ref, fork=fork, at=at, house=house)
     CONTEXT.admit(room, ask)
-    ask = ask._replace(known=_resolved(room, message, known))
+    ask = Ask(ask.message, actor, at, _resolved(room, ask.message, known), house)
     facts = Facts(CONTEXT.decide[type(body)](room, ask, body))
     facts.records = _stamped(ask, [fact for fact in facts if isinstance(fact, Event)])
     return facts
+
+
+def asked(
+    actor: Actor,
+    body: Body,
+    *,
+    id: str | None = None,
+    ref: str | None = None,
+    fork: str | None = None,
+    at: int = T0,
+    house: House = HOUSE,
+) -> Ask:
+    """A message as the engine puts it to a room, before it looks up what is cited."""
+    sender = SYSTEM if actor.kind is Kind.SYSTEM else actor.seat
+    message = Message(id or f"m{next(_numbers)}", iso(at), ROOM, sender, body, ref, fork=fork)
+    return Ask(message, actor, at, {}, house)
 
 
 def after(room: Room, facts: Facts) -> Room:

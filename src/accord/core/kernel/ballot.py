@@ -152,7 +152,7 @@ def enrol(ballot: Ballot, voters: Voters) -> Ballot:
 
 def roll_now(ballot: Ballot, voters: Voters, *, skip_absent: bool) -> Seats:
     """The roll less who lost the right, and less the absent where policy says skip (OPEN-18)."""
-    able = ballot.roll & eligible(ballot, voters).keys()
+    able = ballot.roll & frozenset(eligible(ballot, voters))
     if not skip_absent:
         return able
     here = frozenset(seat for seat, voter in voters.items() if voter.here)
@@ -195,20 +195,20 @@ def tally(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> Tally
     able = eligible(ballot, voters)
     roll = roll_now(ballot, voters, skip_absent=skip_absent)
     needs = tuple(_need(rule, able, roll) for rule in leaves(ballot.quorum))
-    yes = ballot.yes & able.keys()
+    yes = ballot.yes & frozenset(able)
     met = all(len(yes & need.seats) >= need.count for need in needs)
     return Tally(met, yes & _anybody(needs), needs)
 
 
 def hopeless(ballot: Ballot, voters: Voters) -> bool:
     """Whether those who are here could not pass it even if all of them said yes."""
-    able = eligible(ballot, voters).keys()
+    able = frozenset(eligible(ballot, voters))
     return any(len(need.seats & able) < need.count for need in tally(ballot, voters).needs)
 
 
 def vacant(ballot: Ballot, voters: Voters) -> bool:
     """Whether there is a rule that nobody can answer: silence says nothing then (OPEN-15)."""
-    able = eligible(ballot, voters).keys()
+    able = frozenset(eligible(ballot, voters))
     return any(not need.seats & able for need in tally(ballot, voters).needs)
 
 

@@ -1,0 +1,54 @@
+"""Identifiers."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accord.core.kernel.ids import derived, is_id, ulid
+from tests.spec import proves
+
+instants = st.integers(0, 2**48 - 1)
+
+
+@proves("PVP-4.2-3", "PVP-5.1-2")
+@given(instants, st.binary(min_size=10, max_size=32))
+@settings(deadline=None)
+def test_an_id_is_a_ulid(at: int, entropy: bytes) -> None:
+    id = ulid(at, entropy)
+
+    assert len(id) == 26
+    assert set(id) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+    assert id[0] <= "7"
+    assert is_id(id)
+
+
+@proves("PVP-4.2-3")
+@given(instants, instants, st.binary(min_size=10, max_size=10), st.binary(min_size=10, max_size=10))
+@settings(deadline=None)
+def test_ids_sort_by_their_instant_and_then_by_chance(
+    one: int, other: int, first: bytes, second: bytes
+) -> None:
+    assert (ulid(one, first) < ulid(other, second)) is ((one, first) < (other, second))
+
+
+def test_a_known_ulid_is_written_as_everybody_writes_it() -> None:
+    assert ulid(1_469_918_176_385, b"\0" * 10) == "01ARYZ6S410000000000000000"
+    assert ulid(2**48 - 1, b"\xff" * 10) == "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
+
+
+def test_the_same_cause_at_the_same_instant_has_the_same_id() -> None:
+    assert derived(5, "room/r", "m", "1") == derived(5, "room/r", "m", "1")
+    assert derived(5, "room/r", "m", "1") != derived(5, "room/r", "m", "2")
+    assert derived(5, "room/r", "m", "1") != derived(6, "room/r", "m", "1")
+
+
+@proves("OPEN-4", "PVP-5.1-1")
+@pytest.mark.parametrize("id", ["m", "msg-1", "alice's message", "x" * 128, "é", "0" * 26])
+def test_any_printable_id_will_do(id: str) -> None:
+    assert is_id(id)
+
+
+@proves("OPEN-4")
+@pytest.mark.parametrize("id", ["", "x" * 129, "a\nb", "a\x00", "\u202e"])
+def test_what_cannot_be_shown_is_no_id(id: str) -> None:
+    assert not is_id(id)

@@ -1,0 +1,207 @@
+"""Who may send what: 41 message types, six roles, people and agents, and nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from accord.core import room as rooms
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind, May, Role, verbs
+from accord.core.kernel.log import Body
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.gates import GateTimeout
+from accord.core.room.members import SessionLeave
+from accord.core.room.notices import ErrorReport
+from accord.core.room.permissions import PERMISSIONS
+from accord.core.room.state import Presence, Resolution, Room
+from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CLAUDE,
+    T0,
+    announces,
+    approves,
+    approves_tool,
+    asked,
+    changes_roles,
+    configures,
+    creates,
+    ends,
+    executes,
+    finishes,
+    given,
+    joined,
+    joins,
+    now,
+    opened,
+    prints,
+    prompts,
+    proposes,
+    refused,
+    rejects,
+    rejects_tool,
+    requests,
+    when,
+)
+from tests.spec import proves
+
+# The specification's matrix and OPEN-10, written out by hand: who may send each type.
+EVERYBODY = {"driver", "navigator", "adversary", "observer", "approver", "admin"}
+WHO_TAKES_PART = {"driver", "navigator", "adversary", "approver", "admin"}
+WHO_PROMPTS = {"driver", "adversary", "admin"}
+WHO_APPROVES = {"navigator", "adversary", "approver", "admin"}
+WHO_FORKS = {"driver", "navigator", "adversary", "admin"}
+WHO_INTERRUPTS = {"driver", "navigator", "adversary", "approver", "admin"}
+ADMINS = {"admin"}
+NOBODY: set[str] = set()
+
+# Each for any kind of member, or for agents alone.
+MEMBERS: dict[str, set[str]] = {
+    "session.create": EVERYBODY,
+    "session.join": EVERYBODY,
+    "session.leave": EVERYBODY,
+    "session.end": ADMINS,
+    "session.config_update": ADMINS,
+    "participant.announce": EVERYBODY,
+    "participant.role_change": ADMINS,
+    "heartbeat.ping": EVERYBODY,
+    "heartbeat.pong": EVERYBODY,
+    "presence.update": EVERYBODY,
+    "context.add": WHO_TAKES_PART,
+    "context.update": WHO_TAKES_PART,
+    "context.remove": WHO_TAKES_PART,
+    "secret.share": WHO_TAKES_PART,
+    "secret.revoke": WHO_TAKES_PART,
+    "prompt.draft": WHO_PROMPTS,
+    "prompt.submit": WHO_PROMPTS,
+    "prompt.amend": WHO_PROMPTS,
+    "tool.approve": WHO_APPROVES,
+    "tool.reject": WHO_TAKES_PART,  # and then approvers, or the initiator: OPEN-13
+    "gate.request": WHO_TAKES_PART,
+    "gate.approve": WHO_APPROVES,
+    "gate.reject": WHO_TAKES_PART,  # the same
+    "gate.timeout": NOBODY,
+    "interrupt.raise": WHO_INTERRUPTS,
+    "fork.create": WHO_FORKS,
+    "fork.switch": EVERYBODY,
+    "merge.propose": WHO_FORKS,
+    "merge.execute": WHO_FORKS,
+    "error": EVERYBODY,
+}
+AGENTS: dict[str, set[str]] = {
+    "thinking.start": WHO_TAKES_PART,
+    "thinking.chunk": WHO_TAKES_PART,
+    "thinking.end": WHO_TAKES_PART,
+    "response.start": WHO_TAKES_PART,
+    "response.chunk": WHO_TAKES_PART,
+    "response.end": WHO_TAKES_PART,
+    "tool.propose": WHO_TAKES_PART,
+    "tool.execute": WHO_TAKES_PART,
+    "tool.output": WHO_TAKES_PART,
+    "tool.result": WHO_TAKES_PART,
+    "interrupt.acknowledge": WHO_TAKES_PART,
+}
+
+
+def may_send(type: str, kind: Kind, role: Role) -> bool:
+    if type in AGENTS:
+        return kind is Kind.AGENT and role in AGENTS[type]
+    return role in MEMBERS[type]
+
+
+@proves("OPEN-10", "PVP-7.2-8")
+def test_the_table_has_every_type_and_no_other() -> None:
+    assert len(PERMISSIONS) == 41
+    assert PERMISSIONS.keys() == MEMBERS.keys() | AGENTS.keys()
+
+
+@proves("OPEN-10", "PVP-7.2-8", "PVP-20.2-1")
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("kind", [Kind.HUMAN, Kind.AGENT])
+def test_each_type_is_for_those_whom_the_specification_names(role: Role, kind: Kind) -> None:
+    able = verbs(kind, frozenset({role}), frozenset())
+
+    assert {type for type in PERMISSIONS if may_send(type, kind, role)} == {
+        type for type, needs in PERMISSIONS.items() if needs in able
+    }
+
+
+# The same through the door
+
+
+def some_of_each(me: Actor) -> Iterator[Body]:
+    """A well-formed body of every type that a member can send today."""
+    yield joins(me, Role.OBSERVER)
+    yield SessionLeave()
+    yield ends()
+    yield configures(max_participants=11)
+    yield announces(me)
+    yield changes_roles(me, ALICE, [Role.ADMIN], [Role.ADMIN])
+    yield now(me, Presence.ACTIVE).body
+    yield prompts()
+    yield ResponseStart(agent=me.seat, prompt_ref="p")
+    yield ResponseChunk(text="so")
+    yield ResponseEnd(finish_reason="complete")
+    yield proposes(me)
+    yield approves_tool(me, "p")
+    yield rejects_tool(me, "p")
+    yield executes("p")
+    yield prints("p")
+    yield finishes("p")
+    yield requests("p")
+    yield approves(me, "g")
+    yield rejects(me, "g")
+    yield GateTimeout("g", 0, 1, Resolution.REJECTED)
+    yield ErrorReport(code="AGENT_ERROR", message="Oh", recoverable=True)
+
+
+def admitted(room: Room, me: Actor, body: Body) -> bool:
+    try:
+        rooms.admit(room, asked(me, body))
+    except Refused as no:
+        return no.why is not Why.FORBIDDEN
+    return True
+
+
+@proves("PVP-7.2-8", "PVP-20.2-1", "OPEN-10")
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("me", [BOB, CLAUDE], ids=lambda who: who.kind.value)
+def test_the_server_asks_the_table_for_every_type(role: Role, me: Actor) -> None:
+    room = given(opened(by=ALICE), joined(me, role))
+
+    for body in some_of_each(me):
+        assert admitted(room, me, body) is may_send(body.type, me.kind, role), body.type
+
+
+def test_every_type_that_is_decided_is_tried_here() -> None:
+    decided = {body.type for body in rooms.DECIDE if body.type in PERMISSIONS}
+
+    tried = {body.type for body in some_of_each(ALICE)}
+    assert decided | {"gate.timeout"} == tried | {"session.create"}
+
+
+@proves("OPEN-10")
+def test_anybody_whom_the_edge_let_in_may_create() -> None:
+    room = rooms.CONTEXT.start("room/r")
+
+    rooms.admit(room, asked(BOB, creates()))
+
+
+@proves("OPEN-10")
+def test_only_the_server_says_that_a_gate_timed_out() -> None:
+    room = given(opened(by=ALICE))
+
+    with refused(Why.FORBIDDEN, "Only the server sends gate.timeout"):
+        when(room, ALICE, GateTimeout("g", 0, 1, Resolution.AUTO_APPROVED), at=T0)
+
+
+def test_a_refusal_names_the_right_that_is_missing() -> None:
+    room = given(opened(by=ALICE), joined(BOB, Role.DRIVER))
+
+    with refused(Why.FORBIDDEN, "bob may not send gate.approve: it needs the right to approve"):
+        when(room, BOB, approves(BOB, "g"))
+
+
+def test_each_verb_is_needed_by_some_type() -> None:
+    assert set(PERMISSIONS.values()) == set(May)
