@@ -30,6 +30,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Look after": {
         "token": Command("token", "issue, list and revoke signed identities"),
         "keys": Command("keys", "list and rotate the keys that sign"),
+        "verify": Command("verify", "prove that nobody has changed the log"),
     },
 }
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}

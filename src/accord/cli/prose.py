@@ -1,0 +1,72 @@
+"""A conversation for the terminal: when, who, what; the words below, the machine's on a rail."""
+
+from collections.abc import Iterable, Iterator
+
+from accord.cli import paint
+from accord.cli.text import line, moment, safe, width, wrapped
+from accord.cli.timeline import SYSTEM, Turn
+
+INDENT = " " * 10
+RAIL = f"{INDENT}│ "
+MOST_CODE = 40
+ALWAYS_WHOLE = frozenset({"proposal"})  # what is to be approved is never cut
+
+MOODS: dict[str, paint.Paint] = {
+    "good": paint.green,
+    "bad": paint.red,
+    "wait": paint.yellow,
+}
+LOUD = frozenset({"prompt", "answer", "proposal"})
+
+
+def conversation(turns: Iterable[Turn], *, whole: bool = False) -> Iterator[str]:
+    """The lines; a new day has a line of its own."""
+    day, before = "", ""
+    for turn in turns:
+        today = f"{moment(turn.at):%A, %d %B %Y}"
+        if today != day:
+            yield from ("", paint.dim(today), "") if day else (paint.dim(today), "")
+            day, before = today, ""
+        if before and (turn.kind in LOUD or before in LOUD | {"output"}):
+            yield ""
+        yield from shown(turn, whole=whole)
+        before = turn.kind
+
+
+def shown(turn: Turn, *, whole: bool = False) -> Iterator[str]:
+    """One turn."""
+    yield headline(turn)
+    if turn.kind == "note":
+        return
+    if turn.kind == "vote":
+        yield from (f"{line_}" for line_ in wrapped(turn.text, INDENT) if turn.text)
+        return
+    if turn.text.strip():
+        yield from wrapped(turn.text, INDENT)
+    if turn.code.strip():
+        most = None if whole or turn.kind in ALWAYS_WHOLE else MOST_CODE
+        yield from railed(turn.code, most)
+
+
+def headline(turn: Turn) -> str:
+    """`20:01:10  alice asks claude`."""
+    at = paint.dim(f"{moment(turn.at):%H:%M:%S}")
+    who = "" if turn.who == SYSTEM else f"{paint.bold(line(turn.who))} "
+    title = MOODS.get(turn.mood, str)(line(turn.title))
+    extra = paint.dim(f" · {line(turn.text)}") if turn.kind == "note" and turn.text else ""
+    return f"{at}  {who}{title}{extra}"
+
+
+def railed(code: str, most: int | None = None) -> Iterator[str]:
+    """Preformatted text on a rail; long lines go on below, and what is cut is counted."""
+    room = max(20, width() - len(RAIL))
+    pieces = [
+        piece
+        for each in safe(code).rstrip("\n").split("\n")
+        for piece in ([each[at : at + room] for at in range(0, len(each), room)] or [""])
+    ]
+    shown_pieces = pieces if most is None else pieces[:most]
+    yield from (f"{paint.dim(RAIL)}{piece}".rstrip() for piece in shown_pieces)
+    if hidden := len(pieces) - len(shown_pieces):
+        more = "1 more line" if hidden == 1 else f"{hidden} more lines"
+        yield paint.dim(f"{RAIL}… {more}; --full shows all")

@@ -1,0 +1,127 @@
+"""Words from others, made fit to be shown: nothing in them can move a cursor or hide a line."""
+
+import json
+import shlex
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+JOINER = "\u200d"  # holds emoji together; all other invisible marks are shown
+WIDEST = 100
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def safe(text: str) -> str:
+    """The text with every control and formatting character spelled out, lines and tabs aside."""
+    text = text.replace("\r\n", "\n")
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, text)).expandtabs(4)
+
+
+def _shown(letter: str) -> str:
+    plain = letter.isprintable() or letter in "\n\t" or letter == JOINER
+    return letter if plain else letter.encode("unicode_escape").decode()
+
+
+def line(text: str) -> str:
+    """The text on one line."""
+    return " ".join(safe(text).split())
+
+
+def width() -> int:
+    """How wide a paragraph may be here."""
+    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
+def wrapped(text: str, indent: str = "", most: int | None = None) -> Iterator[str]:
+    """Prose in lines that fit, its own line breaks kept; past `most` lines it says how many."""
+    lines = list(_wrapped(text, indent))
+    yield from lines[:most]
+    if most is not None and len(lines) > most:
+        yield f"{indent}… {count(len(lines) - most, 'more line')}"
+
+
+def _wrapped(text: str, indent: str) -> Iterator[str]:
+    room = max(20, width() - len(indent))
+    for paragraph in safe(text).rstrip().split("\n"):
+        hang = paragraph[: len(paragraph) - len(paragraph.lstrip())][: room // 2]
+        parts = textwrap.wrap(
+            paragraph, room, subsequent_indent=hang, break_on_hyphens=False, tabsize=4
+        )
+        yield from (f"{indent}{part}".rstrip() for part in parts or [""])
+
+
+def count(number: int, thing: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *most, last = list(words) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def span(seconds: float) -> str:
+    """How long, as people say it."""
+    whole = int(seconds)
+    for size, letter, smaller, small in (
+        (DAY, "d", HOUR, "h"),
+        (HOUR, "h", MINUTE, "min"),
+        (MINUTE, "min", 1, "s"),
+    ):
+        if whole >= size:
+            most, rest = whole // size, whole % size // smaller
+            return f"{most} {letter} {rest} {small}" if rest else f"{most} {letter}"
+    return f"{whole} s" if seconds >= 10 or seconds == whole else f"{seconds:.1f} s"
+
+
+def moment(ts: str) -> datetime:
+    """A timestamp in the reader's own time; the beginning of time for what is none."""
+    try:
+        return datetime.fromisoformat(ts).astimezone()
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC).astimezone()
+
+
+def command(arguments: dict[str, Any]) -> str | None:
+    """The command line, where the arguments are one and nothing else."""
+    match arguments:
+        case {"argv": [*words]} if len(arguments) == 1 and all(isinstance(w, str) for w in words):
+            return shlex.join(words)
+        case {"command": str(text)} if len(arguments) == 1:
+            return text
+        case _:
+            return None
+
+
+def invocation(arguments: dict[str, Any]) -> str:
+    """What would be run, whole: a command line, else the arguments as JSON."""
+    if (typed := command(arguments)) is not None:
+        return f"$ {typed}"
+    return json.dumps(arguments, indent=2, ensure_ascii=False)
+
+
+def quorum(rule: dict[str, Any]) -> str:
+    """Who must agree, in words."""
+    number = rule.get("count", 1)
+    match rule.get("type"):
+        case "any":
+            return "anyone" if number == 1 else f"any {number} people"
+        case "all":
+            return "everyone who may approve"
+        case "majority":
+            return "more than half of those who may approve"
+        case "role":
+            return f"{number} with the role {rule['role']}"
+        case "label":
+            return f"{number} labelled {rule['label']}"
+        case "specific":
+            return listed(rule["participants"])
+        case "all_of":
+            return listed(map(quorum, rule["rules"]))
+        case _:
+            return json.dumps(rule)

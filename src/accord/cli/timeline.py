@@ -1,0 +1,209 @@
+"""A session as a conversation: envelopes in, turns out; chunks are put together again."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from accord.cli.text import count, invocation, listed, quorum, span
+
+SYSTEM = "system"
+
+Envelope = dict[str, Any]
+
+
+class Turn(msgspec.Struct):
+    """Somebody did something. `text` is prose, `code` is what a machine reads or printed.
+
+    `mood` is `good`, `bad`, `wait` or nothing.
+    """
+
+    kind: str
+    at: str
+    who: str
+    title: str
+    seq: int = 0
+    text: str = ""
+    code: str = ""
+    mood: str = ""
+
+
+class Timeline:
+    """Turns in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.name = ""
+        self._answers: dict[str, Turn] = {}
+        self._outputs: dict[str, Turn] = {}
+        self._tools: dict[str, str] = {}
+        self._gates: dict[str, str] = {}
+        self._present: set[str] = set()
+        self._joins: set[str] = set()
+
+    def add(self, said: Envelope) -> None:
+        """One more envelope."""
+        if teller := TELLERS.get(said["type"]):
+            teller(self, said, said["payload"])
+
+    def tell(self, said: Envelope, kind: str, title: str, **more: str) -> Turn:
+        """A new turn of the envelope's sender."""
+        turn = Turn(kind, said["ts"], said["sender"], title, said.get("seq", 0), **more)
+        self.turns.append(turn)
+        return turn
+
+    # Coming and going
+
+    def created(self, said: Envelope, payload: Envelope) -> None:
+        self.name = payload.get("name") or ""
+        self._present.add(said["sender"])
+        self.tell(said, "note", "opened the session", text=self.name)
+
+    def joined(self, said: Envelope, payload: Envelope) -> None:
+        if payload["participant"]["id"] not in self._present:
+            self._joins.add(said["id"])
+
+    def announced(self, said: Envelope, payload: Envelope) -> None:
+        if said.get("ref") in self._joins:
+            self._present.add(payload["id"])
+            turn = self.tell(said, "note", f"joined as {listed(payload['roles'])}")
+            turn.who = payload["id"]
+            turn.text = "an agent" if payload["type"] == "agent" else ""
+
+    def left(self, said: Envelope, payload: Envelope) -> None:
+        who = payload.get("participant") or said["sender"]
+        self._present.discard(who)
+        self.tell(said, "note", "left", text=payload.get("reason") or "").who = who
+
+    def ended(self, said: Envelope, payload: Envelope) -> None:
+        title = f"ended the session: {payload['final_state']}"
+        self.tell(said, "note", title, text=payload["reason"])
+
+    def configured(self, said: Envelope, payload: Envelope) -> None:
+        changes = [f"{name} = {json.dumps(value)}" for name, value in payload["changes"].items()]
+        title = f"changed the rules: {listed(changes)}"
+        self.tell(said, "note", title, text=payload["reason"])
+
+    def promoted(self, said: Envelope, payload: Envelope) -> None:
+        roles = listed(payload["new_roles"]) or "observer"
+        title = f"made {payload['participant']} {roles}"
+        self.tell(said, "note", title, text=payload.get("reason") or "")
+
+    # Talking
+
+    def prompted(self, said: Envelope, payload: Envelope) -> None:
+        self.tell(said, "prompt", f"asks {payload['target_agent']}", text=payload["content"])
+
+    def answering(self, said: Envelope, _payload: Envelope) -> None:
+        self._answers[said["id"]] = self.tell(said, "answer", "answers")
+
+    def answered(self, said: Envelope, payload: Envelope) -> None:
+        if turn := self._answers.get(said.get("ref") or ""):
+            turn.text += payload["text"]
+
+    def finished(self, said: Envelope, payload: Envelope) -> None:
+        turn = self._answers.pop(said.get("ref") or "", None)
+        how = payload["finish_reason"]
+        if turn and how in {"interrupted", "error", "max_tokens"}:
+            turn.title, turn.mood = f"answers ({how.replace('_', ' ')})", "bad"
+
+    # Acting
+
+    def proposed(self, said: Envelope, payload: Envelope) -> None:
+        name = str(payload["tool_name"])
+        self._tools[said["id"]] = name
+        risk, category = payload["risk_level"], payload["category"]
+        self.tell(
+            said,
+            "proposal",
+            f"proposes {name} ({category}, {risk} risk)",
+            text=payload["description"],
+            code=invocation(payload["arguments"]),
+            mood="bad" if risk in {"high", "critical"} else "",
+        )
+
+    def asked(self, said: Envelope, payload: Envelope) -> None:
+        tool = self._tools.get(payload["action_ref"])
+        self._gates[said["id"]] = tool or str(payload["action_type"])
+        seconds = payload["timeout_seconds"]
+        within = f", within {span(seconds)}" if seconds else ""
+        title = f"gate: needs the yes of {quorum(payload['quorum'])}{within}"
+        own = payload["message"] if said["sender"] != SYSTEM else ""
+        self.tell(said, "gate", title, text=own, mood="wait")
+
+    def approved(self, said: Envelope, payload: Envelope) -> None:
+        title = f"approves {self._subject(payload)}".rstrip()
+        self.tell(said, "vote", title, text=payload.get("comment") or "", mood="good")
+
+    def rejected(self, said: Envelope, payload: Envelope) -> None:
+        title = f"rejects {self._subject(payload)}".rstrip()
+        self.tell(said, "vote", title, text=payload["reason"], mood="bad")
+
+    def _subject(self, payload: Envelope) -> str:
+        gate = self._gates.get(payload.get("gate") or "", "")
+        return self._tools.get(payload.get("tool_proposal") or "", gate)
+
+    def timed_out(self, said: Envelope, payload: Envelope) -> None:
+        subject, how = self._gates.get(payload["gate"], ""), payload["resolution"]
+        got, needed = payload["approvals_received"], payload["approvals_required"]
+        title = f"{subject}: time is up, {how} ({got} of {count(needed, 'approval')})"
+        self.tell(said, "vote", title.removeprefix(": "), mood="bad")
+
+    def granted(self, said: Envelope, payload: Envelope) -> None:
+        if said["sender"] != SYSTEM:
+            return
+        name = self._tools.get(payload["tool_proposal"], "it")
+        by = listed(payload["approved_by"])
+        title = f"{name} may run, approved by {by}" if by else f"{name} may run, no gate needed"
+        self.tell(said, "grant", title, mood="good")
+
+    def printed(self, said: Envelope, payload: Envelope) -> None:
+        proposal = payload["tool_proposal"]
+        if proposal not in self._outputs:
+            name = self._tools.get(proposal, "it")
+            self._outputs[proposal] = self.tell(said, "output", f"runs {name}")
+        self._outputs[proposal].code += payload["text"]
+
+    def resulted(self, said: Envelope, payload: Envelope) -> None:
+        name = self._tools.get(payload["tool_proposal"], "it")
+        took = span(payload["duration_ms"] / 1000)
+        good = payload["success"]
+        title = f"{name} is done after {took}" if good else f"{name} failed after {took}"
+        mood = "good" if good else "bad"
+        self.tell(said, "result", title, text=payload.get("error") or "", mood=mood)
+
+
+Teller = Callable[[Timeline, Envelope, Envelope], None]
+
+TELLERS: dict[str, Teller] = {
+    "session.create": Timeline.created,
+    "session.join": Timeline.joined,
+    "session.leave": Timeline.left,
+    "session.end": Timeline.ended,
+    "session.config_update": Timeline.configured,
+    "participant.announce": Timeline.announced,
+    "participant.role_change": Timeline.promoted,
+    "prompt.submit": Timeline.prompted,
+    "response.start": Timeline.answering,
+    "response.chunk": Timeline.answered,
+    "response.end": Timeline.finished,
+    "tool.propose": Timeline.proposed,
+    "tool.approve": Timeline.approved,
+    "tool.reject": Timeline.rejected,
+    "tool.execute": Timeline.granted,
+    "tool.output": Timeline.printed,
+    "tool.result": Timeline.resulted,
+    "gate.request": Timeline.asked,
+    "gate.approve": Timeline.approved,
+    "gate.reject": Timeline.rejected,
+    "gate.timeout": Timeline.timed_out,
+}
+
+
+def turns(envelopes: Iterable[Envelope]) -> list[Turn]:
+    """The whole conversation."""
+    timeline = Timeline()
+    for each in envelopes:
+        timeline.add(each)
+    return timeline.turns

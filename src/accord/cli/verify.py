@@ -1,0 +1,158 @@
+"""Prove that nobody has changed the log.
+
+Every record seals its own bytes together with all before it, and the server signs the newest one
+from time to time. So an edited, dropped, reordered, inserted or cut-off record is found, on the
+files alone: no server is asked, and one that runs is not disturbed. Records that came after the
+newest signature are reported as not yet signed.
+
+The line VERSION:HASH of a stream stands for everything up to there. Keep it somewhere else, and
+--expect will tell whether history is still the same.
+
+Examples:
+  accord verify
+  accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D
+  accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --expect 142:9f2c…
+  accord verify --data-dir ./copy-of-the-data --json
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accord.cli import paint
+from accord.cli.text import count, line
+
+if TYPE_CHECKING:
+    from accord.verify import Finding, Mark
+
+KEYS = "keys"
+BROKEN = 5
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which stream, on which store, against which earlier head."""
+    add = parser.add_argument
+    add("session", nargs="?", metavar="SESSION", help="one session (default: every stream)")
+    add("--expect", type=mark, metavar="VERSION:HASH", help="a head noted earlier")
+    add("--data-dir", type=Path, metavar="DIR", help="database and keys (default: ACCORD_HOME)")
+    add("--store", metavar="URL", help="where the log is (default: sqlite: in the data directory)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def mark(text: str) -> "Mark":
+    """`142:9f2c…`, the hash in full."""
+    from accord.verify import Mark
+
+    if not (found := re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-fA-F]{64})", text.strip())):
+        raise argparse.ArgumentTypeError(f"{text!r} is no VERSION:HASH of `accord verify`")
+    return Mark(int(found[1]), found[2].lower())
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, report, and exit with 5 where something does not hold."""
+    import asyncio
+
+    if args.expect and not args.session:
+        from accord.core.kernel.refusal import Refused, Why
+
+        raise Refused(Why.MALFORMED, "--expect is about one stream; name the SESSION too")
+    damage, findings = asyncio.run(check(args))
+    if args.json:
+        report_json(damage, findings)
+    else:
+        print("\n".join(report(damage, findings)))
+    return 0 if not damage and all(each.holds for each in findings) else BROKEN
+
+
+async def check(args: argparse.Namespace) -> tuple[list[str], list["Finding"]]:
+    """What the store says of itself, and how far each stream holds."""
+    from accord import verify
+    from accord.reading import opened, place
+    from accord.settings import Settings
+
+    home = Settings.here(home=args.data_dir).home
+    async with opened(place(home, args.store)) as events:
+        damage = await verify.check_store(events)
+        if not args.session:
+            return damage, [each async for each in verify.check_all(events, home / KEYS)]
+        stream = named(args.session, await events.streams())
+        keys = await verify.gather(events, home / KEYS)
+        return damage, [await verify.check_stream(events, stream, keys, args.expect)]
+
+
+def named(word: str, streams: dict[str, int]) -> str:
+    """The stream of that session, or of that very name."""
+    from accord.core.kernel.refusal import Refused, Why
+
+    if word in streams:
+        return word
+    if f"room/{word}" in streams:
+        return f"room/{word}"
+    raise Refused(Why.NO_ROOM, f"There is no session {word} in this log")
+
+
+def report(damage: list[str], findings: list["Finding"]) -> Iterator[str]:
+    """For people: each stream, then what it all means."""
+    yield from (f"{paint.red('damaged')}  {line(each)}" for each in damage)
+    for finding in findings:
+        yield from shown(finding)
+    broken = len(damage) + sum(not each.holds for each in findings)
+    if broken:
+        what = paint.red(paint.bold("The log does not hold."))
+        yield f"\n{what} Whatever follows a bad record proves nothing; compare with a backup."
+    elif findings:
+        yield f"\n{paint.green('The log holds.')} {meaning(findings)}"
+    else:
+        yield "The log is empty."
+
+
+def shown(finding: "Finding") -> Iterator[str]:
+    """One stream."""
+    name = line(finding.stream)
+    if finding.problem:
+        where = f"record {finding.bad_version} {line(finding.problem)}"
+        yield f"{paint.red('broken')}   {paint.bold(name)}"
+        yield f"         {where}"
+        yield paint.dim(f"         good up to {finding.version}:{finding.hash}")
+        return
+    yield f"{paint.green('holds')}    {paint.bold(name)}  {coverage(finding)}"
+    yield paint.dim(f"         {finding.version}:{finding.hash}")
+
+
+def coverage(finding: "Finding") -> str:
+    """How many records there are, and how many of them are signed."""
+    records = count(finding.version, "record")
+    if finding.signed == 0:
+        return f"{records}, not yet signed"
+    if finding.unsigned == 0:
+        return f"{records}, all signed"
+    return f"{records}, the last {finding.unsigned} not yet signed"
+
+
+def meaning(findings: list["Finding"]) -> str:
+    """What was proven, and by whose word."""
+    signed = [each for each in findings if each.signed]
+    if not signed:
+        return "Every record follows from the one before; no signature covers them yet."
+    if all(each.vouched for each in signed):
+        return "What is signed is as the server wrote it, as surely as its key is its own."
+    return (
+        "Some signatures are by keys that only the log itself names: they prove as much as your\n"
+        "trust in where this log is from. Give the key files in --data-dir for more."
+    )
+
+
+def report_json(damage: list[str], findings: list["Finding"]) -> None:
+    """For programs."""
+    import msgspec
+
+    from accord.cli.office import tell
+
+    streams = [
+        {**msgspec.structs.asdict(each), "holds": each.holds, "unsigned": each.unsigned}
+        for each in findings
+    ]
+    holds = not damage and all(each.holds for each in findings)
+    tell({"holds": holds, "damage": damage, "streams": streams})

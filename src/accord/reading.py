@@ -1,0 +1,91 @@
+"""The log of this machine, for reading: whoever may read the files may read it all."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from accord.core import room as rooms
+from accord.core.dialects import canonical
+from accord.core.kernel.log import fold
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.state import Room
+from accord.core.views import sessions
+from accord.engine.ports import EventLog, Row
+from accord.stores import open_log
+
+DATABASE = "accord.db"
+PREFIX = "room/"
+PAGE = 1000
+
+
+def place(home: Path, store: str | None = None) -> str:
+    """The URL of the store, by default the file in the data directory."""
+    return store or f"sqlite:{home / DATABASE}"
+
+
+def ensure_there(url: str) -> None:
+    """Refuse where opening would make a new log."""
+    scheme, _, path = url.partition(":")
+    if scheme == "sqlite" and not Path(path).is_file():
+        raise Refused(Why.UNKNOWN, f"There is no log at {path}")
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[EventLog]:
+    """The log, if there is one; looking makes none."""
+    ensure_there(url)
+    events = await open_log(url)
+    try:
+        yield events
+    finally:
+        await events.close()
+
+
+async def rows(events: EventLog, stream: str, after: int = 0) -> AsyncIterator[Row]:
+    """Every row of a stream, a page at a time."""
+    while page := await events.read(stream, after, PAGE):
+        for row in page:
+            yield row
+        after = page[-1].version
+
+
+class Shelf:
+    """Sessions on a log, as the operator of the machine sees them."""
+
+    def __init__(self, events: EventLog) -> None:
+        self._events = events
+
+    async def listing(self) -> list[dict[str, Any]]:
+        """Every session, newest first."""
+        found = [await self._room(name) for name in await self._events.streams(PREFIX)]
+        found.sort(key=lambda room: room.created_at, reverse=True)
+        return [sessions.summary(room, "") for room in found if room.exists]
+
+    async def detail(self, id: str) -> dict[str, Any]:
+        """Everything about a session but what was said."""
+        room = await self._room(PREFIX + id)
+        if not room.exists:
+            raise Refused(Why.NO_ROOM, f"There is no session {id}")
+        return {
+            **sessions.summary(room, ""),
+            "config": msgspec.to_builtins(room.config),
+            "members": [sessions.person(member) for member in room.members.values()],
+            "gates": [sessions.question(room, gate) for gate in room.gates.values()],
+            "tools": [sessions.proposal(tool) for tool in room.tools.values()],
+        }
+
+    async def transcript(self, id: str) -> AsyncIterator[dict[str, Any]]:
+        """What was said, as envelopes, oldest first."""
+        async for row in rows(self._events, PREFIX + id):
+            if frame := canonical.unseal(row.stream, row.version, row.body).frame:
+                yield msgspec.json.decode(frame)
+
+    async def _room(self, stream: str) -> Room:
+        room = rooms.CONTEXT.start(stream)
+        async for row in rows(self._events, stream):
+            record = canonical.unseal(row.stream, row.version, row.body).record
+            room = fold(rooms.CONTEXT, room, (record,))
+        return room

@@ -1,0 +1,230 @@
+"""The proof that nobody changed the log: hashes that follow from each other, and signed heads."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from accord.core.dialects import canonical
+from accord.core.kernel.chain import Head, genesis, link
+from accord.core.kernel.log import Instant
+from accord.core.people.keys import KeyRotated
+from accord.engine.ports import EventLog, Row, StoreError
+from accord.reading import rows
+
+PEOPLE = "people/"
+
+# Whatever a changed byte can make of a stored record when it is read back.
+UNREADABLE = (msgspec.MsgspecError, LookupError, ValueError, TypeError, RecursionError)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A head somebody noted earlier, to compare with."""
+
+    version: int
+    hash: str
+
+
+class Fault(Exception):  # noqa: N818 - a finding, not a failure of ours
+    """The first place at which a stream does not hold."""
+
+    def __init__(self, version: int, what: str) -> None:
+        super().__init__(what)
+        self.version = version
+        self.what = what
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """How far one stream holds. `version` and `hash` are its head, for somebody to note.
+
+    `signed` is the newest version that a signature covers; `vouched` says whether that key lies
+    in the key files, and not only in the log itself.
+    """
+
+    stream: str
+    version: int
+    hash: str
+    signed: int = 0
+    signed_at: Instant | None = None
+    vouched: bool = False
+    bad_version: int | None = None
+    problem: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.problem is None
+
+    @property
+    def unsigned(self) -> int:
+        """How many records are newer than the newest signature."""
+        return self.version - self.signed
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """Public keys by id: from the key files, and as the log records them."""
+
+    filed: Mapping[str, Ed25519PublicKey] = {}
+    recorded: Mapping[str, Ed25519PublicKey] = {}
+
+    def find(self, kid: str) -> Ed25519PublicKey | None:
+        """The key of this id; a file is believed before the log."""
+        return self.filed.get(kid) or self.recorded.get(kid)
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A store that can look at itself as a whole."""
+
+    async def check(self) -> list[str]:
+        """What is wrong; empty when nothing is."""
+        ...
+
+
+async def check_store(events: EventLog) -> list[str]:
+    """What the store finds wrong with itself, beyond what any stream shows."""
+    return await events.check() if isinstance(events, Checked) else []
+
+
+async def check_all(events: EventLog, folder: Path) -> AsyncIterator[Finding]:
+    """Every stream of the log, with keys from this folder."""
+    keys = await gather(events, folder)
+    for stream in await events.streams():
+        yield await check_stream(events, stream, keys)
+
+
+async def check_stream(
+    events: EventLog, stream: str, keys: Keys, expected: Mark | None = None
+) -> Finding:
+    """One stream from its first record to its last, and its signatures."""
+    chain = Chain(stream, keys, expected)
+    try:
+        # Heads first: while a server appends, rows read later reach at least as far.
+        chain.take(await events.heads(stream))
+        async for row in rows(events, stream):
+            chain.follow(row)
+        chain.end()
+    except Fault as fault:
+        return chain.finding(fault)
+    except (StoreError, *UNREADABLE) as error:
+        return chain.finding(Fault(chain.version + 1, f"cannot be read ({error})"))
+    return chain.finding()
+
+
+class Chain:
+    """Walks along one stream and raises Fault where it does not hold."""
+
+    def __init__(self, stream: str, keys: Keys, expected: Mark | None = None) -> None:
+        self.stream = stream
+        self.version = 0
+        self.hash = genesis(stream)
+        self.keys = keys
+        self.expected = expected
+        self.newest: Head | None = None
+        self._heads: dict[int, list[Head]] = {}
+
+    def take(self, heads: Iterable[Head]) -> None:
+        """Signed heads, to be compared with the records they speak of."""
+        for head in heads:
+            if head.version < 1 or head.stream != self.stream:
+                raise Fault(1, f"has a signature for {head.stream} {head.version} beside it")
+            self._heads.setdefault(head.version, []).append(head)
+
+    def follow(self, row: Row) -> None:
+        """One more record; it must be the next, whole, and as it was signed."""
+        if row.version != self.version + 1:
+            raise Fault(self.version + 1, "is missing")
+        after = link(self.hash, row.body)
+        if after != row.hash:
+            raise Fault(row.version, "does not follow from the one before it")
+        self._read(row)
+        self.version, self.hash = row.version, after
+        for head in self._heads.pop(row.version, ()):
+            self._compare(head)
+        if self.expected and self.expected.version == row.version:
+            self._expect(self.expected)
+
+    def end(self) -> None:
+        """No signature and no note speaks of more than there is."""
+        beyond = list(self._heads)
+        if self.expected and self.expected.version > self.version:
+            beyond.append(self.expected.version)
+        if beyond:
+            raise Fault(self.version + 1, f"is missing: the log once reached {max(beyond)}")
+
+    def finding(self, fault: Fault | None = None) -> Finding:
+        """What was found."""
+        newest = self.newest
+        return Finding(
+            self.stream,
+            self.version,
+            self.hash.hex(),
+            newest.version if newest else 0,
+            newest.at if newest else None,
+            newest is not None and newest.key in self.keys.filed,
+            fault.version if fault else None,
+            fault.what if fault else None,
+        )
+
+    def _read(self, row: Row) -> None:
+        try:
+            record = canonical.unseal(row.stream, row.version, row.body).record
+        except UNREADABLE as error:
+            raise Fault(row.version, f"cannot be read ({error})") from None
+        if record.id != row.id:
+            raise Fault(row.version, f"is filed as {row.id}, but it is {record.id}")
+
+    def _compare(self, head: Head) -> None:
+        if head.hash != self.hash:
+            raise Fault(head.version, "is not what was signed")
+        key = self.keys.find(head.key)
+        if key is None:
+            raise Fault(head.version, f"is signed with {head.key}, a key that nobody knows")
+        try:
+            key.verify(head.signature, head.claim())
+        except InvalidSignature:
+            raise Fault(head.version, "has a signature that is not genuine") from None
+        self.newest = head
+
+    def _expect(self, mark: Mark) -> None:
+        if self.hash.hex() != mark.hash.lower():
+            raise Fault(mark.version, "is not the one that was noted")
+
+
+async def gather(events: EventLog, folder: Path) -> Keys:
+    """The keys one can check signatures with."""
+    recorded: dict[str, Ed25519PublicKey] = {}
+    for stream in await events.streams(PEOPLE):
+        async for kid, pem in _rotations(events, stream):
+            if key := load(pem.encode()):
+                recorded[kid] = key
+    return Keys(dict(_filed(folder)), recorded)
+
+
+async def _rotations(events: EventLog, stream: str) -> AsyncIterator[tuple[str, str]]:
+    try:
+        async for row in rows(events, stream):
+            event = canonical.unseal(row.stream, row.version, row.body).record.event
+            if isinstance(event, KeyRotated):
+                yield event.key.kid, event.key.public
+    except (StoreError, *UNREADABLE):
+        return  # what is wrong with the stream is found when its turn comes
+
+
+def _filed(folder: Path) -> Iterable[tuple[str, Ed25519PublicKey]]:
+    for file in sorted(folder.glob("*.pub")):
+        if key := load(file.read_bytes()):
+            yield file.stem, key
+
+
+def load(pem: bytes) -> Ed25519PublicKey | None:
+    """The key in these bytes, if they hold one of ours."""
+    try:
+        key = load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, Ed25519PublicKey) else None
