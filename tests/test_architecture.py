@@ -28,7 +28,10 @@ CORE = FACTS | {"accord.core.policy", "accord.core.views", "accord.core.dialects
 ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accord.web"})
 SETTINGS = frozenset({"accord.settings"})
-FRONT = CORE | SETTINGS | {"accord.engine.ports", "accord.git", "accord.app", "accord.client"}
+DESKS = frozenset({"accord.desk", "accord.reading", "accord.verify"})
+FRONT = (
+    CORE | SETTINGS | DESKS | {"accord.engine.ports", "accord.git", "accord.app", "accord.client"}
+)
 
 # From the bottom up: a part, and the parts it may import besides itself and the bare `accord`.
 SEES: dict[str, frozenset[str]] = {
@@ -46,7 +49,10 @@ SEES: dict[str, frozenset[str]] = {
     "accord.transports": CORE | ENGINE | SETTINGS,
     "accord.git": CORE | ENGINE,
     "accord.web": CORE | ENGINE,
-    "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS,
+    "accord.desk": CORE | ENGINE | {"accord.transports"},
+    "accord.verify": CORE | ENGINE | ADAPTERS | SETTINGS,
+    "accord.reading": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app"},
+    "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.desk"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
     "accord.tui": FRONT,

@@ -29,8 +29,8 @@ from accord.desk import SHELL, STREAM, LocalDesk, Wish
 from accord.engine import workers
 from accord.engine.clock import SystemClock
 from accord.engine.engine import Engine, World
+from accord.engine.heads import HeadSigner
 from accord.engine.ports import Clock, EventLog, Sealed
-from accord.heads import HeadSigner
 from accord.stores import open_log
 from accord.transports import archive, operator
 from accord.transports.identity import Keyring, bearer, ensure_loopback, open_actor

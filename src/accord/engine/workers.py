@@ -1,23 +1,52 @@
 """Workers tail the log with a durable cursor: what must survive a crash is done from here."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable
 from typing import Protocol
 
 from accord.engine.ports import EventLog, Row
 
 
 class Worker(Protocol):
-    """Does something about what happened; safe to repeat."""
+    """Does something about what happened. After a crash it sees some of it again."""
 
     name: str
+    pause: float  # seconds to rest between two acts, so that many rows make one
 
-    async def handle(self, rows: Sequence[Row]) -> None:
-        """All rows of a batch, in the order of commit."""
+    def note(self, rows: Iterable[Row]) -> None:
+        """Take in what was committed; cheap, called for every row in the order of commit."""
+        ...
+
+    async def act(self) -> None:
+        """Do what everything noted before this call asks for; safe to repeat."""
         ...
 
 
 async def run(events: EventLog, worker: Worker) -> None:
-    """Hand every row to the worker at least once, across restarts, for ever."""
-    async for batch in events.tail(await events.cursor(worker.name)):
-        await worker.handle([row for _, row in batch])
-        await events.advance(worker.name, batch[-1][0])
+    """Every row reaches the worker at least once, across restarts, for ever."""
+    start = await events.cursor(worker.name)
+    follower = _Follower(start)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(follower.follow(events, worker))
+        tasks.create_task(follower.act(events, worker))
+
+
+class _Follower:
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.news = asyncio.Event()
+
+    async def follow(self, events: EventLog, worker: Worker) -> None:
+        async for batch in events.tail(self.position):
+            worker.note(row for _, row in batch)
+            self.position = batch[-1][0]
+            self.news.set()
+
+    async def act(self, events: EventLog, worker: Worker) -> None:
+        while True:
+            await self.news.wait()
+            self.news.clear()
+            reached = self.position
+            await worker.act()
+            await events.advance(worker.name, reached)
+            await asyncio.sleep(worker.pause)

@@ -1,17 +1,12 @@
 """Signing heads: a worker that lets anybody find an edited, dropped or cut-off record."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from accord.core.kernel.chain import Head
 from accord.engine.ports import Clock, EventLog, Row
-
-# How long rows may wait for a signature that covers them, in seconds.
-PAUSE = 1.0
-ENDING = b'{"kind":"session.ended"'
 
 
 class Key(Protocol):
@@ -31,22 +26,28 @@ class Signer(Protocol):
 
 
 class HeadSigner:
-    """Signs the newest row of each stream that grew, at most once a second."""
+    """Signs the newest row of each stream that grew; one signature covers all before it."""
 
     name = "heads"
+    pause = 1.0
 
     def __init__(self, events: EventLog, signer: Signer, clock: Clock) -> None:
         self.events = events
         self.signer = signer
         self.clock = clock
+        self.newest: dict[str, Row] = {}
 
-    async def handle(self, rows: Sequence[Row]) -> None:
-        """One signature per stream covers all its rows; then let some more gather."""
-        newest = {row.stream: row for row in rows}
-        for row in newest.values():
+    def note(self, rows: Iterable[Row]) -> None:
+        """Remember how far each stream got."""
+        newest = self.newest
+        for row in rows:
+            newest[row.stream] = row
+
+    async def act(self) -> None:
+        """Sign what grew."""
+        grown, self.newest = self.newest, {}
+        for row in grown.values():
             await self.events.sign(self.head(row))
-        if not any(row.body.startswith(ENDING) for row in rows):
-            await asyncio.sleep(PAUSE)
 
     def head(self, row: Row) -> Head:
         """A signed statement that the stream ends, or ended, in this row."""
