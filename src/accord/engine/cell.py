@@ -102,13 +102,13 @@ class Cell:
 
     __slots__ = (
         "base",
-        "behind",
         "busy",
         "committing",
         "context",
         "deadline",
         "index",
         "kept",
+        "newest",
         "outbox",
         "place",
         "queue",
@@ -129,7 +129,7 @@ class Cell:
         self.outbox: list[Outcome] = []
         self.rows: list[Row] = []
         self.busy = True
-        self.behind = False
+        self.newest = 0
         self.committing = False
         self.deadline: Instant | None = None
         self.waiting: list[asyncio.Future[None]] = []

@@ -466,7 +466,6 @@ class Engine:
 
     async def _catch_up(self, cell: Cell) -> None:
         """Fold what others appended, and tell the room."""
-        cell.behind = False
         rows = await self.events.read(cell.stream, cell.base.version)
         durable = {sealed.record.id for sealed in cell.window}
         cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
@@ -511,7 +510,7 @@ class Engine:
             for _, row in batch:
                 cell = self.cells.get(row.stream)
                 if cell is not None and row.version > cell.base.version:
-                    cell.behind = True
+                    cell.newest = row.version
                     self._keep_up(cell)
 
     def _keep_up(self, cell: Cell) -> None:
@@ -519,7 +518,7 @@ class Engine:
 
         While something is, its own append finds the conflict.
         """
-        if cell.behind and cell.idle:
+        if cell.newest > cell.base.version and cell.idle:
             cell.busy = True
             self.spawn(self._reread(cell))
 
