@@ -26,6 +26,7 @@ class Command(NamedTuple):
 GROUPS: dict[str, dict[str, Command]] = {
     "Run": {
         "serve": Command("serve", "start the server"),
+        "doctor": Command("doctor", "check this machine and say how to mend what is wrong"),
     },
     "Look after": {
         "token": Command("token", "issue, list and revoke signed identities"),

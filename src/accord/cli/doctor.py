@@ -1,0 +1,57 @@
+"""Check this machine and say how to mend what is wrong.
+
+Looks at Python, git, the data directory and its keys, the store, the server, the token and the
+clock. It changes nothing. Exits with 5 when something would keep Accord from working.
+
+Examples:
+  accord doctor
+  accord doctor --data-dir ./data --json
+"""
+
+import argparse
+from pathlib import Path
+
+from accord.cli import paint
+
+WRONG_STATE = 5
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which data and which server to look at."""
+    add = parser.add_argument
+    add("--data-dir", type=Path, metavar="DIR", help="the data to look at (default: ACCORD_HOME)")
+    add("--url", help="the server to look at (default: ACCORD_URL, or this machine's)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine everything; each finding has its line."""
+    from accord.cli.checkup import FAIL, examine
+
+    found = list(examine(args.data_dir, args.url))
+    healthy = all(each.state != FAIL for each in found)
+    if args.json:
+        from accord.cli.office import tell
+
+        tell({"healthy": healthy, "checks": found})
+    else:
+        for each in found:
+            print(f"{COLOURS[each.state](each.state.ljust(4))}  {each.about:9}  {each.says}")
+            if each.cure:
+                print(f"{'→':>16} {each.cure}")
+        print("\n" + conclusion([each.state for each in found]))
+    return 0 if healthy else WRONG_STATE
+
+
+COLOURS = {"ok": paint.green, "warn": paint.yellow, "fail": paint.red}
+
+
+def conclusion(states: list[str]) -> str:
+    """The one line to read."""
+    if fails := states.count("fail"):
+        thing = "One thing is" if fails == 1 else f"{fails} things are"
+        return paint.red(f"{thing} wrong; what to do stands below each.")
+    if warns := states.count("warn"):
+        thing = "one remark" if warns == 1 else f"{warns} remarks"
+        return f"{paint.green('Accord can work here')}, with {thing}."
+    return paint.green("All is well.")
