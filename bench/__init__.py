@@ -1,0 +1,1 @@
+"""How fast Accord is, as ratios of one run; `python -m bench` prints them last."""

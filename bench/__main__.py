@@ -1,0 +1,251 @@
+"""`python -m bench`: measures Accord on this machine and prints the ratios last.
+
+Each figure comes from a server process that was started for it, with the default durability;
+afterwards its log is compared with what was accepted.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import uvloop
+
+from bench import idle, length, limit, rooms
+from bench.machine import allow_many_files, cores, pin
+from bench.servers import Running, served, workshop
+
+T = TypeVar("T")
+
+SIZES = (2, 10, 50)
+# Deliveries per server-CPU-second and p99 in ms at 200 messages/s of the PVP server written in
+# TypeScript for Node, which keeps nothing durably and checks nothing. Measured in November 2026 on
+# another machine with two cores: a hint of the order of magnitude, not a comparison in one run.
+THEIRS_PER_CPU_S = {2: 26_000, 10: 61_000, 50: 71_000}
+THEIRS_P99_MS = {2: 0.83, 10: 1.24, 50: 7.1}
+TIMES = {2: 2, 10: 4, 50: 8}
+MESSAGES = {2: 12_000, 10: 6_000, 50: 2_500}
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    what: str
+    measured: str
+    target: str
+    met: bool | None
+
+
+class Plan(NamedTuple):
+    """How thorough to be."""
+
+    scale: limit.Scale
+    runs: int
+    seconds: float
+    share: float
+    records: int
+    idle: int
+    where: str | None
+
+
+def plan(args: argparse.Namespace) -> Plan:
+    """What the options ask for."""
+    records = 1_000_000 if args.long else 100_000
+    if args.tiny:
+        scale = limit.Scale(2, 3, 4, 0.5, 1)
+        return Plan(scale, 1, 1, 0.02, 2000, 20, args.dir)
+    if args.quick:
+        scale = limit.Scale(secs=1.5, reps=2)
+        return Plan(scale, 1, 2, 0.4, records // 10, 300, args.dir)
+    return Plan(limit.Scale(), 3, 8, 1, records, 1000, args.dir)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """On the loop the load uses too."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+class Bench:
+    """The measurements by letter; each prints what it sees and returns rows for the table."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.raw: dict[str, Any] = {}
+
+    def a(self) -> list[Row]:
+        """Events per server-CPU-second, as a share of the limit."""
+        rows = []
+        for adapter in ("agents", "drivers"):
+            scale = self.plan.scale
+            if adapter == "drivers":
+                scale = scale._replace(reps=1)
+            found = limit.measure(self.plan.where, scale, adapter)
+            self.raw[f"a.{adapter}"] = found._asdict() | {"ratio": found.ratio}
+            low, high = found.spread
+            cost = limit.best(found.accord).us_per_event
+            least = limit.best(found.probe).us_per_event
+            measured = f"{found.ratio:.2f}  ({cost:.1f} µs to {least:.1f}; {low:.2f} to {high:.2f})"
+            judged = adapter == "agents"
+            target = "at least 0.50; ambition 0.80" if judged else ""
+            met = found.ratio >= 0.5 if judged else None
+            rows.append(Row(f"share of the limit, {adapter}", measured, target, met))
+        return rows
+
+    def b(self) -> list[Row]:
+        """Deliveries per server-CPU-second."""
+        with served(self.plan.where) as server:
+            found = {n: self.fan_out(server, n) for n in SIZES}
+        self.raw["b"] = found
+        rows = []
+        for n, per_cpu_s in found.items():
+            times = per_cpu_s / THEIRS_PER_CPU_S[n]
+            target = f"at least {TIMES[n]} × {THEIRS_PER_CPU_S[n]:,} (another machine)"
+            measured = f"{per_cpu_s:,.0f} = {times:.1f} ×"
+            rows.append(Row(f"deliveries per CPU second, {n}", measured, target, times >= TIMES[n]))
+        return rows
+
+    def fan_out(self, server: Running, n: int) -> float:
+        """The best of a few runs."""
+        best = 0.0
+        for _ in range(self.plan.runs):
+            found = run(rooms.fan_out(server, n, int(MESSAGES[n] * self.plan.share)))
+            print(
+                f"  {n:2} participants {found.per_s:9,.0f} deliveries/s"
+                f" {found.per_cpu_s:9,.0f} per CPU second, others {found.other_share:.0%}",
+                flush=True,
+            )
+            best = max(best, found.per_cpu_s)
+        return best
+
+    def c(self) -> list[Row]:
+        """Latency at 200 messages a second."""
+        rows = []
+        with served(self.plan.where) as server:
+            for n in SIZES:
+                found = run(rooms.latency(server, n, self.plan.seconds))
+                self.raw[f"c.{n}"] = found._asdict()
+                print(
+                    f"  {n:2} participants p50 {found.p50:.2f} p90 {found.p90:.2f}"
+                    f" p99 {found.p99:.2f} most {found.most:.2f} ms;"
+                    f" the load was late by {found.late:.2f} ms, others {found.other_share:.0%}",
+                    flush=True,
+                )
+                judged = n == max(SIZES)
+                target = f"at most {THEIRS_P99_MS[n]} ms (another machine)" if judged else ""
+                met = found.p99 <= THEIRS_P99_MS[n] if judged else None
+                measured = f"{found.p50:.2f} / {found.p99:.2f} ms"
+                rows.append(Row(f"p50 / p99 at 200/s, {n}", measured, target, met))
+        return rows
+
+    def d(self) -> list[Row]:
+        """A long session against a short one."""
+        plan = self.plan
+        with workshop(plan.where) as home:
+            messages = int(4000 * plan.share)
+            found = run(length.measure(home, plan.records, messages, plan.runs))
+        self.raw["d"] = found._asdict() | {"ratio": found.ratio}
+        print(
+            f"  {plan.records:,} records: {found.long_us:.1f} µs per message;"
+            f" 1,000 beside it: {found.short_us:.1f}; 1,000 in a young log: {found.alone_us:.1f}"
+            f"\n  the server starts on that log in {found.start_s:.2f} s,"
+            f" the first join then takes {found.first_join_ms:.1f} ms",
+            flush=True,
+        )
+        lengths = f"{plan.records:,} records to 1,000"
+        joins = f"{found.long_join_ms:.1f} ms to {found.short_join_ms:.1f}"
+        fast = found.long_join_ms < 50
+        return [
+            Row(f"a message, {lengths}", f"{found.ratio:.2f}", "at most 1.10", found.ratio <= 1.1),
+            Row(f"joining, {lengths}", joins, "under 50 ms, the same for both", fast),
+        ]
+
+    def f(self) -> list[Row]:
+        """Memory of a connection that says nothing."""
+        with served(self.plan.where) as server:
+            kib = run(idle.kib_per_connection(server, self.plan.idle))
+        self.raw["f"] = kib
+        return [Row("idle connection", f"{kib:.1f} KiB", "at most 24 KiB", kib <= 24)]
+
+    def g(self) -> list[Row]:
+        """What a command costs that does nothing."""
+        ms = idle.version_cpu_ms()
+        self.raw["g"] = ms
+        what, target = "accord --version", "under 100 ms CPU"
+        if ms is None:
+            return [Row(what, "skipped: there is no such command yet", target, None)]
+        return [Row(what, f"{ms:.0f} ms", target, ms < 100)]
+
+
+LETTERS = "abcdefg"
+# Joining (e) is measured on the long session of (d).
+SAME = {"e": "d"}
+
+
+def table(rows: list[Row]) -> str:
+    """For a person."""
+    marks = {True: "met", False: "MISSED", None: ""}
+    lines = [("what", "measured", "target", "")]
+    lines += [(row.what, row.measured, row.target, marks[row.met]) for row in rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def letters(text: str) -> list[str]:
+    """Which measurements, each once, in order."""
+    wanted = {SAME.get(letter, letter) for letter in text.replace(",", "")}
+    if unknown := wanted - set(LETTERS):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}")
+    return sorted(wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench", description="How fast Accord is here; docs/explanation/performance.md"
+    )
+    kinds = (
+        "a: share of the limit, b: fan-out, c: latency, d: long sessions, e: joining them, "
+        "f: idle connections, g: start-up"
+    )
+    parser.add_argument("--only", type=letters, default=letters(LETTERS), help=kinds)
+    parser.add_argument("--quick", action="store_true", help="a minute, and coarse")
+    parser.add_argument("--tiny", action="store_true", help="seconds; proves only that it works")
+    parser.add_argument("--long", action="store_true", help="a million records in (d)")
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--dir", help="where logs are written; a real disk, not memory")
+    parser.add_argument("--secs", type=float, help="seconds of each run of (a)")
+    parser.add_argument("--reps", type=int, help="repetitions of (a)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = arguments()
+    chosen = plan(args)
+    scale = chosen.scale
+    scale = scale._replace(secs=args.secs or scale.secs, reps=args.reps or scale.reps)
+    bench = Bench(chosen._replace(scale=scale))
+    allow_many_files()
+    pin(cores()[1])
+    began = time.monotonic()
+    rows: list[Row] = []
+    for letter in args.only:
+        measure: Callable[[], list[Row]] = getattr(bench, letter)
+        print(f"{letter}: {measure.__doc__}", flush=True)
+        rows += measure()
+    if args.json:
+        args.json.write_text(json.dumps(bench.raw, indent=1))
+    print(f"\n{time.monotonic() - began:.0f} s, load average {os.getloadavg()[0]:.1f}\n")
+    print(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
