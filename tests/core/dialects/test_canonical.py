@@ -1,0 +1,157 @@
+"""Records as stored bytes."""
+
+import json
+
+import msgspec
+import pytest
+
+from accord.core.dialects import pvp
+from accord.core.dialects.canonical import EVENTS, recall, say, seal, unseal
+from accord.core.kernel.log import Failure, Message, Record, Say
+from accord.core.kernel.refusal import Why
+from accord.core.room.gates import GatePassed, GateTimedOut, GateTimeout
+from accord.core.room.members import SessionLeave
+from accord.core.room.notices import ErrorReport
+from accord.core.room.state import Resolution
+from accord.core.room.streams import ResponseChunk, ResponseChunked
+from tests.helpers.room import ALICE, CLAUDE, STREAM, T0, creates, given, when
+from tests.spec import proves
+
+CHUNK = ResponseChunk("Hello")
+
+
+def chunk(**fields: object) -> Record:
+    """An agent's words on the log."""
+    record = Record(
+        stream=STREAM,
+        version=5,
+        seq=4,
+        id="m",
+        at=T0,
+        actor="claude",
+        cause="m",
+        ts="2026-01-30T21:00:00+01:00",
+        sender="claude",
+        event=ResponseChunked(said=CHUNK, ref="s"),
+        said=CHUNK,
+        ref="s",
+    )
+    return msgspec.structs.replace(record, **fields)
+
+
+@proves("UNI-7", "OPEN-38")
+def test_a_stored_record_says_what_happened_when_it_came_and_what_was_said() -> None:
+    stored = json.loads(seal(chunk()).body)
+
+    assert stored["kind"] == "response.chunked"
+    assert stored["at"] == T0
+    assert stored["said"] == {
+        "v": 1,
+        "id": "m",
+        "ts": "2026-01-30T21:00:00+01:00",
+        "session": "r",
+        "sender": "claude",
+        "type": "response.chunk",
+        "payload": {"text": "Hello"},
+        "ref": "s",
+        "seq": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"actor": "system:timer"}, {"cause": "other"}, {"to": frozenset({"b", "a"})}]
+)
+def test_what_the_envelope_does_not_tell_is_kept_beside_it(fields: dict[str, object]) -> None:
+    record = chunk(**fields)
+    record = msgspec.structs.replace(
+        record, event=ResponseChunked(said=CHUNK, ref="s", to=record.to)
+    )
+
+    sealed = seal(record)
+
+    assert unseal(STREAM, 5, sealed.body) == sealed
+    assert sealed.record == record
+
+
+def test_the_same_record_has_the_same_bytes_every_time() -> None:
+    words = [f"s{number}" for number in range(50)]
+    one, other = (chunk(to=frozenset(order)) for order in (words, reversed(words)))
+
+    assert seal(one).body == seal(other).body
+
+
+def test_the_frame_is_cut_out_byte_for_byte_however_it_was_written() -> None:
+    sealed = seal(chunk())
+    assert sealed.frame is not None
+    spaced = sealed.frame.replace(b'"seq":4', b'"seq" : 4')
+
+    body = sealed.body.replace(sealed.frame, spaced)
+
+    assert unseal(STREAM, 5, body).frame == spaced
+
+
+def test_a_record_without_a_form_on_the_wire_keeps_its_id_and_no_envelope() -> None:
+    passed = GatePassed(gate="g", approved_by=("alice",))
+    sealed = seal(chunk(event=passed, said=None, ref=None, seq=0))
+
+    assert sealed.frame is None
+    assert sealed.record.id == "m"
+    assert (sealed.record.ts, sealed.record.sender) == ("", "")
+    assert unseal(STREAM, 5, sealed.body) == sealed
+
+
+def test_a_field_that_an_older_record_lacks_has_its_default() -> None:
+    (created, _) = when(given(), ALICE, creates()).records
+    stored = json.loads(seal(created).body)
+    del stored["fact"]["labels"]
+
+    read = unseal(STREAM, 1, json.dumps(stored).encode()).record
+
+    assert read.event == created.event
+
+
+def test_what_no_field_of_today_holds_is_passed_by() -> None:
+    said = GateTimeout("g", 0, 1, Resolution.REJECTED)
+    record = chunk(event=GateTimedOut(said=said, ref="g"), said=said, ref="g")
+    stored = json.loads(seal(record).body) | {"fact": {"mood": "sad"}, "mood": "sad"}
+
+    read = unseal(STREAM, 5, json.dumps(stored).encode()).record
+
+    assert read == record
+
+
+def test_names_of_events_are_unique_and_their_defaults_plain_values() -> None:
+    fields = [field for event in EVENTS.values() for field in msgspec.structs.fields(event)]
+
+    assert all(name == event.name for name, event in EVENTS.items())
+    assert all(field.default_factory is msgspec.NODEFAULT for field in fields)
+
+
+# Effects
+
+
+@proves("OPEN-25", "OPEN-49")
+def test_bad_news_is_told_by_the_server() -> None:
+    message = Message("m", "2026-01-30T20:00:00Z", "r", "bob", SessionLeave())
+    news = Say(Failure(Why.GATE_FAILED, "Rejected by bob", "t"))
+
+    told = json.loads(say("e", T0, message, news))
+
+    assert (told["id"], told["sender"], told["session"]) == ("e", "system", "r")
+    assert told["payload"]["code"] == "GATE_FAILED"
+    assert told["payload"]["related_to"] == "t"
+
+
+@proves("OPEN-49")
+def test_a_signal_is_relayed_as_its_sender_sent_it() -> None:
+    trouble = ErrorReport("AGENT_ERROR", "The model is gone", recoverable=True)
+    message = Message("m", "2026-01-30T20:00:00Z", "r", CLAUDE.seat, trouble)
+
+    assert pvp.decode(say("e", T0, message, Say(trouble))) == message
+
+
+def test_what_the_server_says_again_has_the_id_it_had_and_no_seq() -> None:
+    told = json.loads(recall("m", T0, "r", SessionLeave(participant="bob")))
+
+    assert told["id"] == "m"
+    assert "seq" not in told

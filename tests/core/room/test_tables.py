@@ -1,0 +1,92 @@
+"""The tables of the room agree with each other and with the functions they name."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import pytest
+
+from accord.core import people
+from accord.core.dialects.canonical import EVENTS
+from accord.core.dialects.pvp import BODIES, PRIMITIVES
+from accord.core.kernel.authority import May
+from accord.core.kernel.log import Body, Event, stay
+from accord.core.room import DECIDE, EVOLVE, Tick
+from accord.core.room.gates import GateTimeout
+from accord.core.room.permissions import PERMISSIONS
+from tests.spec import proves
+
+# OPEN-10, and the rulings on `gate.request` and `tool.execute`.
+NEEDS: dict[May, set[str]] = {
+    May.ENTER: {"session.create", "session.join"},
+    May.BELONG: {
+        *("session.leave", "participant.announce", "presence.update", "error"),
+        *("heartbeat.ping", "heartbeat.pong", "fork.switch"),
+    },
+    May.TAKE_PART: {
+        *("gate.request", "gate.reject", "tool.reject"),
+        *("secret.share", "secret.revoke"),
+    },
+    May.ACT: {
+        *("response.start", "response.chunk", "response.end"),
+        *("tool.propose", "tool.execute", "tool.output", "tool.result"),
+        *("thinking.start", "thinking.chunk", "thinking.end", "interrupt.acknowledge"),
+    },
+    May.PROMPT: {"prompt.submit", "prompt.draft", "prompt.amend"},
+    May.APPROVE: {"gate.approve", "tool.approve"},
+    May.INTERRUPT: {"interrupt.raise"},
+    May.FORK: {"fork.create", "merge.propose", "merge.execute"},
+    May.ADD_CONTEXT: {"context.add", "context.update", "context.remove"},
+    May.MANAGE: {"participant.role_change"},
+    May.CONFIGURE: {"session.config_update"},
+    May.END: {"session.end"},
+    May.SERVE: {"gate.timeout"},
+}
+
+Row = tuple[type, Callable[..., Any]]
+
+
+@pytest.mark.parametrize("row", DECIDE.items(), ids=lambda row: row[0].type)
+def test_a_decider_takes_the_body_that_its_row_names(row: Row) -> None:
+    body, decider = row
+    names = list(inspect.signature(decider).parameters)
+
+    assert names == ["room", "ask", "body"]
+    assert get_type_hints(decider)["body"] is body
+
+
+@pytest.mark.parametrize("row", EVOLVE.items(), ids=lambda row: row[0].name)
+def test_an_evolver_takes_the_event_that_its_row_names(row: Row) -> None:
+    event, evolver = row
+    names = list(inspect.signature(evolver).parameters)
+
+    assert names[1:] == ["event", "record"]
+    assert evolver is stay or get_type_hints(evolver)["event"] is event
+
+
+@pytest.mark.parametrize("body", DECIDE, ids=lambda body: body.type)
+def test_a_body_says_that_it_names_others_exactly_when_it_can_cite_them(body: type[Body]) -> None:
+    assert body.names_others is (body.cites is not Body.cites)
+
+
+def test_every_event_has_its_row_and_a_name_of_its_own() -> None:
+    classes = {event for event in Event.__subclasses__() if event.__module__.startswith("accord.")}
+
+    assert classes == EVOLVE.keys() | people.EVOLVE.keys() == set(EVENTS.values())
+    assert len({event.name for event in classes}) == len(classes)
+
+
+def test_every_body_on_the_wire_has_its_row_but_the_one_that_only_the_server_says() -> None:
+    assert BODIES.keys() == {body.type for body in DECIDE} - {Tick.type} | {GateTimeout.type}
+    assert BODIES.keys() <= PRIMITIVES
+    assert len(BODIES) == len({*DECIDE, GateTimeout} - {Tick})
+
+
+@proves("OPEN-10", "PVP-7.2-8", "PVP-20.2-1")
+@pytest.mark.parametrize(("need", "types"), NEEDS.items())
+def test_the_table_of_permissions_is_the_one_of_the_ruling(need: May, types: set[str]) -> None:
+    assert {type for type, needs in PERMISSIONS.items() if needs is need} == types
+
+
+def test_every_verb_is_needed_by_something() -> None:
+    assert set(PERMISSIONS.values()) == set(May)
