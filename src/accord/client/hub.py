@@ -1,0 +1,203 @@
+"""Between the one connection and the sessions on it: who gets what, and when to stop reading."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+
+from accord.core.kernel.ids import ulid
+from accord.core.kernel.log import Body
+from accord.core.kernel.times import iso
+from accord.core.room.lifecycle import SessionCreate
+from accord.core.room.members import SessionJoin
+from accord.core.room.notices import ErrorReport
+
+from .attendance import Attendance
+from .envelope import UNLINKED, Draft, Envelope, Head, Links, draft, head, typed
+from .errors import ClientError, ServerRefused
+from .identity import Identity
+from .outbox import Accepted, Answer, Outbox
+from .web import Web
+
+log = logging.getLogger("accord.client")
+
+
+def now() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def fresh_id() -> str:
+    """An id for a message or a session."""
+    return ulid(now(), os.urandom(10))
+
+
+class Hub:
+    """All sessions of a client, and the messages that belong to none of them."""
+
+    def __init__(
+        self, who: Identity, web: Web, say: Callable[[str], None], ids: Callable[[], str]
+    ) -> None:
+        self.id = who.id
+        self._web = web
+        self._say = say
+        self._ids = ids
+        self._up = False
+        self._attendances: dict[str, Attendance] = {}
+        self._loose = Outbox()
+        self._behind: set[str] = set()
+        self._stirred = asyncio.Event()
+        self._failure: ClientError | None = None
+        self._start_over = False
+
+    # Sessions
+
+    def find(self, session: str) -> Attendance | None:
+        """The session, if one is in it or on the way in."""
+        return self._attendances.get(session)
+
+    async def attend(
+        self, session: str, join: SessionJoin, create: SessionCreate | None, bound: int
+    ) -> Attendance:
+        """In the session; raises ServerRefused where one is not let in."""
+        self.check()
+        attendance = Attendance(self, session, join, create, bound)
+        self._attendances[session] = attendance
+        if self._up:
+            attendance.enter()
+        self.stir()
+        try:
+            await asyncio.shield(attendance.inside)
+        except asyncio.CancelledError:
+            attendance.finish()
+            raise
+        return attendance
+
+    def post(self, session: str, body: Body, links: Links = UNLINKED) -> Answer:
+        """One message to a session that one is a member of but not in."""
+        self.check()
+        pending = self._loose.add(self.draft(session, body, links))
+        if self._up:
+            self.say(pending.draft)
+        self.stir()
+        return pending.answer
+
+    def check(self) -> None:
+        """Raise what has ended the connection, if anything has."""
+        if self._failure is not None:
+            raise self._failure
+
+    # What attendances need
+
+    def draft(self, session: str, body: Body, links: Links = UNLINKED) -> Draft:
+        """A message with an id and a time of its own."""
+        return draft(self._ids(), iso(now()), session, self.id, body, links)
+
+    def say(self, draft: Draft) -> None:
+        """Send it on the present connection, or on none."""
+        if self._up:
+            self._say(draft.text)
+
+    def stir(self) -> None:
+        """Something changed that may let reading go on."""
+        self._stirred.set()
+
+    def forget(self, session: str) -> None:
+        """This session is over."""
+        self._attendances.pop(session, None)
+        self._behind.discard(session)
+
+    def catch_up(self, session: str) -> None:
+        """It ended while nobody listened: read the rest of it from the archive."""
+        self._behind.add(session)
+
+    def try_again(self) -> None:
+        """Let go of the present connection and try a new one."""
+        self._start_over = True
+
+    # What the link brings
+
+    def opened(self) -> None:
+        """Everybody gets in again, and what belongs nowhere is said again."""
+        self._up = True
+        self._start_over = False
+        for attendance in list(self._attendances.values()):
+            attendance.enter()
+        for each in self._loose.unanswered():
+            self.say(each)
+
+    def lost(self) -> None:
+        """Wait for another connection."""
+        self._up = False
+        for attendance in self._attendances.values():
+            attendance.lost()
+
+    def failed(self, error: ClientError) -> None:
+        """It is over for everybody."""
+        if self._failure is None:
+            self._failure = error
+            self._loose.fail(error)
+            for attendance in list(self._attendances.values()):
+                attendance.finish(error)
+
+    async def heard(self, data: bytes) -> bool:
+        """Hand a frame to whom it is for, and wait while somebody has too much to read."""
+        found = head(data)
+        if found is None:
+            log.warning("what the server sent is no envelope: %.200r", data)
+            return False
+        is_error = found.type == ErrorReport.type
+        envelope = typed(found)
+        if not (is_error and envelope is not None and self._refused(envelope)):
+            self._hand_on(found, envelope)
+        for session in list(self._behind):
+            await self._read_on(session)
+        if self._start_over:
+            raise ConnectionError("the server could not let us in again just now")
+        await self._pause()
+        return not is_error
+
+    def _hand_on(self, found: Head, envelope: Envelope | None) -> None:
+        if found.id in self._loose:
+            self._loose.accept(Accepted(found.id, found.seq, envelope))
+        if attendance := self._attendances.get(found.session):
+            attendance.hear(found.id, found.seq, envelope)
+
+    def _refused(self, envelope: Envelope) -> bool:
+        """Whether an error answers one of our messages; it is told to whoever waits."""
+        body = envelope.body
+        if not isinstance(body, ErrorReport) or body.related_to is None:
+            return False
+        error = ServerRefused(
+            body.code, body.message, recoverable=body.recoverable, details=body.details
+        )
+        places = list(self._attendances.values())
+        return self._loose.refuse(body.related_to, error) or any(
+            place.refused(body.related_to, error) for place in places
+        )
+
+    async def _read_on(self, session: str) -> None:
+        self._behind.discard(session)
+        attendance = self._attendances.get(session)
+        if attendance is None:
+            return
+        try:
+            async for envelope in self._web.history(session, attendance.seq):
+                attendance.hear(envelope.id, envelope.seq, envelope)
+        except ClientError as error:
+            attendance.finish(error)
+        else:
+            attendance.finish()
+
+    async def _pause(self) -> None:
+        """Not while anybody waits for an answer, which may be the next thing to read."""
+        while self._too_much() and not self._waiting():
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    def _too_much(self) -> bool:
+        return any(each.inbox.full for each in self._attendances.values())
+
+    def _waiting(self) -> bool:
+        return bool(self._loose) or any(each.waiting for each in self._attendances.values())

@@ -1,0 +1,81 @@
+"""One WebSocket: how it is opened, and what its end means."""
+
+import ssl
+from typing import TYPE_CHECKING
+
+from accord.settings import is_local
+
+from .errors import ClientError, GaveUp, Replaced, SignedOut, Unreachable
+from .identity import Address, Identity
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+SUBPROTOCOL = "pvp.v1"
+LARGEST_HEARD = 16 << 20
+OPEN_SECONDS = 10
+CLOSE_SECONDS = 2
+
+TRY_LATER = frozenset({408, 425, 429})
+POLICY = 1008
+# What we sent is at fault; sending it again would end the same way.
+OUR_FAULT = frozenset({1002, 1003, 1007, 1009, 1010})
+REPLACED = "replaced by a newer connection"
+
+
+async def open_socket(where: Address, who: Identity, runtime: str) -> "ClientConnection":
+    """A connection that PVP can be spoken on."""
+    from websockets.asyncio.client import connect
+    from websockets.typing import Subprotocol
+
+    headers = {"Authorization": f"Bearer {who.token}"} if who.token else None
+    return await connect(
+        where.websocket(runtime),
+        additional_headers=headers,
+        subprotocols=[Subprotocol(SUBPROTOCOL)],
+        compression=None,
+        max_size=LARGEST_HEARD,
+        open_timeout=OPEN_SECONDS,
+        close_timeout=CLOSE_SECONDS,
+        proxy=None if is_local(where.base) else True,
+    )
+
+
+def verdict(error: Exception) -> ClientError | None:
+    """Why trying again would not help; None where it may."""
+    from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI
+
+    match error:
+        case ConnectionClosed():
+            return ended(error.rcvd.code if error.rcvd else 1006, closing_words(error))
+        case InvalidStatus():
+            said = (error.response.body or b"").decode("utf-8", "replace").strip()
+            return turned_away(error.response.status_code, said)
+        case InvalidURI() | ssl.SSLCertVerificationError():
+            return Unreachable(str(error))
+        case _:
+            return None
+
+
+def closing_words(error: Exception) -> str:
+    """Why the other side closed, in its own words."""
+    rcvd = getattr(error, "rcvd", None)
+    return rcvd.reason if rcvd else ""
+
+
+def ended(code: int, why: str) -> ClientError | None:
+    """What the end of a connection means."""
+    if code == POLICY:
+        return Replaced(why) if why == REPLACED else SignedOut(why or "The server closed the door")
+    if code in OUR_FAULT:
+        return GaveUp(f"The server could not take what was sent ({code}): {why}")
+    return None
+
+
+def turned_away(status: int, why: str) -> ClientError | None:
+    """What the answer to an upgrade means that is not granted."""
+    if status in {401, 403}:
+        return SignedOut(why or f"The server does not let us in ({status})")
+    if status in TRY_LATER or status >= 500:
+        return None
+    return Unreachable(f"What answers there does not speak PVP ({status}): {why}")

@@ -1,0 +1,203 @@
+"""Reading over HTTP: the list of sessions, one session, what was said in it."""
+
+import asyncio
+import http.client
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+import msgspec
+from msgspec import Raw, Struct
+
+from accord.core.kernel.ballot import Quorum
+from accord.core.room.state import Presence, SessionConfig
+from accord.settings import is_local
+
+from .envelope import Envelope, head, typed
+from .errors import ServerRefused, Unreachable
+from .identity import Address, Identity
+
+PATIENCE_S = 30.0
+USUAL_PAGE = 500
+FOR_GOOD = frozenset({"SESSION_NOT_FOUND", "TRANSPORT_ERROR"})
+
+Answer = TypeVar("Answer")
+
+
+class Summary(Struct, frozen=True):
+    """One line of the list of sessions."""
+
+    id: str
+    name: str
+    status: str
+    created_at: str
+    created_by: str
+    participants: int
+    open_gates: int
+    standing: str
+
+
+class Person(Struct, frozen=True):
+    """A member of a session."""
+
+    id: str
+    name: str
+    type: str
+    roles: tuple[str, ...]
+    presence: Presence
+    capabilities: tuple[str, ...] = ()
+
+
+class Proposal(Struct, frozen=True):
+    """A tool that is not finished."""
+
+    id: str
+    agent: str
+    tool_name: str
+    arguments: dict[str, Any]
+    category: str
+    risk_level: str
+    description: str
+    approved: bool
+
+
+class Asked(Struct, frozen=True):
+    """What a gate asks for."""
+
+    action_type: str
+    action_ref: str
+    quorum: Quorum
+    timeout_seconds: int
+    message: str
+
+
+class Question(Struct, frozen=True):
+    """An open gate, and how far it is."""
+
+    id: str
+    request: Asked
+    initiator: str
+    approvals: tuple[str, ...]
+    approvals_received: int
+    approvals_required: int
+    created_at: str
+    expires_at: str | None = None
+    action: Proposal | None = None
+
+
+class Detail(Summary, frozen=True, kw_only=True):
+    """A session: who is there and what is open."""
+
+    config: SessionConfig
+    members: tuple[Person, ...]
+    gates: tuple[Question, ...] = ()
+    tools: tuple[Proposal, ...] = ()
+
+
+class Page(Struct, frozen=True):
+    """A stretch of a transcript; `next` is the place to go on from."""
+
+    messages: tuple[Envelope, ...]
+    next: int
+    has_more: bool
+
+
+class _Listing(Struct, frozen=True):
+    sessions: tuple[Summary, ...]
+
+
+class _RawPage(Struct, frozen=True):
+    messages: tuple[Raw, ...]
+    next: int
+    has_more: bool
+
+
+class _Problem(Struct, frozen=True):
+    code: str
+    message: str
+    details: dict[str, Any] | None = None
+
+
+class _Wrong(Struct, frozen=True):
+    error: _Problem
+
+
+class _StayHere(HTTPRedirectHandler):
+    """A redirect could carry the token to somebody else's server."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        return None
+
+
+class Web:
+    """The server's pages, for one reader."""
+
+    def __init__(self, where: Address, who: Identity) -> None:
+        self._where = where
+        self._who = who
+        proxies = [ProxyHandler({})] if is_local(where.base) else []
+        self._opener = build_opener(_StayHere(), *proxies)
+
+    async def sessions(self) -> tuple[Summary, ...]:
+        """The sessions one is or was in, newest first."""
+        return (await self._read(_Listing, "sessions")).sessions
+
+    async def session(self, id: str) -> Detail:
+        """One session as it stands."""
+        return await self._read(Detail, "sessions", id)
+
+    async def transcript(self, id: str, after: int = 0, limit: int = USUAL_PAGE) -> Page:
+        """What was said behind place number `after`; types unknown here are passed over."""
+        where = ("sessions", id, "transcript")
+        page = await self._read(_RawPage, *where, after=after, limit=limit)
+        heads = [found for raw in page.messages if (found := head(bytes(raw)))]
+        known = tuple(envelope for each in heads if (envelope := typed(each)))
+        return Page(known, page.next, page.has_more)
+
+    async def history(self, id: str, after: int = 0) -> AsyncIterator[Envelope]:
+        """Everything behind place number `after`, page by page."""
+        more = True
+        while more:
+            page = await self.transcript(id, after)
+            after, more = page.next, page.has_more
+            for envelope in page.messages:
+                yield envelope
+
+    async def _read(self, kind: type[Answer], *path: str, **query: str | int) -> Answer:
+        if self._who.token is None:
+            query = {**query, "as": self._who.id}
+        url = self._where.http(*path, **query)
+        said = await asyncio.to_thread(self._get, url)
+        try:
+            return msgspec.json.decode(said, type=kind)
+        except msgspec.MsgspecError as error:
+            detail = f"What answers at {self._where.base} is no Accord server: {error}"
+            raise Unreachable(detail) from error
+
+    def _get(self, url: str) -> bytes:
+        headers = {"Authorization": f"Bearer {self._who.token}"} if self._who.token else {}
+        request = Request(url, headers=headers)  # noqa: S310 - the scheme was checked
+        try:
+            with self._opener.open(request, timeout=PATIENCE_S) as answer:
+                said: bytes = answer.read()
+                return said
+        except HTTPError as error:
+            with error:
+                raise refusal(error.code, error.read()) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(f"{self._where.base} cannot be reached: {error}") from error
+
+
+def refusal(status: int, said: bytes) -> ServerRefused | Unreachable:
+    """What an HTTP error says."""
+    try:
+        problem = msgspec.json.decode(said, type=_Wrong).error
+    except msgspec.MsgspecError:
+        return Unreachable(f"What answers there is no Accord server ({status})")
+    return ServerRefused(
+        problem.code,
+        problem.message,
+        recoverable=problem.code not in FOR_GOOD,
+        details=problem.details,
+    )
