@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -45,30 +45,19 @@ class Peer(Protocol):
         ...
 
 
-class Answer(NamedTuple):
-    """What became of a message: its records, or why it was refused.
-
-    `again` marks the answer to a retry, which the room does not hear a second time.
-    """
-
-    sealed: tuple[Sealed, ...] = ()
-    refused: Refused | None = None
-    again: bool = False
-
-
 class Asked(msgspec.Struct, gc=False, eq=False):
     """A message under way, until it is answered. `found` is what had to be looked up for it."""
 
     message: Message
     actor: Actor
-    answer: "Callable[[Asked, Answer], None] | None" = None
+    answer: "Callable[[Outcome], None] | None" = None
     peer: Peer | None = None
     found: Mapping[str, Sealed | None] = NOTHING
 
-    def reply(self, answer: Answer) -> None:
-        """Tell whoever asked."""
+    def refuse(self, no: Refused) -> None:
+        """Tell whoever asked that it was not even decided."""
         if self.answer is not None:
-            self.answer(self, answer)
+            self.answer(Outcome(self, refused=no))
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -82,19 +71,17 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """A decided message, waiting for the commit to be told."""
+    """What became of a message: its records, or why it was refused; told after the commit.
+
+    `again` marks the answer to a retry, which the room does not hear a second time.
+    """
 
     asked: Asked
-    sealed: tuple[Sealed, ...]
-    says: tuple[Say, ...]
-    refused: Refused | None
-    after: Place
+    sealed: tuple[Sealed, ...] = ()
+    says: tuple[Say, ...] = ()
+    refused: Refused | None = None
+    after: Place | None = None
     again: bool = False
-
-    @property
-    def answer(self) -> Answer:
-        """What its sender is told."""
-        return Answer(self.sealed, self.refused, self.again)
 
 
 class Cell:

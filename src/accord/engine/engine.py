@@ -15,7 +15,7 @@ from accord.core.kernel.ids import SYSTEM, derived
 from accord.core.kernel.log import Ask, Body, Context, Event, Message, Record, Say, fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
-from accord.engine.cell import Answer, Asked, Cell, Outcome, Peer, Place
+from accord.engine.cell import Asked, Cell, Outcome, Peer, Place
 from accord.engine.peers import Peers
 from accord.engine.ports import (
     Clock,
@@ -97,17 +97,17 @@ class Engine:
         elif len(cell.queue) < LONGEST_QUEUE:
             cell.queue.append(asked)
         else:
-            asked.reply(Answer(refused=Refused(Why.TOO_MANY, "The session is busy; try again")))
+            asked.refuse(Refused(Why.TOO_MANY, "The session is busy; try again"))
 
     async def handle(
         self, message: Message, actor: Actor, *, stream: str | None = None, peer: Peer | None = None
     ) -> tuple[Sealed, ...]:
         """The records a message led to, once they are durable; raises Refused."""
-        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
-        def answer(_: Asked, said: Answer) -> None:
+        def answer(outcome: Outcome) -> None:
             if not done.done():
-                done.set_result(said)
+                done.set_result(outcome)
 
         self.submit(stream or f"room/{message.room}", Asked(message, actor, answer, peer))
         said = await done
@@ -226,7 +226,7 @@ class Engine:
                 ready.set_exception(error)
         no = Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
         for asked in (*(outcome.asked for outcome in cell.outbox), *cell.queue):
-            asked.reply(Answer(refused=no))
+            asked.refuse(no)
 
     # Deciding
 
@@ -234,7 +234,7 @@ class Engine:
         try:
             self._decide(cell, asked)
         except Refused as no:
-            self._post(cell, Outcome(asked, (), (), no, cell.place))
+            self._post(cell, Outcome(asked, refused=no, after=cell.place))
         except _LookUp as wanted:
             cell.busy = True
             cell.queue.appendleft(asked)
@@ -242,7 +242,7 @@ class Engine:
         except Exception:
             log.exception("deciding failed on %s", cell.stream)
             sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
-            self._post(cell, Outcome(asked, (), (), sorry, cell.place))
+            self._post(cell, Outcome(asked, refused=sorry, after=cell.place))
 
     def _decide(self, cell: Cell, asked: Asked) -> None:
         message = asked.message
@@ -393,7 +393,8 @@ class Engine:
     def _tell_one(self, cell: Cell, outcome: Outcome) -> None:
         """An answer that waits for nothing."""
         self.peers.deliver(cell, [outcome])
-        outcome.asked.reply(outcome.answer)
+        if outcome.asked.answer is not None:
+            outcome.asked.answer(outcome)
 
     async def _commit(self, cell: Cell) -> None:
         while cell.outbox:
@@ -418,7 +419,8 @@ class Engine:
         self._advance(cell, outbox)
         self.peers.deliver(cell, outbox)
         for outcome in outbox:
-            outcome.asked.reply(outcome.answer)
+            if outcome.asked.answer is not None:
+                outcome.asked.answer(outcome)
         if self.heard:
             self._publish(outbox)
         if cell.base.state is not before:
@@ -431,8 +433,9 @@ class Engine:
     def _advance(self, cell: Cell, outbox: list[Outcome]) -> None:
         """What was decided is durable now."""
         for outcome in outbox:
-            if outcome.after.version > cell.base.version:
-                cell.base = outcome.after
+            after = outcome.after
+            if after is not None and after.version > cell.base.version:
+                cell.base = after
                 for sealed in () if outcome.again else outcome.sealed:
                     cell.remember(sealed)
 
@@ -489,8 +492,7 @@ class Engine:
         cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
         no = Refused(Why.UNAVAILABLE, f"It could not be stored, so nothing was changed: {error}")
         for outcome in lost:
-            told = Outcome(outcome.asked, (), (), outcome.refused or no, cell.base)
-            self._tell_one(cell, told)
+            self._tell_one(cell, Outcome(outcome.asked, refused=outcome.refused or no))
 
     # Time and others
 

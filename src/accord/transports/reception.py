@@ -14,13 +14,14 @@ from accord.core.kernel.log import Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
-from accord.engine.cell import Asked, Peer
+from accord.engine.cell import Asked, Outcome, Peer
 from accord.engine.engine import Engine
 from accord.transports.bucket import Buckets
 from accord.transports.identity import Identity, Keyring, open_actor, verify
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 UNNAMED = frozenset({"", "new"})
+Answerer = Callable[[Outcome], None]
 
 
 class Trust(NamedTuple):
@@ -54,16 +55,15 @@ class Reception:
         agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
         return open_actor(message.sender, Kind.AGENT if agent else Kind.HUMAN, runtime)
 
-    def take(self, message: Message, actor: Actor, peer: Peer, answer: "Answerer") -> None:
+    def take(self, message: Message, actor: Actor, peer: Peer, answer: Answerer) -> None:
         """Hand a message to the engine; raises Refused when it cannot even be asked."""
-        room = message.room
-        if isinstance(message.body, SessionCreate):
+        kind = type(message.body)
+        if kind is SessionCreate:
             message = self.named(message)
-            room = message.room
-        elif not is_id(room):
+        stream = f"room/{message.room}"
+        if stream not in self.engine.cells and not is_id(message.room):
             raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
-        stream = f"room/{room}"
-        if actor.grant is None and isinstance(message.body, SessionJoin):
+        if kind is SessionJoin and actor.grant is None:
             self.guard_seat(stream, actor, peer)
         self.engine.submit(stream, Asked(message, actor, answer, peer))
 
@@ -85,6 +85,3 @@ class Reception:
     def refusal(self, no: Refused, session: str, related_to: str | None) -> bytes:
         """The error its sender gets."""
         return pvp.refusal(self.engine.ids(), self.engine.clock.now(), session, no, related_to)
-
-
-Answerer = Callable[..., None]

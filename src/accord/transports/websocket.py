@@ -28,7 +28,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionJoin
-from accord.engine.cell import Answer, Asked
+from accord.engine.cell import Outcome
 from accord.engine.peers import may_see
 from accord.transports.bucket import Bucket
 from accord.transports.identity import Identity, bearer
@@ -187,12 +187,13 @@ class Connection(WSListener):
             else:
                 self.refuse(no, *pvp.gist(data))
 
-    def answered(self, asked: Asked, answer: Answer) -> None:
+    def answered(self, outcome: Outcome) -> None:
         """What became of a message: an error for the sender, or again what a retry led to."""
-        if answer.refused is not None:
-            self.refuse(answer.refused, asked.message.room, asked.message.id)
-        elif answer.again:
-            again = [s.frame for s in answer.sealed if s.frame and may_see(s.record, self.seat)]
+        if outcome.refused is not None:
+            message = outcome.asked.message
+            self.refuse(outcome.refused, message.room, message.id)
+        elif outcome.again:
+            again = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, self.seat)]
             if again:
                 self.write(self.join(again))
 

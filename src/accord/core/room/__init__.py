@@ -18,6 +18,8 @@ from accord.core.room import (
 )
 from accord.core.room.state import House, Presence, Room
 
+# Looking a member of an enum up is slow, and these are asked for with every message.
+SERVER, ENTER = Kind.SYSTEM, May.ENTER
 TRUNK = frozenset({None, "", "main", "trunk"})
 
 
@@ -53,9 +55,9 @@ def deadlines(room: Room, house: House) -> Iterator[Instant]:
 def admit(room: Room, ask: Ask) -> None:
     """Refuse whoever is not here, has no right, speaks for another, or comes at the wrong time."""
     body, actor = ask.message.body, ask.actor
-    if actor.kind is Kind.SYSTEM:
+    if actor.kind is SERVER:
         return
-    if body.needs is May.ENTER:
+    if body.needs is ENTER:
         admit_outsider(room, ask)
         return
     member = room.members.get(actor.seat)
