@@ -8,12 +8,13 @@ import pytest
 
 from accord.core.dialects import pvp
 from accord.core.dialects.canonical import seal
+from accord.core.dialects.codes import CODES
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Event, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import Joined, SessionJoin, SessionLeave
-from accord.core.room.permissions import PERMISSIONS, TO_COME
+from accord.core.room.permissions import TO_COME
 from accord.core.room.streams import ResponseChunk
 from tests.core.dialects.wire import PAYLOADS, envelope, wire, with_payload, without
 from tests.helpers.room import T0, refused
@@ -79,11 +80,6 @@ def test_the_primitives_are_the_41_of_the_table() -> None:
     assert len(NAMES) == 41
     assert pvp.PRIMITIVES == NAMES
     assert PAYLOADS.keys() | TO_COME.keys() == NAMES
-
-
-@proves("OPEN-10", "PVP-7.2-8", "PVP-20.2-1")
-def test_one_table_says_for_every_type_what_it_needs() -> None:
-    assert PERMISSIONS.keys() == NAMES
 
 
 @proves("OPEN-3", "PVP-4.1-7")
@@ -547,6 +543,15 @@ def test_a_refusal_says_what_went_wrong_with_which_message() -> None:
         "details": {"reason": "max_participants", "limit": 5},
         "related_to": "m",
     }
+
+
+@proves("PVP-17-1", "PVP-17-12", "OPEN-49")
+@pytest.mark.parametrize("why", Why)
+def test_every_reason_to_refuse_becomes_an_error_that_pvp_knows(why: Why) -> None:
+    data = pvp.refusal("e", T0, "ses_1", Refused(why, "No"), "m")
+
+    assert pvp.decode(data).body.type == "error"
+    assert read(data)["payload"]["recoverable"] is CODES[why].recoverable
 
 
 @proves("OPEN-49", "PVP-17-2")

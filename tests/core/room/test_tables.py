@@ -9,39 +9,9 @@ import pytest
 from accord.core import people
 from accord.core.dialects.canonical import EVENTS
 from accord.core.dialects.pvp import BODIES, PRIMITIVES
-from accord.core.kernel.authority import May
 from accord.core.kernel.log import Body, Event, stay
 from accord.core.room import DECIDE, EVOLVE, Tick
 from accord.core.room.gates import GateTimeout
-from accord.core.room.permissions import PERMISSIONS
-from tests.spec import proves
-
-# OPEN-10, and the rulings on `gate.request` and `tool.execute`.
-NEEDS: dict[May, set[str]] = {
-    May.ENTER: {"session.create", "session.join"},
-    May.BELONG: {
-        *("session.leave", "participant.announce", "presence.update", "error"),
-        *("heartbeat.ping", "heartbeat.pong", "fork.switch"),
-    },
-    May.TAKE_PART: {
-        *("gate.request", "gate.reject", "tool.reject"),
-        *("secret.share", "secret.revoke"),
-    },
-    May.ACT: {
-        *("response.start", "response.chunk", "response.end"),
-        *("tool.propose", "tool.execute", "tool.output", "tool.result"),
-        *("thinking.start", "thinking.chunk", "thinking.end", "interrupt.acknowledge"),
-    },
-    May.PROMPT: {"prompt.submit", "prompt.draft", "prompt.amend"},
-    May.APPROVE: {"gate.approve", "tool.approve"},
-    May.INTERRUPT: {"interrupt.raise"},
-    May.FORK: {"fork.create", "merge.propose", "merge.execute"},
-    May.ADD_CONTEXT: {"context.add", "context.update", "context.remove"},
-    May.MANAGE: {"participant.role_change"},
-    May.CONFIGURE: {"session.config_update"},
-    May.END: {"session.end"},
-    May.SERVE: {"gate.timeout"},
-}
 
 Row = tuple[type, Callable[..., Any]]
 
@@ -80,13 +50,3 @@ def test_every_body_on_the_wire_has_its_row_but_the_one_that_only_the_server_say
     assert BODIES.keys() == {body.type for body in DECIDE} - {Tick.type} | {GateTimeout.type}
     assert BODIES.keys() <= PRIMITIVES
     assert len(BODIES) == len({*DECIDE, GateTimeout} - {Tick})
-
-
-@proves("OPEN-10", "PVP-7.2-8", "PVP-20.2-1")
-@pytest.mark.parametrize(("need", "types"), NEEDS.items())
-def test_the_table_of_permissions_is_the_one_of_the_ruling(need: May, types: set[str]) -> None:
-    assert {type for type, needs in PERMISSIONS.items() if needs is need} == types
-
-
-def test_every_verb_is_needed_by_something() -> None:
-    assert set(PERMISSIONS.values()) == set(May)

@@ -1,6 +1,7 @@
 """A room's beginning, its rules and its end."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -163,10 +164,12 @@ def on_created(room: Room, event: SessionCreated, record: Record) -> Room:
 
 
 def on_configured(room: Room, event: SessionConfigured, record: Record) -> Room:
-    """The new rules; they may end a pause."""
+    """The new rules; they may end a pause. What a log of another version set may not fit here."""
     if room.config is None:
         return room
-    return repaused(replace(room, config=merged(room.config, event.said.changes)), record.at)
+    with suppress(Refused):
+        room = replace(room, config=merged(room.config, event.said.changes))
+    return repaused(room, record.at)
 
 
 def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:
