@@ -14,16 +14,6 @@ import msgspec
 
 PATIENCE = 30.0
 POLL = 0.01
-PROGRAM = """
-import sys
-from pathlib import Path
-from accord import app
-home, port, auth, ready = sys.argv[1:]
-options = app.Options(
-    home=Path(home), port=int(port), auth=auth, ready_file=Path(ready), rate=None
-)
-app.run(options, lambda ready: None)
-"""
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -37,7 +27,15 @@ class Ready(msgspec.Struct, frozen=True):
 
 def command(home: Path, port: int, auth: str, ready: Path) -> list[str]:
     """How a server is started."""
-    return [sys.executable, "-c", PROGRAM, str(home), str(port), auth, str(ready)]
+    flags = {
+        "--data-dir": home,
+        "--port": port,
+        "--auth": auth,
+        "--ready-file": ready,
+        "--rate-limit": "off",
+    }
+    words = [str(word) for flag in flags.items() for word in flag]
+    return [sys.executable, "-m", "accord", "serve", *words]
 
 
 class ServerProcess:
