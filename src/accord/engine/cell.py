@@ -40,8 +40,8 @@ class Peer(Protocol):
         """Wait until it has taken most of what was written."""
         ...
 
-    def close(self, reason: str) -> None:
-        """End the connection and say why."""
+    def close(self, reason: str, *, again: bool = False) -> None:
+        """End the connection and say why; `again` invites it to come back."""
         ...
 
 

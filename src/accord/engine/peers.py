@@ -35,6 +35,7 @@ class Peers:
         self.engine = engine
         self.rooms: dict[str, dict[Peer, None]] = {}
         self.places: dict[Peer, set[str]] = {}
+        self.arriving: dict[str, set[Peer]] = {}
 
     # Coming and going
 
@@ -113,7 +114,7 @@ class Peers:
         self, cell: Cell, outcome: Outcome, peer: Peer, entering: dict[Peer, Entry]
     ) -> None:
         """A sender who is not in the room comes in now, or hears just what came of its message."""
-        if peer in entering:
+        if peer in entering or peer in self.arriving.get(cell.stream, ()):
             return
         if any(sealed.record.event.door is IN for sealed in outcome.sealed):
             entering[peer] = self._entry(cell, outcome.asked, peer)
@@ -155,7 +156,8 @@ class Peers:
     def _put_out(self, cell: Cell, record: Record, entering: dict[Peer, Entry]) -> None:
         """Whoever left hears nothing that comes after."""
         seat: str = record.event.seat  # type: ignore[attr-defined]
-        for peer in [p for p in self.rooms.get(cell.stream, ()) if p.seat == seat]:
+        here = (*self.rooms.get(cell.stream, ()), *self.arriving.get(cell.stream, ()))
+        for peer in [p for p in here if p.seat == seat]:
             self.detach(cell.stream, peer)
         for peer in [p for p in entering if p.seat == seat]:
             missed = self._missed(cell, entering.pop(peer), until=record.version)
@@ -203,13 +205,23 @@ class Peers:
 
     async def _page_in(self, cell: Cell, entry: Entry) -> None:
         """Somebody who was away for long gets it all, page by page, and then the room."""
+        arriving = self.arriving.setdefault(cell.stream, set())
+        arriving.add(entry.peer)
+        try:
+            await self._pages(cell, entry)
+        finally:
+            arriving.discard(entry.peer)
+            if not arriving:
+                self.arriving.pop(cell.stream, None)
+
+    async def _pages(self, cell: Cell, entry: Entry) -> None:
         peer, at = entry.peer, entry.since or 0
         peer.write(peer.join(list(self._roll_call(cell))))
         while at < cell.base.version:
             try:
                 rows = await self.engine.events.read(cell.stream, at, PAGE)
             except StoreError:
-                peer.close("the history cannot be read now; join again")
+                peer.close("the history cannot be read now; join again", again=True)
                 return
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
             mine = [s.frame for s in sealed if s.frame and may_see(s.record, peer.seat)]
@@ -217,7 +229,7 @@ class Peers:
                 peer.write(peer.join(mine))
             at = rows[-1].version
             await peer.drained()
-        if peer in self.places:
+        if cell.stream in self.places.get(peer, ()):
             self.attach(cell.stream, peer)
 
 

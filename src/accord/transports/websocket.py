@@ -108,8 +108,16 @@ class Connection(WSListener):
         """Wait until the reader keeps up."""
         await self.writable.wait()
 
-    def close(self, reason: str, code: WSCloseCode = WSCloseCode.POLICY_VIOLATION) -> None:
-        """End the connection and say why."""
+    def close(
+        self,
+        reason: str,
+        code: WSCloseCode = WSCloseCode.POLICY_VIOLATION,
+        *,
+        again: bool = False,
+    ) -> None:
+        """End the connection and say why; `again` invites it to come back."""
+        if again:
+            code = WSCloseCode.TRY_AGAIN_LATER
         if not self.transport.is_disconnected:
             self.transport.send_close(code, reason.encode()[:120])
             self.transport.disconnect()
