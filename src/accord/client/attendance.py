@@ -9,7 +9,7 @@ from accord.core.room.members import ParticipantAnnounce, SessionJoin, SessionLe
 
 from .decisions import Decisions, Recent
 from .envelope import UNLINKED, Draft, Envelope, Links
-from .errors import ClientError, ServerRefused, SessionOver
+from .errors import ClientError, Closed, ServerRefused, SessionOver
 from .inbox import Inbox
 from .outbox import Accepted, Answer, Outbox
 
@@ -58,7 +58,7 @@ class Attendance:
         self.hub = hub
         self.id = id
         self.inbox = Inbox(bound, hub.stir)
-        self.decisions = Decisions()
+        self.decisions = Decisions(hub.stir)
         self.inside: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._join = join
         self._create = hub.draft(id, create) if create is not None else None
@@ -72,6 +72,11 @@ class Attendance:
         self._last: str | None = None
         self._unnumbered: Recent[bool] = Recent()
         self._announced: dict[str, str] = {}
+
+    @property
+    def attached(self) -> bool:
+        """Whether the present connection hears the session."""
+        return self._attached
 
     @property
     def waiting(self) -> bool:
@@ -218,7 +223,7 @@ class Attendance:
             return
         self._over = error or SessionOver(f"The session {self.id} is over for us")
         self.hub.forget(self.id)
-        self.inbox.close(error)
+        self.inbox.close(None if isinstance(error, Closed) else error)
         self._outbox.fail(self._over)
         self.decisions.fail(self._over)
         if not self.inside.done():

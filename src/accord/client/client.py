@@ -134,6 +134,8 @@ class Client:
         *,
         listen: bool,
     ) -> Session:
+        if create is not None and (here := self._inside.find(session)):
+            await here.say(create)
         join = SessionJoin(participant=who, supported_versions=VERSIONS)
         bound = self._inbox if listen else 0
         return Session(await self._inside.attend(session, join, create, bound), self.who)

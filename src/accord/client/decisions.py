@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TypeVar
 
 from accord.core.kernel.ids import SYSTEM
@@ -39,11 +40,12 @@ class Recent(dict[str, Kept]):
 class Decisions:
     """For each proposal the grant, or who rejected it and why, however long ago it was decided."""
 
-    def __init__(self) -> None:
+    def __init__(self, stirred: Callable[[], None]) -> None:
+        self._stirred = stirred
         self._proposed: Recent[str] = Recent()
         self._actions: Recent[str] = Recent()
         self._outcomes: Recent[Outcome] = Recent()
-        self._waiting: dict[str, asyncio.Future[Outcome]] = {}
+        self._waiting: dict[asyncio.Future[Outcome], str] = {}
         self._error: ClientError | None = None
 
     def __bool__(self) -> bool:
@@ -64,18 +66,20 @@ class Decisions:
     async def _wait(self, proposal: str) -> Outcome:
         if self._error is not None:
             raise self._error
-        answer = self._waiting.get(proposal)
-        if answer is None:
-            answer = self._waiting[proposal] = asyncio.get_running_loop().create_future()
-        return await asyncio.shield(answer)
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[answer] = proposal
+        self._stirred()
+        try:
+            return await answer
+        finally:
+            del self._waiting[answer]
 
     def fail(self, error: ClientError) -> None:
         """Nothing will be decided any more, as far as one can hear."""
         self._error = error
-        for answer in self._waiting.values():
-            answer.set_exception(error)
-            answer.exception()
-        self._waiting.clear()
+        for answer in self._waiting:
+            if not answer.done():
+                answer.set_exception(error)
 
     def hear(self, envelope: Envelope) -> None:
         """Take note of what decides something."""
@@ -112,6 +116,6 @@ class Decisions:
 
     def _settle(self, proposal: str, outcome: Outcome) -> None:
         self._outcomes[proposal] = outcome
-        answer = self._waiting.pop(proposal, None)
-        if answer is not None and not answer.done():
-            answer.set_result(outcome)
+        for answer, wanted in self._waiting.items():
+            if wanted == proposal and not answer.done():
+                answer.set_result(outcome)

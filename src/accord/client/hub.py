@@ -156,7 +156,7 @@ class Hub:
         if self._start_over:
             raise ConnectionError("the server could not let us in again just now")
         await self._pause()
-        return not is_error
+        return not is_error and all(each.attached for each in self._attendances.values())
 
     def _hand_on(self, found: Head, envelope: Envelope | None) -> None:
         if found.id in self._loose:

@@ -131,7 +131,6 @@ class Session:
 
     async def decision(self, proposal: str) -> ToolExecute:
         """The grant to run a proposal, as soon as there is one; raises Rejected."""
-        self._attendance.hub.stir()
         return await self._attendance.decisions.of(proposal)
 
     async def execute(self, granted: ToolExecute) -> Accepted:

@@ -1,11 +1,8 @@
 """Reading over HTTP: the list of sessions, one session, what was said in it."""
 
 import asyncio
-import http.client
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 from msgspec import Raw, Struct
@@ -123,21 +120,12 @@ class _Wrong(Struct, frozen=True):
     error: _Problem
 
 
-class _StayHere(HTTPRedirectHandler):
-    """A redirect could carry the token to somebody else's server."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        return None
-
-
 class Web:
     """The server's pages, for one reader."""
 
     def __init__(self, where: Address, who: Identity) -> None:
         self._where = where
         self._who = who
-        proxies = [ProxyHandler({})] if is_local(where.base) else []
-        self._opener = build_opener(_StayHere(), *proxies)
 
     async def sessions(self) -> tuple[Summary, ...]:
         """The sessions one is or was in, newest first."""
@@ -177,16 +165,35 @@ class Web:
 
     def _get(self, url: str) -> bytes:
         headers = {"Authorization": f"Bearer {self._who.token}"} if self._who.token else {}
-        request = Request(url, headers=headers)  # noqa: S310 - the scheme was checked
         try:
-            with self._opener.open(request, timeout=PATIENCE_S) as answer:
-                said: bytes = answer.read()
-                return said
-        except HTTPError as error:
-            with error:
-                raise refusal(error.code, error.read()) from None
-        except (OSError, http.client.HTTPException) as error:
+            return get(url, headers)
+        except OSError as error:
             raise Unreachable(f"{self._where.base} cannot be reached: {error}") from error
+
+
+def get(url: str, headers: dict[str, str]) -> bytes:
+    """The body of a page; raises what an error page says, or OSError."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+    class StayHere(HTTPRedirectHandler):
+        """A redirect could carry the token to somebody else's server."""
+
+        def redirect_request(self, *_: Any, **__: Any) -> None:
+            return None
+
+    proxies = [ProxyHandler({})] if is_local(url) else []
+    request = Request(url, headers=headers)  # noqa: S310 - the scheme was checked
+    try:
+        with build_opener(StayHere(), *proxies).open(request, timeout=PATIENCE_S) as answer:
+            said: bytes = answer.read()
+            return said
+    except HTTPError as error:
+        with error:
+            raise refusal(error.code, error.read()) from None
+    except HTTPException as error:
+        raise OSError(f"the answer broke off: {error!r}") from error
 
 
 def refusal(status: int, said: bytes) -> ServerRefused | Unreachable:
