@@ -47,7 +47,6 @@ from accord.core.room.state import (
     Risk,
     Room,
     SessionConfig,
-    Tool,
 )
 from accord.core.room.state import Grant as ToolGrant
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolReject, ToolResult
@@ -226,9 +225,21 @@ def gate_on(room: Room, action: str) -> Gate:
     return gate
 
 
-def tool(room: Room, id: str) -> Tool:
-    """An open proposal."""
-    return room.tools[id]
+def waits(room: Room, action: str) -> bool:
+    """Whether an action has an open gate."""
+    return any(gate.action == action for gate in room.gates.values())
+
+
+def may_run(room: Room, proposal: str) -> bool:
+    """Whether a proposal has its grant."""
+    return proposal in room.tools and room.tools[proposal].grant is not None
+
+
+def grant_of(room: Room, proposal: str) -> ToolGrant:
+    """The grant of a proposal that may run."""
+    grant = room.tools[proposal].grant
+    assert grant is not None
+    return grant
 
 
 # Who and when
@@ -284,9 +295,9 @@ def time_is(at: int) -> Step:
     return Step(TIMER, Tick(), at=at)
 
 
-def seconds(number: float) -> int:
+def after_seconds(number: int) -> int:
     """The instant so many seconds after T0."""
-    return T0 + int(number * SECOND)
+    return T0 + number * SECOND
 
 
 def ticks(room: Room, at: int, *, house: House = HOUSE) -> Facts:
