@@ -55,9 +55,10 @@ SEES: dict[str, frozenset[str]] = {
     "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.desk"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
-    "accord.tui": FRONT,
-    "accord.demo": FRONT | {"accord.agents"},
-    "accord.cli": FRONT | {"accord.agents", "accord.tui", "accord.demo"},
+    "accord.show": frozenset(),
+    "accord.tui": FRONT | {"accord.show"},
+    "accord.demo": FRONT | {"accord.agents", "accord.show"},
+    "accord.cli": FRONT | {"accord.agents", "accord.show", "accord.tui", "accord.demo"},
     "accord.__main__": frozenset({"accord.cli"}),
 }
 # These hold others and have no modules of their own: a new one gets a row above.

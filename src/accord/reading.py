@@ -77,11 +77,18 @@ class Shelf:
             "tools": [sessions.proposal(tool) for tool in room.tools.values()],
         }
 
-    async def transcript(self, id: str) -> AsyncIterator[dict[str, Any]]:
-        """What was said, as envelopes, oldest first."""
+    async def transcript(self, id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """What was said behind `seq` number `after`, as envelopes, oldest first."""
         async for row in rows(self._events, PREFIX + id):
-            if frame := canonical.unseal(row.stream, row.version, row.body).frame:
-                yield msgspec.json.decode(frame)
+            sealed = canonical.unseal(row.stream, row.version, row.body)
+            if sealed.frame and sealed.record.seq > after:
+                yield msgspec.json.decode(sealed.frame)
+
+    async def head(self, id: str) -> str:
+        """`version:hash` of the session's newest record."""
+        newest = (await self._events.streams(PREFIX + id)).get(PREFIX + id, 0)
+        found = await self._events.read(PREFIX + id, newest - 1) if newest else []
+        return f"{found[-1].version}:{found[-1].hash.hex()}" if found else ""
 
     async def _room(self, stream: str) -> Room:
         room = rooms.CONTEXT.start(stream)

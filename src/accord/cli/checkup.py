@@ -20,11 +20,11 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import msgspec
 
-from accord.cli.text import count, safe, span
 from accord.cli.where import DEFAULT_URL, settings
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import StoreError
 from accord.settings import Settings, SettingsError, is_local
+from accord.show.text import count, safe, span
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 OTHERS = 0o077

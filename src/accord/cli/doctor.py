@@ -11,7 +11,7 @@ Examples:
 import argparse
 from pathlib import Path
 
-from accord.cli import paint
+from accord.show import paint
 
 WRONG_STATE = 5
 

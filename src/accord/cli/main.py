@@ -28,6 +28,12 @@ GROUPS: dict[str, dict[str, Command]] = {
         "serve": Command("serve", "start the server"),
         "doctor": Command("doctor", "check this machine and say how to mend what is wrong"),
     },
+    "Work together": {
+        "session": Command("session", "create, list, show, read, export and end sessions"),
+        "gates": Command("gates", "see what waits for an approval"),
+        "approve": Command("approve", "say yes to what a gate asks"),
+        "reject": Command("reject", "say no to what a gate asks"),
+    },
     "Look after": {
         "token": Command("token", "issue, list and revoke signed identities"),
         "keys": Command("keys", "list and rotate the keys that sign"),

@@ -4,12 +4,27 @@ import os
 import sys
 import traceback
 
+from accord.client.errors import (
+    ClientError,
+    Rejected,
+    Replaced,
+    ServerRefused,
+    SessionOver,
+    SignedOut,
+    Unreachable,
+)
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.ports import ForeignStoreError, StoreError
 from accord.settings import SettingsError
 
 DEBUG = "ACCORD_DEBUG"
+
+# The first reason of each code stands for all that share it; PVP tells no finer.
+BY_CODE = {codes.pvp: why for why, codes in reversed(CODES.items())} | {
+    "INVALID_STATE": Why.WRONG_STATE,
+    "INTERNAL_ERROR": Why.INTERNAL,
+}
 
 
 def explain(error: Exception) -> int:
@@ -26,6 +41,8 @@ def reason(error: Exception) -> tuple[Why, str]:
     match error:
         case Refused():
             return error.why, error.detail
+        case ClientError():
+            return of_client(error)
         case SettingsError():
             return Why.MALFORMED, str(error)
         case ForeignStoreError():
@@ -40,6 +57,21 @@ def reason(error: Exception) -> tuple[Why, str]:
             return Why.INTERNAL, of_file(error)
         case _:
             return Why.INTERNAL, unexpected(error)
+
+
+def of_client(error: ClientError) -> tuple[Why, str]:
+    """What the server refused, or why it could not be asked."""
+    match error:
+        case ServerRefused():
+            return BY_CODE.get(error.code, Why.INTERNAL), error.message
+        case SignedOut():
+            return Why.UNAUTHENTICATED, f"the server does not let you in: {error}"
+        case Unreachable():
+            return Why.UNAVAILABLE, str(error)
+        case SessionOver() | Rejected() | Replaced():
+            return Why.WRONG_STATE, str(error)
+        case _:
+            return Why.INTERNAL, str(error)
 
 
 def of_file(error: OSError) -> str:

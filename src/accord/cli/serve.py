@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accord.cli import paint
 from accord.settings import Settings
+from accord.show import paint
 
 if TYPE_CHECKING:
     from accord.app import Ready

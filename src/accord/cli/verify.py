@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accord.cli import paint
-from accord.cli.text import count, line
+from accord.show import paint
+from accord.show.text import count, line
 
 if TYPE_CHECKING:
     from accord.verify import Finding, Mark

@@ -15,6 +15,7 @@ from accord.core.kernel.chain import Head
 from accord.engine.ports import Row, Snapshot
 from accord.stores.sqlite.file import connect
 from accord.stores.sqlite.recent import Placed
+from accord.stores.sqlite.whole import missing_parts
 
 FEW = 64
 FEW_BYTES = 256 << 10
@@ -106,9 +107,9 @@ class Reader:
         return int(self._db.pragma("data_version"))
 
     def integrity(self) -> list[str]:
-        """What SQLite finds wrong with the file, all of it read; empty when nothing is."""
+        """What is wrong with the file, all of it read; empty when nothing is."""
         found = [str(line) for (line,) in self._db.execute("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else found
+        return list(missing_parts(self._db)) if found == ["ok"] else found
 
     def close(self) -> None:
         """Twice is once."""

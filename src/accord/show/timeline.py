@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from accord.cli.text import count, invocation, listed, quorum, span
+from accord.show.text import count, invocation, listed, quorum, span
 
 SYSTEM = "system"
 
@@ -46,6 +46,11 @@ class Timeline:
         """One more envelope."""
         if teller := TELLERS.get(said["type"]):
             teller(self, said, said["payload"])
+
+    def is_whole(self, turn: Turn) -> bool:
+        """Whether nothing will be added to it: an answer that ended, output that has its result."""
+        unfinished = (*self._answers.values(), *self._outputs.values())
+        return all(turn is not each for each in unfinished)
 
     def tell(self, said: Envelope, kind: str, title: str, **more: str) -> Turn:
         """A new turn of the envelope's sender."""
@@ -166,6 +171,7 @@ class Timeline:
         self._outputs[proposal].code += payload["text"]
 
     def resulted(self, said: Envelope, payload: Envelope) -> None:
+        self._outputs.pop(payload["tool_proposal"], None)
         name = self._tools.get(payload["tool_proposal"], "it")
         took = span(payload["duration_ms"] / 1000)
         good = payload["success"]

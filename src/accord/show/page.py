@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from accord.cli.text import count, line, listed, moment, quorum, safe
-from accord.cli.timeline import SYSTEM, Turn
+from accord.show.text import count, line, listed, moment, quorum, safe
+from accord.show.timeline import SYSTEM, Turn
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1f23; --soft: #6a6f78; --paper: #fbfaf8;

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from accord.cli.text import line, listed, moment, safe
-from accord.cli.timeline import SYSTEM, Turn
+from accord.show.text import line, listed, moment, safe
+from accord.show.timeline import SYSTEM, Turn
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 _FENCE = re.compile(r"`{3,}")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from accord.cli import paint
-from accord.cli.text import line, moment, safe, width, wrapped
-from accord.cli.timeline import SYSTEM, Turn
+from accord.show import paint
+from accord.show.text import line, moment, safe, width, wrapped
+from accord.show.timeline import SYSTEM, Turn
 
 INDENT = " " * 10
-RAIL = f"{INDENT}│ "
+RAIL = "│ "
 MOST_CODE = 40
 ALWAYS_WHOLE = frozenset({"proposal"})  # what is to be approved is never cut
 
@@ -38,9 +38,6 @@ def shown(turn: Turn, *, whole: bool = False) -> Iterator[str]:
     yield headline(turn)
     if turn.kind == "note":
         return
-    if turn.kind == "vote":
-        yield from (f"{line_}" for line_ in wrapped(turn.text, INDENT) if turn.text)
-        return
     if turn.text.strip():
         yield from wrapped(turn.text, INDENT)
     if turn.code.strip():
@@ -57,16 +54,17 @@ def headline(turn: Turn) -> str:
     return f"{at}  {who}{title}{extra}"
 
 
-def railed(code: str, most: int | None = None) -> Iterator[str]:
+def railed(code: str, most: int | None = None, indent: str = INDENT) -> Iterator[str]:
     """Preformatted text on a rail; long lines go on below, and what is cut is counted."""
-    room = max(20, width() - len(RAIL))
+    rail = f"{indent}{RAIL}"
+    room = max(20, width() - len(rail))
     pieces = [
         piece
         for each in safe(code).rstrip("\n").split("\n")
         for piece in ([each[at : at + room] for at in range(0, len(each), room)] or [""])
     ]
     shown_pieces = pieces if most is None else pieces[:most]
-    yield from (f"{paint.dim(RAIL)}{piece}".rstrip() for piece in shown_pieces)
+    yield from (f"{paint.dim(rail)}{piece}".rstrip() for piece in shown_pieces)
     if hidden := len(pieces) - len(shown_pieces):
         more = "1 more line" if hidden == 1 else f"{hidden} more lines"
-        yield paint.dim(f"{RAIL}… {more}; --full shows all")
+        yield paint.dim(f"{rail}… {more}; --full shows all")

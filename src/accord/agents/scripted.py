@@ -1,0 +1,47 @@
+"""A mind that follows a script: for demonstrations and tests, where every word is known."""
+
+from collections.abc import Iterable
+
+from accord.agents.loop import Agent, Outcome, Prompt
+from accord.agents.script import Script, Step
+from accord.core.room.tools import ToolPropose
+
+
+class Scripted:
+    """Plays the first reply that fits a prompt."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def answer(self, agent: Agent, prompt: Prompt) -> None:
+        """The steps in their order; what follows a decision depends on it."""
+        await self._play(agent, prompt, self._script.answer(prompt.content), Outcome(ran=False))
+
+    async def _play(
+        self, agent: Agent, prompt: Prompt, steps: Iterable[Step], last: Outcome
+    ) -> None:
+        for step in steps:
+            if step.say is not None:
+                await agent.say(prompt, filled(step.say, last))
+                continue
+            last = await agent.propose(proposal(agent, step), prompt, hasty=step.hasty)
+            then = step.granted if last.ran else step.rejected
+            await self._play(agent, prompt, then, last)
+
+
+def filled(text: str, last: Outcome) -> str:
+    """The line with what happened put in."""
+    return text.replace("{output}", last.output).replace("{reason}", last.reason)
+
+
+def proposal(agent: Agent, step: Step) -> ToolPropose:
+    """The step as the room hears it."""
+    return ToolPropose(
+        tool_name=step.propose or "",
+        arguments=step.arguments,
+        agent=agent.session.me,
+        risk_level=step.risk,
+        description=step.description,
+        requires_approval=False,
+        category=step.category,
+    )

@@ -1,0 +1,138 @@
+"""Open gates of the caller, and a vote on one of them."""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from accord.cli import where
+from accord.client import ServerRefused
+from accord.core.kernel.log import Body
+from accord.core.kernel.refusal import Refused, Why
+from accord.show import paint
+from accord.show.text import count, line
+
+if TYPE_CHECKING:
+    from accord.client import Client
+
+NO_SESSION = "SESSION_NOT_FOUND"
+
+
+class Waiting(NamedTuple):
+    """An open gate in its session."""
+
+    session: dict[str, Any]
+    gate: dict[str, Any]
+
+
+class Found(NamedTuple):
+    """What waits for the caller, and sessions left behind in which something waits."""
+
+    open: list[Waiting]
+    elsewhere: list[dict[str, Any]]
+
+
+async def gather(args: argparse.Namespace) -> Found:
+    """The open gates of one session, or of all of the caller's."""
+    client = where.client(args)
+    if args.session:
+        async with client:
+            return Found(await inside(client, args.session), [])
+    return await everywhere(client)
+
+
+async def everywhere(client: "Client") -> Found:
+    """Over all sessions the caller is in."""
+    sessions = [msgspec.to_builtins(each) for each in await client.sessions()]
+    asking = [each for each in sessions if each["open_gates"]]
+    mine = [each for each in asking if each["standing"] == "member"]
+    found = [gate for each in mine for gate in await outside(client, each["id"])]
+    return Found(found, [each for each in asking if each["standing"] != "member"])
+
+
+async def inside(client: "Client", session: str) -> list[Waiting]:
+    """Of this session; who is not a member becomes one first, if the server lets them."""
+    try:
+        standing = (await client.session(session)).standing
+    except ServerRefused as no:
+        if no.code != NO_SESSION:
+            raise
+        standing = ""
+    if standing != "member":
+        await client.join(session, listen=False)
+    return await outside(client, session)
+
+
+async def outside(client: "Client", session: str) -> list[Waiting]:
+    """Of this session, as a member sees them."""
+    detail = msgspec.to_builtins(await client.session(session))
+    return [Waiting(detail, gate) for gate in detail["gates"]]
+
+
+async def vote(
+    args: argparse.Namespace, ballot: Callable[[str, str], Body], *, rejects: bool = False
+) -> None:
+    """Find the gate, vote, and tell what became of it."""
+    from accord.cli.office import tell
+
+    async with where.client(args) as client:
+        if args.session:
+            found = await inside(client, args.session)
+        else:
+            found = (await everywhere(client)).open
+        chosen = pick(args.gate, found)
+        session, gate = chosen.session["id"], chosen.gate["id"]
+        await client.post(session, ballot(gate, client.id), ref=gate)
+        now = await outside(client, session)
+    still = next((each.gate for each in now if each.gate["id"] == gate), None)
+    if args.json:
+        tell(outcome(chosen, still, rejected=rejects))
+    else:
+        print(sentence(chosen, still, rejected=rejects))
+
+
+def pick(word: str, found: list[Waiting]) -> Waiting:
+    """The one gate meant: its id, its proposal, or the beginning of either."""
+    exact = [each for each in found if word in names(each)]
+    near = [each for each in found if any(name.startswith(word) for name in names(each))]
+    match exact or near:
+        case [one]:
+            return one
+        case []:
+            raise Refused(Why.UNKNOWN, f"There is no open gate {word}; `accord gates` lists them")
+        case several:
+            ids = ", ".join(each.gate["id"] for each in several)
+            raise Refused(Why.MALFORMED, f"{word} could be {ids}; write more of it, or --session")
+
+
+def names(waiting: Waiting) -> tuple[str, str]:
+    """What a gate may be called."""
+    return waiting.gate["id"], waiting.gate["request"]["action_ref"]
+
+
+def outcome(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) -> dict[str, Any]:
+    """What became of it, for a program."""
+    gate = still or chosen.gate
+    state = "open" if still else "rejected" if rejected else "passed"
+    return {
+        "session": chosen.session["id"],
+        "gate": gate["id"],
+        "action": gate["request"]["action_ref"],
+        "state": state,
+        "approvals_received": gate["approvals_received"],
+        "approvals_required": gate["approvals_required"],
+    }
+
+
+def sentence(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) -> str:
+    """What became of it, for a person."""
+    who, action = line(chosen.gate["initiator"]), chosen.gate.get("action")
+    what = f"run {line(action['tool_name'])}" if action else "go on"
+    if rejected:
+        return f"{paint.red('Rejected.')} {who} may not {what}, and was told why."
+    if still is None:
+        return f"{paint.green('Approved')}, and that was enough: {who} may {what} now."
+    missing = max(1, still["approvals_required"] - still["approvals_received"])
+    more = count(missing, "more approval")
+    return f"{paint.green('Approved.')} {more} needed before {who} may {what}."

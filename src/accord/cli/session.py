@@ -1,0 +1,262 @@
+"""Create, list, show, read, export and end sessions.
+
+Works through the server at ACCORD_URL as whoever ACCORD_TOKEN speaks for. Reading also works on
+the files of this machine when no server answers. SESSION may be left out where ACCORD_SESSION
+says which.
+
+Examples:
+  accord session create --name "Fix the parser"
+  accord session create --quorum "any 2 + label security 1" --max-participants 5
+  accord session list
+  accord session show ses_01JZ0Q6Y5W3V8T2N4M6K8H0F2D
+  accord session log --follow
+  accord session log --at 120
+  accord session export --html --output review.html
+  accord session end --reason "Merged"
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from accord.cli import where
+from accord.cli.quorum import HELP as QUORUM_HELP
+from accord.show import paint
+from accord.show.text import count, line, listed, moment, quorum, span
+
+STATES = ("completed", "aborted", "timeout")
+POLICIES = ("wait", "skip", "pause_session")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """A verb and its flags."""
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="create|list|show|log|export|end"
+    )
+    create = verbs.add_parser("create", help="open a session; its id goes to standard output")
+    _create_arguments(create)
+    where.arguments(create)
+    where.arguments(verbs.add_parser("list", help="your sessions, newest first"), files=True)
+    for verb, help_, files in (
+        ("show", "who is there and what is open", True),
+        ("log", "what was said and done, as a conversation", True),
+        ("export", "the whole session as Markdown, a web page or JSON", True),
+        ("end", "close it for everybody, for good", False),
+    ):
+        made = verbs.add_parser(verb, help=help_)
+        made.add_argument("session", nargs="?", metavar="SESSION", help="default: ACCORD_SESSION")
+        where.arguments(made, files=files)
+        MORE.get(verb, lambda _: None)(made)
+
+
+def _create_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--name", help="what it is about")
+    add("--id", dest="session", metavar="SESSION", help="its id (default: a new one)")
+    rules = parser.add_argument_group("rules, where they differ from the usual")
+    add = rules.add_argument
+    add("--require-approval-for", metavar="A,B", help="categories that need a yes; all, or none")
+    add("--quorum", metavar="RULE", help=QUORUM_HELP)
+    add("--max-participants", type=int, metavar="N", help="default: 10")
+    add("--ordering", choices=("total", "causal"), help="default: total")
+    add("--no-forks", action="store_true", help="nobody may fork it")
+    add("--on-participant-timeout", choices=POLICIES, help="default: skip")
+    add("--heartbeat-interval", type=int, metavar="SECONDS", help="default: 30")
+    add("--idle-timeout", type=int, metavar="SECONDS", help="default: 120")
+    add("--away-timeout", type=int, metavar="SECONDS", help="default: 300")
+
+
+def _log_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--at", type=int, metavar="N", help="as it was when number N had been said")
+    add("--follow", action="store_true", help="go on as more is said; Ctrl-C stops")
+    add("--full", action="store_true", help="cut nothing")
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--html", action="store_true", help="one web page that needs nothing else")
+    add("--output", "-o", type=Path, metavar="FILE", help="default: standard output")
+
+
+def _end_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reason", default="Done", help="why (default: %(default)s)")
+    parser.add_argument("--state", choices=STATES, default="completed", help="how it ended")
+
+
+MORE = {"log": _log_arguments, "export": _export_arguments, "end": _end_arguments}
+
+
+def run(args: argparse.Namespace) -> int:
+    """What the chosen verb does."""
+    import asyncio
+
+    from accord.cli import record
+
+    verbs = {
+        "create": _create,
+        "list": _list,
+        "show": _show,
+        "log": record.log,
+        "export": record.export,
+        "end": _end,
+    }
+    asyncio.run(verbs[args.verb](args))
+    return 0
+
+
+# Opening and ending
+
+
+async def _create(args: argparse.Namespace) -> None:
+    from accord.cli.office import tell
+
+    config = rules(args)
+    async with where.client(args) as client:
+        session = await client.create(config, name=args.name, id=args.session, listen=False)
+    if args.json:
+        tell({"id": session.id, "url": client.url})
+        return
+    print(session.id)
+    if sys.stderr.isatty():
+        print(_next_steps(session.id, config), file=sys.stderr)
+
+
+def rules(args: argparse.Namespace) -> Any:
+    """The session's configuration: the usual one, but for what was said."""
+    import msgspec
+
+    from accord.cli.quorum import parse
+    from accord.client import usual_config
+    from accord.core.kernel.refusal import Refused, Why
+
+    said = {
+        "max_participants": args.max_participants,
+        "ordering_mode": args.ordering,
+        "on_participant_timeout": args.on_participant_timeout,
+        "heartbeat_interval_seconds": args.heartbeat_interval,
+        "idle_timeout_seconds": args.idle_timeout,
+        "away_timeout_seconds": args.away_timeout,
+        "allow_forks": False if args.no_forks else None,
+    }
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    if (gated := args.require_approval_for) is not None:
+        names = [name.strip() for name in gated.split(",") if name.strip()]
+        changes["require_approval_for"] = [] if names == ["none"] else names
+    try:
+        if args.quorum:
+            changes["default_gate_quorum"] = parse(args.quorum)
+        return usual_config(**changes)
+    except (ValueError, msgspec.ValidationError) as no:
+        raise Refused(Why.MALFORMED, f"No session has such rules: {no}") from None
+
+
+def _next_steps(session: str, config: Any) -> str:
+    import msgspec
+
+    gated = [str(each) for each in config.require_approval_for]
+    asks = quorum(msgspec.to_builtins(config.default_gate_quorum))
+    what = "Only what is risky" if not gated else "Everything but reading files"
+    if gated and set(gated) != set(map(str, _usual_gates())):
+        what = listed(gated)
+    lines = [
+        "",
+        f"  {what} waits for the yes of {asks}.",
+        "",
+        f"  export ACCORD_SESSION={session}",
+        "  accord session log --follow     what is said and done",
+        "  accord gates                    what waits for a yes",
+        "",
+        "  A way in for an agent:",
+        "  accord token issue --id claude --type agent --roles driver",
+    ]
+    return "\n".join(lines)
+
+
+def _usual_gates() -> tuple[Any, ...]:
+    from accord.client import usual_config
+
+    return tuple(usual_config().require_approval_for)
+
+
+async def _end(args: argparse.Namespace) -> None:
+    from accord.cli.office import tell
+    from accord.core.room.lifecycle import SessionEnd
+
+    session = where.session_of(args)
+    async with where.client(args) as client:
+        await client.post(session, SessionEnd(reason=args.reason, final_state=args.state))
+    if args.json:
+        tell({"id": session, "state": args.state})
+    else:
+        print(f"{session} has ended ({args.state}); it can still be read")
+
+
+# Looking
+
+
+async def _list(args: argparse.Namespace) -> None:
+    from accord.cli.office import table, tell
+
+    async with where.reading(args) as source:
+        found = await source.listing()
+    if args.json:
+        tell({"sessions": found})
+        return
+    if not found:
+        print("No sessions yet. To open one: accord session create --name 'First steps'")
+        return
+    rows = [
+        (
+            each["id"],
+            line(each["name"]) or "–",
+            each["status"],
+            str(each["participants"]),
+            str(each["open_gates"] or ""),
+            f"{moment(each['created_at']):%Y-%m-%d %H:%M}",
+        )
+        for each in found
+    ]
+    table(("SESSION", "NAME", "STATUS", "PEOPLE", "GATES", "OPENED"), rows)
+
+
+async def _show(args: argparse.Namespace) -> None:
+    from accord.cli.office import tell
+
+    async with where.reading(args) as source:
+        found = await source.detail(where.session_of(args))
+    if args.json:
+        tell(found)
+    else:
+        print("\n".join(_portrait(found)))
+
+
+def _portrait(found: dict[str, Any]) -> list[str]:
+    from accord.show.cards import card
+
+    config = found["config"]
+    lines = [
+        f"{paint.bold(line(found['name']) or found['id'])}  {paint.dim(found['status'])}",
+        paint.dim(found["id"]),
+        "",
+        f"Opened   {moment(found['created_at']):%Y-%m-%d %H:%M} by {line(found['created_by'])}",
+        f"Gated    {listed(config['require_approval_for']) or 'only what is risky'}",
+        f"Quorum   {quorum(config['default_gate_quorum'])}",
+        f"Absent   {config['on_participant_timeout']} after {span(config['away_timeout_seconds'])}",
+        f"People   {len(found['members'])} of at most {config['max_participants']}",
+    ]
+    for each in found["members"]:
+        kind = "agent" if each["type"] == "agent" else "human"
+        roles = listed(each["roles"])
+        here = "" if each["presence"] == "active" else paint.dim(f" ({each['presence']})")
+        lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}")
+    running = [each for each in found["tools"] if each["approved"]]
+    lines += [f"Running  {line(each['tool_name'])} by {line(each['agent'])}" for each in running]
+    lines += [
+        "",
+        f"{count(len(found['gates']), 'open gate')}" if found["gates"] else "No open gates",
+    ]
+    for gate in found["gates"]:
+        lines += ["", *card(gate)]
+    return lines

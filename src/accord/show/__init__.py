@@ -1,0 +1,1 @@
+"""How things are put for people: words, cards, conversations, pages."""
