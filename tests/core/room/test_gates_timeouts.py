@@ -17,9 +17,11 @@ from accord.core.room.gates import (
     GateRequest,
     GateTimedOut,
     GateTimeout,
+    Rejected,
 )
 from accord.core.room.grants import ToolCleared
-from accord.core.room.state import Category, House, Resolution, Risk, Room
+from accord.core.room.members import Left
+from accord.core.room.state import Category, House, Presence, Resolution, Risk, Room
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -39,6 +41,7 @@ from tests.helpers.room import (
     kinds,
     left,
     may_run,
+    now,
     opened,
     prompts,
     proposes,
@@ -188,6 +191,25 @@ def test_a_vote_that_is_sequenced_after_the_timeout_loses() -> None:
 
     with refused(Why.WRONG_STATE, "closed already: timed out, rejected"):
         when(room, BOB, approves(BOB, "p"), at=LATE)
+
+
+@proves("OPEN-24", "OPEN-32")
+@pytest.mark.parametrize("house", [HOUSE, TRUSTING, ESCALATING])
+def test_a_gate_and_its_initiator_that_are_due_at_once_end_one_after_the_other(
+    house: House,
+) -> None:
+    room = asking(now(CLAUDE, Presence.DISCONNECTED), house=house)
+    gate = gate_on(room, "p").id
+
+    first = ticks(room, LATE, house=house)
+    room = after(room, first)
+    second = ticks(room, LATE, house=house)
+
+    assert kinds(first)[0] is GateTimedOut
+    assert kinds(second)[-1] is Left
+    assert gate not in {fact.gate for fact in second if isinstance(fact, Rejected)}
+    room = after(room, second)
+    assert (room.gates, room.tools) == ({}, {})
 
 
 # By silence

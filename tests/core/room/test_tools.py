@@ -252,6 +252,16 @@ def test_a_proposal_is_written_as_the_specification_has_it() -> None:
     assert {risk.value for risk in Risk} == {"low", "medium", "high", "critical"}
 
 
+@proves("PVP-20.4-3")
+@pytest.mark.parametrize("field", ["risk_level", "category"])
+@pytest.mark.parametrize("word", ["", "harmless", None])
+def test_an_agent_must_say_how_dangerous_its_tool_is_and_of_which_kind(
+    field: str, word: str | None
+) -> None:
+    with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.convert(msgspec.to_builtins(proposes()) | {field: word}, ToolPropose)
+
+
 @proves("OPEN-10", "OPEN-11")
 def test_only_an_agent_proposes_and_only_for_itself() -> None:
     with refused(Why.FORBIDDEN, "act as an agent"):
