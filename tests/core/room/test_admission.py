@@ -173,7 +173,7 @@ CLAIMS: list[tuple[str, Actor, Callable[[Actor], Body]]] = [
 ]
 
 
-@proves("UNI-1", "OPEN-11", "PVP-17-3")
+@proves("UNI-1", "OPEN-11", "PVP-17-3", "MSG-1.1-3")
 @pytest.mark.parametrize(
     ("field", "me", "body"), CLAIMS, ids=[f"{body(me).type}.{field}" for field, me, body in CLAIMS]
 )
@@ -344,3 +344,22 @@ def test_the_state_vouches_for_what_is_open() -> None:
 @proves("OPEN-32")
 def test_the_server_s_word_on_somebody_unknown_is_nothing() -> None:
     assert when(given(opened()), PRESENCE, PresenceUpdate("nobody", ACTIVE, THEN)) == []
+
+
+# What the state and the bodies promise
+
+
+def test_a_room_that_was_never_created_has_no_rules() -> None:
+    nowhere = CONTEXT.start("room/r")
+
+    assert not nowhere.exists
+    with refused(Why.NO_ROOM):
+        assert nowhere.rules.allow_forks
+
+
+@proves("OPEN-36")
+def test_a_body_repeats_itself_and_cites_nothing_unless_it_says_so() -> None:
+    assert ERROR.repeats(ERROR)
+    assert not ERROR.repeats(SessionLeave())
+    assert list(ERROR.cites()) == []
+    assert list(requests("prompt").cites()) == ["prompt"]

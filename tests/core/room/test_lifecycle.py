@@ -156,6 +156,7 @@ def test_an_admin_changes_some_rules_and_the_others_stay() -> None:
     facts = when(room, ALICE, update)
 
     assert facts == [SessionConfigured(said=update)]
+    assert facts.records[0].to is None
     assert after(room, facts).rules == config(
         max_participants=3,
         require_approval_for=(Category.ALL,),

@@ -395,7 +395,7 @@ def test_the_last_admin_may_leave_and_is_admin_again_on_return() -> None:
     assert granted(facts) == ({R.ADMIN, R.DRIVER}, set())
 
 
-@proves("OPEN-29", "UNI-2")
+@proves("OPEN-29", "UNI-2", "UNI-22")
 def test_joining_again_makes_no_second_member_and_everybody_is_there() -> None:
     room = given(
         opened(), joined(BOB, R.DRIVER), now(BOB, Presence.DISCONNECTED, at=after_seconds(1))
@@ -462,6 +462,7 @@ def test_who_leaves_is_gone_and_the_room_hears_why() -> None:
     room = after(room, facts)
 
     assert facts == [Left(said=SessionLeave(reason="Lunch"), seat="bob")]
+    assert facts.records[0].to is None
     assert list(room.members) == ["alice"]
     assert list(room.former) == ["bob"]
 
