@@ -108,8 +108,10 @@ class Attendance:
         self._door = draft.id
         self.hub.say(draft)
 
-    def lost(self) -> None:
+    def lost(self, news: Envelope) -> None:
         """The connection is gone; what is unanswered will be said again."""
+        if self._attached:
+            self.inbox.put(news)
         self._attached = False
         self._door = ""
 

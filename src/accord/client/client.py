@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.log import Body
@@ -13,12 +13,14 @@ from accord.core.room.state import SessionConfig
 from .backoff import Retry
 from .config import USUAL
 from .envelope import Envelope, Links
-from .hub import Hub, fresh_id
+from .hub import Hub, Stamp, fresh_id, fresh_stamp
 from .identity import address, fresh_runtime, identity
-from .link import Link
 from .outbox import Accepted
 from .session import Session, announcement
 from .web import USUAL_PAGE, Detail, Page, Summary, Web
+
+if TYPE_CHECKING:
+    from .link import Link
 
 # Messages that may wait for their reader before reading from the connection stops.
 USUAL_INBOX = 1024
@@ -44,7 +46,7 @@ class Client:
         patient: bool = False,
         inbox: int = USUAL_INBOX,
         retry: Retry | None = None,
-        ids: Callable[[], str] = fresh_id,
+        stamp: Callable[[], Stamp] = fresh_stamp,
     ) -> None:
         self.who = identity(token, id, kind, name)
         self.runtime = runtime or fresh_runtime()
@@ -52,7 +54,7 @@ class Client:
         self._web = Web(self._where, self.who)
         self._patient = patient
         self._inbox = inbox
-        self._ids = ids
+        self._stamp = stamp
         self._retry = retry or Retry()
         self._hub: Hub | None = None
         self._link: Link | None = None
@@ -69,8 +71,11 @@ class Client:
 
     async def __aenter__(self) -> Self:
         """Connected; Unreachable where nobody answers, unless one is `patient`."""
+        # The command line reads over HTTP more often than it connects.
+        from .link import Link
+
         link = Link(self._where, self.who, self.runtime, self._retry)
-        hub = Hub(self.who, self._web, link.say, self._ids)
+        hub = Hub(self.who, self._web, link.say, self._stamp)
         await link.open(hub, patient=self._patient)
         self._hub, self._link = hub, link
         return self
@@ -96,7 +101,7 @@ class Client:
         listen: bool = True,
     ) -> Session:
         """A new session with oneself as its admin."""
-        session = id or f"ses_{self._ids()}"
+        session = id or f"ses_{fresh_id()}"
         back = announcement(self.who, None, (Role.ADMIN,), None, None)
         return await self._attend(
             session, back, SessionCreate(config=config, name=name), listen=listen

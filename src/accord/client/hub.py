@@ -5,9 +5,12 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
-from accord.core.kernel.ids import ulid
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.ids import SYSTEM, ulid
 from accord.core.kernel.log import Body
+from accord.core.kernel.refusal import Why
 from accord.core.kernel.times import iso
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
@@ -22,6 +25,8 @@ from .web import Web
 
 log = logging.getLogger("accord.client")
 
+LONGEST_NEWS = 500
+
 
 def now() -> int:
     """Milliseconds since 1970."""
@@ -33,16 +38,28 @@ def fresh_id() -> str:
     return ulid(now(), os.urandom(10))
 
 
+class Stamp(NamedTuple):
+    """What tells a message from all others, and when it was written."""
+
+    id: str
+    ts: str
+
+
+def fresh_stamp() -> Stamp:
+    """A new id, at this moment."""
+    return Stamp(fresh_id(), iso(now()))
+
+
 class Hub:
     """All sessions of a client, and the messages that belong to none of them."""
 
     def __init__(
-        self, who: Identity, web: Web, say: Callable[[str], None], ids: Callable[[], str]
+        self, who: Identity, web: Web, say: Callable[[str], None], stamp: Callable[[], Stamp]
     ) -> None:
         self.id = who.id
         self._web = web
         self._say = say
-        self._ids = ids
+        self._stamp = stamp
         self._up = False
         self._attendances: dict[str, Attendance] = {}
         self._loose = Outbox()
@@ -92,7 +109,7 @@ class Hub:
 
     def draft(self, session: str, body: Body, links: Links = UNLINKED) -> Draft:
         """A message with an id and a time of its own."""
-        return draft(self._ids(), iso(now()), session, self.id, body, links)
+        return draft(*self._stamp(), session, self.id, body, links)
 
     def say(self, draft: Draft) -> None:
         """Send it on the present connection, or on none."""
@@ -127,15 +144,27 @@ class Hub:
         for each in self._loose.unanswered():
             self.say(each)
 
-    def lost(self) -> None:
-        """Wait for another connection."""
+    def lost(self, why: str) -> None:
+        """Tell every session, and wait for another connection."""
         self._up = False
         for attendance in self._attendances.values():
-            attendance.lost()
+            attendance.lost(self._transport_error(attendance.id, why))
+
+    def _transport_error(self, session: str, why: str) -> Envelope:
+        """PVP 19.5: what the transport could not do is heard like any other error."""
+        code = CODES[Why.TRANSPORT]
+        body = ErrorReport(
+            code="TRANSPORT_ERROR",
+            message=f"The connection was lost: {why}"[:LONGEST_NEWS],
+            recoverable=code.recoverable,
+        )
+        id, ts = fresh_stamp()
+        return Envelope(id, ts, session, SYSTEM, body)
 
     def failed(self, error: ClientError) -> None:
         """It is over for everybody."""
         if self._failure is None:
+            self._up = False
             self._failure = error
             self._loose.fail(error)
             for attendance in list(self._attendances.values()):

@@ -3,15 +3,14 @@
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from websockets.asyncio.client import ClientConnection
 
 from .backoff import Retry
 from .errors import ClientError, Closed, GaveUp, Unreachable
 from .identity import Address, Identity
-from .socket import open_socket, verdict
-
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection
+from .socket import LOSSES, closing_words, open_socket, verdict
 
 log = logging.getLogger("accord.client")
 
@@ -27,7 +26,7 @@ class Hearer(Protocol):
         """A frame came; returns whether it shows that the connection is of use."""
         ...
 
-    def lost(self) -> None:
+    def lost(self, why: str) -> None:
         """The connection is gone; there may be another."""
         ...
 
@@ -48,6 +47,7 @@ class Link:
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
+        self._socket: ClientConnection | None = None
         self._attempt = 0
 
     async def open(self, hearer: Hearer, *, patient: bool = False) -> None:
@@ -94,22 +94,21 @@ class Link:
 
     async def _once(self, *, patient: bool) -> None:
         """One connection, from its opening to its loss; raises when there must be no other."""
-        from websockets.exceptions import WebSocketException
-
         try:
             socket = await open_socket(self._where, self._who, self._runtime)
             try:
                 await self._converse(socket)
             finally:
                 await socket.close()
-        except (OSError, EOFError, WebSocketException) as error:
+        except LOSSES as error:
             if (final := verdict(error)) is not None:
                 raise final from error
             if self._first is not None and not self._first.done() and not patient:
                 raise Unreachable(f"{self._where.base} cannot be reached: {error}") from error
             log.info("the connection to %s is lost: %s", self._where.base, error)
 
-    async def _converse(self, socket: "ClientConnection") -> None:
+    async def _converse(self, socket: ClientConnection) -> None:
+        self._socket = socket
         self._out.clear()
         self._hearer.opened()
         if self._first is not None and not self._first.done():
@@ -117,12 +116,14 @@ class Link:
         writer = asyncio.create_task(self._write(socket), name="accord writer")
         try:
             await self._read(socket)
+        except LOSSES as error:
+            self._hearer.lost(closing_words(error) or str(error))
+            raise
         finally:
-            self._hearer.lost()
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
 
-    async def _read(self, socket: "ClientConnection") -> None:
+    async def _read(self, socket: ClientConnection) -> None:
         loop = asyncio.get_running_loop()
         since = loop.time()
         try:
@@ -134,7 +135,7 @@ class Link:
             if loop.time() - since > self._retry.cap:
                 self._attempt = 0
 
-    async def _write(self, socket: "ClientConnection") -> None:
+    async def _write(self, socket: ClientConnection) -> None:
         while True:
             while self._out:
                 await socket.send(self._out.popleft())

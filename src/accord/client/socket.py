@@ -1,21 +1,28 @@
 """One WebSocket: how it is opened, and what its end means."""
 
 import ssl
-from typing import TYPE_CHECKING
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidStatus,
+    InvalidURI,
+    WebSocketException,
+)
+from websockets.typing import Subprotocol
 
 from accord.settings import is_local
 
 from .errors import ClientError, GaveUp, Replaced, SignedOut, Unreachable
 from .identity import Address, Identity
 
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection
-
 SUBPROTOCOL = "pvp.v1"
 LARGEST_HEARD = 16 << 20
 OPEN_SECONDS = 10
-CLOSE_SECONDS = 2
+CLOSE_SECONDS = 1
 
+# How a connection fails to open, or ends.
+LOSSES = (OSError, EOFError, WebSocketException)
 TRY_LATER = frozenset({408, 425, 429})
 POLICY = 1008
 # What we sent is at fault; sending it again would end the same way.
@@ -23,11 +30,8 @@ OUR_FAULT = frozenset({1002, 1003, 1007, 1009, 1010})
 REPLACED = "replaced by a newer connection"
 
 
-async def open_socket(where: Address, who: Identity, runtime: str) -> "ClientConnection":
+async def open_socket(where: Address, who: Identity, runtime: str) -> ClientConnection:
     """A connection that PVP can be spoken on."""
-    from websockets.asyncio.client import connect
-    from websockets.typing import Subprotocol
-
     headers = {"Authorization": f"Bearer {who.token}"} if who.token else None
     return await connect(
         where.websocket(runtime),
@@ -43,8 +47,6 @@ async def open_socket(where: Address, who: Identity, runtime: str) -> "ClientCon
 
 def verdict(error: Exception) -> ClientError | None:
     """Why trying again would not help; None where it may."""
-    from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI
-
     match error:
         case ConnectionClosed():
             return ended(error.rcvd.code if error.rcvd else 1006, closing_words(error))
@@ -59,8 +61,9 @@ def verdict(error: Exception) -> ClientError | None:
 
 def closing_words(error: Exception) -> str:
     """Why the other side closed, in its own words."""
-    rcvd = getattr(error, "rcvd", None)
-    return rcvd.reason if rcvd else ""
+    if isinstance(error, ConnectionClosed) and error.rcvd is not None:
+        return error.rcvd.reason
+    return ""
 
 
 def ended(code: int, why: str) -> ClientError | None:
