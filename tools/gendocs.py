@@ -1,0 +1,119 @@
+"""Writes the tables of the documentation from the code's own; `--check` only compares.
+
+A page holds prose of its own and, between two marks, tables that are made here:
+
+    <!-- table: errors -->
+    <!-- end of table -->
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.spec.manifest import load
+from tests.spec.proofs import proofs
+from tools import conformance
+from tools.reference import commands, primitives, rules, server
+from tools.reference.words import WordsError
+
+ROOT = Path(__file__).resolve().parents[1]
+Maker = Callable[[], Iterator[str]]
+
+TABLES: dict[str, Maker] = {
+    "categories": rules.categories,
+    "commands": commands.commands,
+    "command overview": commands.overview,
+    "environment": server.environment,
+    "envelope": primitives.envelope,
+    "errors": rules.errors,
+    "events": server.events,
+    "house": server.house,
+    "http": server.routes,
+    "limits": server.limits,
+    "messages by verb": rules.needs,
+    "payloads": primitives.payloads,
+    "permissions": rules.matrix,
+    "primitives": primitives.summary,
+    "primitives to come": primitives.to_come,
+    "quorum": rules.quorum,
+    "rights": rules.rights,
+    "risks": rules.risks,
+    "session config": server.session_config,
+    "shapes": primitives.shapes,
+    "storage": server.tables,
+}
+BLOCK = re.compile(
+    r"(?P<begin><!-- table: (?P<name>[a-z ]+) -->\n)(?P<body>.*?)(?P<end><!-- end of table -->\n)",
+    re.DOTALL,
+)
+
+
+class PageError(Exception):
+    """A page asks for a table that there is not, or a table has no page."""
+
+
+def filled(text: str) -> str:
+    """The page with its tables as the code says now."""
+    return BLOCK.sub(_block, text)
+
+
+def _block(found: re.Match[str]) -> str:
+    name = found["name"]
+    if name not in TABLES:
+        raise PageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+    body = "\n".join(TABLES[name]()).strip("\n")
+    return f"{found['begin']}\n{body}\n\n{found['end']}"
+
+
+def names(text: str) -> Iterator[str]:
+    """The tables that a page holds."""
+    return (found["name"] for found in BLOCK.finditer(text))
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Everything that may hold a table."""
+    return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
+
+
+def made(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Each page as it should be."""
+    homeless = set(TABLES)
+    for file in files:
+        text = file.read_text("utf-8")
+        homeless -= set(names(text))
+        yield file, conformance_page() if file == conformance.PAGE else filled(text)
+    if homeless:
+        raise PageError(f"no page holds {', '.join(sorted(homeless))}")
+
+
+def conformance_page() -> str:
+    """What is proven, from the manifest."""
+    return conformance.render(load(), proofs())
+
+
+def main(words: list[str] | None = None) -> int:
+    """Write the pages, or say with exit code 1 which of them are out of date."""
+    parser = argparse.ArgumentParser(description="Write the generated parts of the documentation.")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    options = parser.parse_args(words)
+    try:
+        changed = [each for each in made(pages()) if each[0].read_text("utf-8") != each[1]]
+    except (PageError, WordsError) as error:
+        print(f"gendocs: {error}", file=sys.stderr)
+        return 1
+    for file, text in changed:
+        name = file.relative_to(ROOT)
+        if options.check:
+            print(f"{name} is out of date: run make docs", file=sys.stderr)
+        else:
+            file.write_text(text, "utf-8")
+            print(f"wrote {name}")
+    return int(options.check and bool(changed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""What a running server offers, obeys and leaves on disk."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import accord
+from accord.app import Options, Server
+from accord.client.config import USUAL
+from accord.core.dialects import canonical, pvp
+from accord.core.kernel.log import Event
+from accord.core.room.state import House, SessionConfig
+from accord.stores.memory import MemoryLog
+from accord.stores.sqlite import schema
+from accord.transports import bucket, identity, websocket
+from tools.reference.markdown import capital, code, codes, fenced, plain, table
+from tools.reference.shapes import fields, in_words, plain_value, promise, shown
+from tools.reference.words import words
+
+SOURCE = Path(accord.__file__).parent
+VARIABLE = re.compile(r"\b(ACCORD_[A-Z]+|NO_COLOR|FORCE_COLOR)\b")
+ENVELOPE = frozenset({"said", "ref", "to"})
+
+MIB = 1 << 20
+LIMITS = {
+    "frame": f"{websocket.LARGEST_FRAME // MIB} MiB",
+    "message": f"{pvp.LARGEST_MESSAGE // MIB} MiB",
+    "backlog": f"{websocket.LARGEST_BACKLOG // MIB} MiB",
+    "sign-in": f"{websocket.SIGN_IN_SECONDS} s",
+    "silence": f"{websocket.PING_SECONDS} s",
+    "messages": "200 a second",
+    "message burst": f"{bucket.BURST_SECONDS} seconds' worth",
+    "streamed bytes": f"{bucket.BYTES_PER_SECOND // MIB} MiB a second",
+    "streamed burst": f"{bucket.BURST_BYTES // MIB} MiB",
+    "token": f"{identity.LONGEST_TOKEN:,} bytes",
+    "token life": f"{identity.SHORTEST_LIFE} s to {identity.LONGEST_LIFE // 86_400} days",
+    "causal refs": str(pvp.MOST_REFS),
+}
+
+
+def routes() -> Iterator[str]:
+    """Every path with its methods."""
+    found = sorted(_routes())
+    said = words("http", [f"{method} {path}" for path, method in found])
+    rows = ((code(method), code(path), said[f"{method} {path}"]) for path, method in found)
+    yield from table(("Method", "Path", "What it does"), rows)
+
+
+def _routes() -> Iterator[tuple[str, str]]:
+    with tempfile.TemporaryDirectory() as home:
+        app = Server(Options(home=Path(home)), MemoryLog()).app()
+    for route in app.routes:
+        for method in getattr(route, "methods", None) or ():
+            if method != "HEAD":
+                yield getattr(route, "path", ""), method
+    yield from ((path, "upgrade") for path in websocket.PATHS)
+
+
+def session_config() -> Iterator[str]:
+    """The rules of a session, and what they are where nobody says otherwise."""
+    said = words("config", SessionConfig.__struct_fields__)
+    rows = (
+        (
+            code(field.name),
+            in_words(field.type),
+            _usual(field.name),
+            said[field.name],
+        )
+        for field in fields(SessionConfig)
+    )
+    yield from table(("Field", "Type", "Usual", "Meaning"), rows)
+
+
+def _usual(name: str) -> str:
+    value = getattr(USUAL, name)
+    return "every category but `file_read`" if isinstance(value, tuple) else shown(value)
+
+
+def house() -> Iterator[str]:
+    """The server's own rules."""
+    said = words("house", House.__struct_fields__)
+    rows = ((said[field.name], shown(plain_value(field))) for field in fields(House))
+    yield from table(("Rule", "Value"), rows)
+
+
+def limits() -> Iterator[str]:
+    """How much is too much."""
+    said = words("limits", LIMITS)
+    yield from table(
+        ("Limit", "Value", "Past it"),
+        ((capital(name), value, said[name]) for name, value in LIMITS.items()),
+    )
+
+
+def environment() -> Iterator[str]:
+    """Every variable that the code reads."""
+    text = "\n".join(file.read_text("utf-8") for file in sorted(SOURCE.rglob("*.py")))
+    names = sorted(set(VARIABLE.findall(text)))
+    said = words("environment", names)
+    yield from table(("Variable", "Meaning"), ((code(name), said[name]) for name in names))
+
+
+def events() -> Iterator[str]:
+    """Every kind of record."""
+    rows = (
+        (
+            code(event.name),
+            plain(promise(event)),
+            _said(event),
+            codes(name for name in event.__struct_fields__ if name not in ENVELOPE) or "–",
+        )
+        for event in canonical.EVENTS.values()
+    )
+    yield from table(("`kind`", "What happened", "Heard as", "Fields of `fact`"), rows)
+
+
+def _said(event: type[Event]) -> str:
+    for field in fields(event):
+        if field.name == "said":
+            cls = getattr(field.type, "cls", None)
+            return code(cls.type) if cls and hasattr(cls, "type") else "the vote as it was cast"
+    return "–"
+
+
+def tables() -> Iterator[str]:
+    """The tables of the database."""
+    version = schema.newest()
+    yield f"Format {version} (`PRAGMA user_version`); the application id is"
+    yield f"`{schema.APPLICATION_ID:#x}`.\n"
+    statements = "\n".join(text for _, text in schema.MIGRATIONS)
+    lines = [line.removeprefix("        ") for line in statements.splitlines()]
+    yield from fenced("\n".join(line for line in lines if line.strip()), "sql")
