@@ -162,11 +162,11 @@ def _next_steps(session: str, config: Any) -> str:
         what = listed(gated)
     lines = [
         "",
-        f"  {what} waits for the yes of {asks}.",
+        f"  {what} needs {asks}.",
         "",
         f"  export ACCORD_SESSION={session}",
         "  accord session log --follow     what is said and done",
-        "  accord gates                    what waits for a yes",
+        "  accord gates                    what waits for an approval",
         "",
         "  A way in for an agent:",
         "  accord token issue --id claude --type agent --roles driver",
@@ -242,7 +242,7 @@ def _portrait(found: dict[str, Any]) -> list[str]:
         "",
         f"Opened   {moment(found['created_at']):%Y-%m-%d %H:%M} by {line(found['created_by'])}",
         f"Gated    {listed(config['require_approval_for']) or 'only what is risky'}",
-        f"Quorum   {quorum(config['default_gate_quorum'])}",
+        f"Needs    {quorum(config['default_gate_quorum'])}",
         f"Absent   {config['on_participant_timeout']} after {span(config['away_timeout_seconds'])}",
         f"People   {len(found['members'])} of at most {config['max_participants']}",
     ]

@@ -40,8 +40,9 @@ def progress(gate: dict[str, Any]) -> str:
     """How many have agreed, of how many."""
     got, needed = gate["approvals_received"], gate["approvals_required"]
     by = f" ({listed(map(line, gate['approvals']))})" if gate["approvals"] else ""
-    asks = quorum(gate["request"]["quorum"])
-    return f"{got} of {count(needed, 'approval')}{by}; needs the yes of {asks}"
+    rule = gate["request"]["quorum"]
+    asks = "" if rule.get("type") == "any" else f"; needs {quorum(rule)}"
+    return f"{got} of {count(needed, 'approval')}{by}{asks}"
 
 
 def left(gate: dict[str, Any]) -> str:

@@ -99,7 +99,7 @@ def gated(config: dict[str, Any]) -> str:
     categories = config["require_approval_for"]
     if not categories:
         return "only what is risky"
-    return f"{listed(categories)}; needs the yes of {quorum(config['default_gate_quorum'])}"
+    return f"{listed(categories)}; needs {quorum(config['default_gate_quorum'])}"
 
 
 def articles(turns: Iterable[Turn]) -> Iterator[str]:

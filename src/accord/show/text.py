@@ -76,6 +76,8 @@ def span(seconds: float) -> str:
         if whole >= size:
             most, rest = whole // size, whole % size // smaller
             return f"{most} {letter} {rest} {small}" if rest else f"{most} {letter}"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
     return f"{whole} s" if seconds >= 10 or seconds == whole else f"{seconds:.1f} s"
 
 
@@ -106,21 +108,21 @@ def invocation(arguments: dict[str, Any]) -> str:
 
 
 def quorum(rule: dict[str, Any]) -> str:
-    """Who must agree, in words."""
-    number = rule.get("count", 1)
+    """Which approvals are needed, in words."""
+    number = count(rule.get("count", 1), "approval")
     match rule.get("type"):
         case "any":
-            return "anyone" if number == 1 else f"any {number} people"
+            return number
         case "all":
-            return "everyone who may approve"
+            return "the approval of everyone who may approve"
         case "majority":
-            return "more than half of those who may approve"
+            return "the approval of more than half of those who may"
         case "role":
-            return f"{number} with the role {rule['role']}"
+            return f"{number} by role {rule['role']}"
         case "label":
-            return f"{number} labelled {rule['label']}"
+            return f"{number} by label {rule['label']}"
         case "specific":
-            return listed(rule["participants"])
+            return f"the approval of {listed(rule['participants'])}"
         case "all_of":
             return listed(map(quorum, rule["rules"]))
         case _:

@@ -133,7 +133,7 @@ class Timeline:
         self._gates[said["id"]] = tool or str(payload["action_type"])
         seconds = payload["timeout_seconds"]
         within = f", within {span(seconds)}" if seconds else ""
-        title = f"gate: needs the yes of {quorum(payload['quorum'])}{within}"
+        title = f"The gate needs {quorum(payload['quorum'])}{within}"
         own = payload["message"] if said["sender"] != SYSTEM else ""
         self.tell(said, "gate", title, text=own, mood="wait")
 
@@ -175,7 +175,7 @@ class Timeline:
         name = self._tools.get(payload["tool_proposal"], "it")
         took = span(payload["duration_ms"] / 1000)
         good = payload["success"]
-        title = f"{name} is done after {took}" if good else f"{name} failed after {took}"
+        title = f"finished {name} in {took}" if good else f"failed at {name} after {took}"
         mood = "good" if good else "bad"
         self.tell(said, "result", title, text=payload.get("error") or "", mood=mood)
 

@@ -1,0 +1,163 @@
+"""The story: what Alice does, what must follow, and what must not."""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from accord import verify
+from accord.client import ClientError
+from accord.core.room.gates import GateRequest
+from accord.core.room.streams import ResponseEnd
+from accord.core.room.tools import ToolResult
+from accord.demo.cast import PATIENCE_S, Cast
+from accord.demo.props import POLL_S, Repository, ServerProcess, accord
+from accord.demo.stage import SceneFailedError, Stage
+from accord.reading import opened, place
+from accord.show import paint
+from accord.show.text import span
+
+WRONG, RIGHT = "# Teh parser", "# The parser"
+
+
+async def perform() -> int:
+    """Play it; 0 if everything happened as it should."""
+    stage = Stage()
+    stage.write(paint.bold("Accord: the whole story, by itself"))
+    try:
+        with tempfile.TemporaryDirectory(prefix="accord-demo-") as folder:
+            await play(stage, Path(folder))
+    except (SceneFailedError, ClientError, OSError, RuntimeError, TimeoutError) as error:
+        what = str(error) or f"something took longer than {PATIENCE_S:g} s"
+        stage.write("", paint.red(f"It did not happen as it should: {what}"))
+        return 1
+    stage.curtain()
+    return 0
+
+
+async def play(stage: Stage, folder: Path) -> None:
+    """All chapters."""
+    server, repository = ServerProcess(folder), Repository(folder / "repository")
+    try:
+        async with Cast(stage, server, repository) as cast:
+            await gather(cast)
+            gate = await ask(cast)
+            await crash(cast)
+            await agree(cast, gate)
+            await refuse(cast)
+            await part(cast)
+            await prove(stage, server, cast.room.id)
+        stage.proved("The server stops cleanly", await server.stop() == 0)
+    finally:
+        server.clean_up()
+
+
+async def gather(cast: Cast) -> None:
+    """A server, a repository, two identities, one session."""
+    stage, repository = cast.stage, cast.repository
+    stage.chapter("A server, a throw-away repository, a person and an agent")
+    repository.make()
+    ready = await cast.server.start()
+    login = {"ACCORD_URL": ready.url, "ACCORD_TOKEN": ready.admin_token}
+    stage.fact("server", f"{ready.url}, process {ready.pid}")
+    stage.fact("repository", f"{repository.path}; README.md begins {repository.title!r}")
+    alice, claude = await asyncio.gather(
+        token(login, "--id", "alice", "--type", "human", "--roles", "admin", "--name", "Alice"),
+        token(login, "--id", "claude", "--type", "agent", "--roles", "driver"),
+    )
+    stage.fact("alice", "a person, with a signed token")
+    stage.fact("claude", "an agent that follows a script, with a signed token")
+    stage.chapter("Alice opens a session and asks")
+    await cast.enter(ready.url, alice, claude)
+
+
+async def token(login: dict[str, str], *words: str) -> str:
+    """A signed identity, as an operator makes it."""
+    code, said = await accord("token", "issue", *words, **login)
+    if code:
+        raise SceneFailedError(f"accord token issue: {said}")
+    return said.splitlines()[-1]
+
+
+async def ask(cast: Cast) -> str:
+    """A prompt, an answer as it is written, a proposal, a gate; returns the gate's id."""
+    await cast.room.prompt("README.md has a typo in its title. Can you fix it?", "claude")
+    gate = await cast.ears.next(GateRequest)
+    no = await asyncio.wait_for(cast.too_early, PATIENCE_S)
+    cast.stage.write("")
+    cast.stage.proved("Running it before anybody agreed was refused", no.code == "INVALID_STATE")
+    cast.stage.proved("README.md is unchanged", cast.repository.title == WRONG)
+    return gate.id
+
+
+async def crash(cast: Cast) -> None:
+    """The server is killed while the gate is open; everybody finds back and nothing is lost."""
+    cast.stage.chapter("The server is killed in the middle of it")
+    began = time.monotonic()
+    await cast.server.kill()
+    cast.stage.fact("kill -9", "the server is gone; alice and claude try to come back")
+    ready = await cast.server.start()
+    took = span(time.monotonic() - began)
+    cast.stage.fact("restart", f"process {ready.pid} on the same files, {took} later")
+    gates = (await cast.alice.session(cast.room.id)).gates
+    cast.stage.proved("The gate is still open", len(gates) == 1)
+
+
+async def agree(cast: Cast, gate: str) -> None:
+    """Alice says yes, and then it runs."""
+    cast.stage.chapter("Alice agrees, and then it runs")
+    await cast.room.approve(gate, "One word, fast-forward only. Good.")
+    result = await cast.ears.until(lambda said: isinstance(said.body, ToolResult))
+    await cast.ears.next(ResponseEnd)
+    done = isinstance(result.body, ToolResult) and result.body.success
+    cast.stage.proved("It ran", done)
+    cast.stage.proved(f"README.md begins {RIGHT!r} now", cast.repository.title == RIGHT)
+    await complete(cast)
+
+
+async def complete(cast: Cast) -> None:
+    """Alice heard everything that is on record, each once and in order, over both servers."""
+    record = [said async for said in cast.alice.history(cast.room.id)]
+    await cast.ears.until(lambda said: said.id == record[-1].id)
+    heard = [said.id for said in cast.ears.heard if 0 < said.seq <= record[-1].seq]
+    same = heard == [said.id for said in record]
+    what = f"Over the crash Alice heard all {len(record)} messages, none twice and none missing"
+    cast.stage.proved(what, same)
+
+
+async def refuse(cast: Cast) -> None:
+    """A proposal that Alice rejects never runs."""
+    cast.stage.chapter("A dangerous proposal, which Alice rejects")
+    await cast.room.prompt("The docs are old. What would you do about them?", "claude")
+    gate = await cast.ears.next(GateRequest)
+    await cast.room.reject(gate.id, "Not all of it. We rewrite it page by page.")
+    await cast.ears.next(ResponseEnd)
+    runs = sum(isinstance(said.body, ToolResult) for said in cast.ears.heard)
+    cast.stage.proved("It never ran", runs == 1)
+    cast.stage.proved("docs/manual.md is still there", cast.repository.docs.exists())
+
+
+async def part(cast: Cast) -> None:
+    """The end of the session."""
+    cast.stage.chapter("The end, and the proof")
+    await cast.room.end("The title is right")
+    await cast.ears.until(lambda said: said.type == "session.end")
+
+
+async def prove(stage: Stage, server: ServerProcess, session: str) -> None:
+    """The log holds, checked from the files alone while the server goes on."""
+    await signed(server.home, session)
+    code, said = await accord("verify", session, "--data-dir", str(server.home))
+    stage.write(
+        "", f"  $ accord verify {session}", *(f"  {line}" for line in said.splitlines()), ""
+    )
+    stage.proved("Nobody has changed what is on record", code == 0)
+
+
+async def signed(home: Path, session: str) -> None:
+    """The server has signed the end of the session; it does so once a second."""
+    async with asyncio.timeout(PATIENCE_S), opened(place(home)) as events:
+        stream = f"room/{session}"
+        keys = await verify.gather(events, home / "keys")
+        while (await verify.check_stream(events, stream, keys)).unsigned:  # noqa: ASYNC110 - no event crosses processes
+            await asyncio.sleep(POLL_S)
