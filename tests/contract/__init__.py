@@ -1,0 +1,1 @@
+"""One suite per port: an adapter is right when it passes, and never before."""

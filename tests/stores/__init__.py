@@ -1,0 +1,1 @@
+"""What each store promises beyond the port."""
