@@ -1,0 +1,210 @@
+"""PVP's own example, as printed: Alice and Claude over real WebSockets, and a server that dies."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.request import urlopen
+
+from accord.client import Client, Retry
+from accord.client.hub import Stamp, fresh_stamp
+from accord.core.kernel.ballot import AnyOf
+from accord.core.room.grants import ToolExecute
+from accord.core.room.state import Category, OnTimeout, Risk, SessionConfig
+from accord.core.room.tools import ToolResult
+from tests.helpers.ear import Ear
+from tests.helpers.server import ServerProcess
+from tests.spec import proves
+
+SOON = Retry(floor=0.01, cap=0.1)
+SESSION = "ses_01HX7K9P4QZCVD3N8MYW6R5T2B"
+PRINTED: list[dict[str, Any]] = json.loads("""[
+{
+  "v": 1,
+  "id": "01HX7K9P4QZCVD3N8MYW6R5T2B",
+  "ts": "2026-01-30T20:00:00.000Z",
+  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
+  "sender": "alice_01",
+  "type": "session.create",
+  "payload": {
+    "name": "Auth Feature",
+    "config": {
+      "require_approval_for": ["shell_execute", "file_write"],
+      "default_gate_quorum": { "type": "any", "count": 1 },
+      "allow_forks": true,
+      "max_participants": 5,
+      "ordering_mode": "causal",
+      "on_participant_timeout": "skip",
+      "heartbeat_interval_seconds": 30,
+      "idle_timeout_seconds": 120,
+      "away_timeout_seconds": 300
+    }
+  }
+},
+{
+  "v": 1,
+  "id": "01HX7K9Q5RAEWF4SG9NX7S6U3C",
+  "ts": "2026-01-30T20:00:01.000Z",
+  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
+  "sender": "claude_01",
+  "type": "session.join",
+  "payload": {
+    "participant": {
+      "id": "claude_01",
+      "name": "Claude Assistant",
+      "type": "agent",
+      "roles": ["driver"],
+      "capabilities": ["prompt"],
+      "transport": "websocket"
+    },
+    "supported_versions": [1]
+  }
+},
+{
+  "v": 1,
+  "id": "01HX7KAR6SBFXG5TH0PY8T7V4D",
+  "ts": "2026-01-30T20:01:00.000Z",
+  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
+  "sender": "alice_01",
+  "type": "prompt.submit",
+  "payload": {
+    "content": "Implement JWT authentication middleware",
+    "target_agent": "claude_01",
+    "contributors": ["alice_01"],
+    "context_keys": ["requirements"]
+  }
+},
+{
+  "v": 1,
+  "id": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
+  "ts": "2026-01-30T20:01:30.000Z",
+  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
+  "sender": "claude_01",
+  "type": "tool.propose",
+  "payload": {
+    "tool_name": "shell_execute",
+    "arguments": { "command": ["npm", "install", "jsonwebtoken"] },
+    "agent": "claude_01",
+    "risk_level": "medium",
+    "description": "Install jsonwebtoken package",
+    "requires_approval": true,
+    "category": "shell_execute"
+  }
+},
+{
+  "v": 1,
+  "id": "01HX7KCT8UDHZI7VJ2RA0V9X6F",
+  "ts": "2026-01-30T20:01:45.000Z",
+  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
+  "sender": "alice_01",
+  "type": "tool.approve",
+  "ref": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
+  "payload": {
+    "tool_proposal": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
+    "approver": "alice_01",
+    "comment": "Go ahead"
+  }
+}
+]""")
+CONFIG = SessionConfig(
+    require_approval_for=(Category.SHELL_EXECUTE, Category.FILE_WRITE),
+    default_gate_quorum=AnyOf(1),
+    allow_forks=True,
+    max_participants=5,
+    ordering_mode="causal",
+    on_participant_timeout=OnTimeout.SKIP,
+    heartbeat_interval_seconds=30,
+    idle_timeout_seconds=120,
+    away_timeout_seconds=300,
+)
+
+
+def as_printed(sender: str) -> Callable[[], Stamp]:
+    """Ids and times as in the example, then whatever comes."""
+    mine = (Stamp(each["id"], each["ts"]) for each in PRINTED if each["sender"] == sender)
+    return lambda: next(mine, None) or fresh_stamp()
+
+
+def transcript(server: ServerProcess, reader: str) -> Iterator[dict[str, Any]]:
+    """What the server has kept, as it is on the wire."""
+    where = f"{server.url}/sessions/{SESSION}/transcript?as={reader}"
+    with urlopen(where) as page:  # noqa: S310 - our own address
+        yield from json.load(page)["messages"]
+
+
+@proves("PVP-A-1", "PVP-A-2", "PVP-19.1-3", "PVP-19.5-2", "OPEN-37")
+async def test_alice_and_claude_go_through_the_example_and_a_crash(
+    open_server: ServerProcess,
+) -> None:
+    server = open_server
+    alice = Client(server.url, id="alice_01", stamp=as_printed("alice_01"), retry=SOON)
+    claude = Client(
+        server.url, id="claude_01", kind="agent", stamp=as_printed("claude_01"), retry=SOON
+    )
+    async with alice, claude:
+        # 1. Alice creates a session. 2. Claude agent joins.
+        here = await alice.create(CONFIG, name="Auth Feature", id=SESSION)
+        there = await claude.join(
+            SESSION, roles=["driver"], name="Claude Assistant", capabilities=["prompt"]
+        )
+        async with Ear(here) as hers, Ear(there) as its:
+            # 3. Alice submits a prompt.
+            prompt = await here.prompt(
+                "Implement JWT authentication middleware",
+                "claude_01",
+                context_keys=["requirements"],
+            )
+            await its.until(lambda said: said.id == prompt)
+
+            # 4. Claude proposes a shell command (triggers gate).
+            proposal = await there.propose(
+                "shell_execute",
+                {"command": ["npm", "install", "jsonwebtoken"]},
+                category=Category.SHELL_EXECUTE,
+                risk=Risk.MEDIUM,
+                description="Install jsonwebtoken package",
+                requires_approval=True,
+            )
+            gate = await hers.until(lambda said: said.type == "gate.request")
+            assert gate.ref == proposal
+
+            # 5. Alice approves, and only now may it run.
+            await here.approve(proposal, "Go ahead")
+            granted = await there.decision(proposal)
+            assert granted.approved_by == ("alice_01",)
+            kept = {said["id"]: said for said in transcript(server, "alice_01")}
+            for printed, seq in zip(PRINTED, PLACES, strict=True):
+                said = kept[printed["id"]]
+                assert {name: said[name] for name in printed} == printed
+                assert said["seq"] == seq
+
+            # The server dies; when it is back, so are they, and Claude reports.
+            await there.execute(granted)
+            await asyncio.to_thread(server.restart)
+            await there.output(granted, "added 1 package\\n", complete=True)
+            done = await there.result(granted, success=True, duration_ms=1830)
+            await hers.until_seq(done.seq)
+            await its.until_seq(done.seq)
+
+            await here.end("The middleware is there")
+            await hers.end()
+            await its.end()
+
+        for ear in (hers, its):
+            ear.check_once_in_order()
+            assert ids() <= {said.id for said in ear.heard}
+            assert [said.id for said in ear.heard if isinstance(said.body, ToolResult)] == [done.id]
+        started = [said for said in its.kept if isinstance(said.body, ToolExecute)]
+        assert [said.sender for said in started] == ["system", "claude_01"]
+        assert {said.seq for said in hers.kept} == {
+            said.seq for said in its.kept if said is not started[1]
+        }
+
+
+def ids() -> set[str]:
+    """The five ids of the example; three of them are not ULIDs, and all are taken as they are."""
+    return {each["id"] for each in PRINTED}
+
+
+# Create and announce, join and announce, prompt, proposal and gate, approval.
+PLACES = (1, 3, 5, 6, 8)
