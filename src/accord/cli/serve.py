@@ -101,25 +101,27 @@ def announce(ready: "Ready", home: Path, *, is_open: bool) -> None:
 
 
 def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
-    """One screen: where, how to come in, how to stop."""
-    url = reachable(ready.url)
-    bold, dim, link = paint.bold, paint.dim, paint.blue
-    lines = [
-        "",
-        f"  {bold('Accord')} is listening on {bold(ready.url)}",
-        "",
-        f"  {dim('Sign in')}   {link(f'{url}/#token={ready.admin_token}')}",
-        "",
-        f"  {dim('From a shell')}",
-        f"    export ACCORD_URL={url}",
-        f"    export ACCORD_TOKEN={ready.admin_token}",
-        "    accord session create --name 'First steps'",
-        "",
-        f"  {dim('Data')}      {home}",
-    ]
-    if is_open:
-        lines += [f"  {dim('Trust')}     every name is believed (--auth open)"]
-    return "\n".join([*lines, f"  {dim('Stop')}      Ctrl-C", ""])
+    """One screen: where, how to stop, how to come in; what is long begins at the margin."""
+    url, token = reachable(ready.url), paint.dim(ready.admin_token)
+    heading = f"{paint.bold('Accord')} is listening on {paint.bold(ready.url)}"
+    trust = ["Every name is believed here (--auth open)."] if is_open else []
+    return "\n".join(
+        [
+            "",
+            heading,
+            f"Data in {home}. Ctrl-C stops it.",
+            *trust,
+            "",
+            paint.bold("In a browser"),
+            f"{paint.blue(f'{url}/#token=')}{token}",
+            "",
+            paint.bold("From a shell"),
+            f"export ACCORD_URL={url}",
+            f"export ACCORD_TOKEN={token}",
+            "accord session create --name 'First steps'",
+            "",
+        ]
+    )
 
 
 def reachable(url: str) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from accord.cli import where
 from accord.cli.quorum import HELP as QUORUM_HELP
 from accord.show import paint
-from accord.show.text import count, line, listed, moment, quorum, span
+from accord.show.text import count, gated, line, listed, moment, span
 
 STATES = ("completed", "aborted", "timeout")
 POLICIES = ("wait", "skip", "pause_session")
@@ -155,14 +155,9 @@ def rules(args: argparse.Namespace) -> Any:
 def _next_steps(session: str, config: Any) -> str:
     import msgspec
 
-    gated = [str(each) for each in config.require_approval_for]
-    asks = quorum(msgspec.to_builtins(config.default_gate_quorum))
-    what = "Only what is risky" if not gated else "Everything but reading files"
-    if gated and set(gated) != set(map(str, _usual_gates())):
-        what = listed(gated)
     lines = [
         "",
-        f"  {what} needs {asks}.",
+        f"  In this session {gated(msgspec.to_builtins(config))}.",
         "",
         f"  export ACCORD_SESSION={session}",
         "  accord session log --follow     what is said and done",
@@ -172,12 +167,6 @@ def _next_steps(session: str, config: Any) -> str:
         "  accord token issue --id claude --type agent --roles driver",
     ]
     return "\n".join(lines)
-
-
-def _usual_gates() -> tuple[Any, ...]:
-    from accord.client import usual_config
-
-    return tuple(usual_config().require_approval_for)
 
 
 async def _end(args: argparse.Namespace) -> None:
@@ -241,8 +230,7 @@ def _portrait(found: dict[str, Any]) -> list[str]:
         paint.dim(found["id"]),
         "",
         f"Opened   {moment(found['created_at']):%Y-%m-%d %H:%M} by {line(found['created_by'])}",
-        f"Gated    {listed(config['require_approval_for']) or 'only what is risky'}",
-        f"Needs    {quorum(config['default_gate_quorum'])}",
+        f"Rules    {gated(config)}",
         f"Absent   {config['on_participant_timeout']} after {span(config['away_timeout_seconds'])}",
         f"People   {len(found['members'])} of at most {config['max_participants']}",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 from accord.show.text import line, listed, moment, safe
 from accord.show.timeline import SYSTEM, Turn
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 _FENCE = re.compile(r"`{3,}")
 
 
@@ -44,8 +44,8 @@ def _turns(turns: Iterable[Turn]) -> Iterator[str]:
             yield from (
                 f"> {escaped(each)}".rstrip() for each in safe(turn.text).strip().split("\n")
             )
-        if turn.code.strip():
-            yield from ("", *fenced(safe(turn.code).rstrip()))
+        if turn.listing.strip():
+            yield from ("", *fenced(safe(turn.listing).rstrip()))
 
 
 def quoted(text: str) -> Iterator[str]:

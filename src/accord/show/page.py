@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from accord.show.text import count, line, listed, moment, quorum, safe
+from accord.show.text import count, gated, line, listed, moment, safe
 from accord.show.timeline import SYSTEM, Turn
 
 STYLE = """
@@ -21,7 +21,7 @@ main, header, footer { max-width: 50rem; margin: 0 auto; padding: 0 1.25rem }
 header { padding-top: 3.5rem; padding-bottom: 1.5rem }
 h1 { margin: 0 0 .25rem; font-size: 1.9rem; line-height: 1.2; letter-spacing: -.02em;
   font-weight: 650; overflow-wrap: anywhere }
-header p, footer { color: var(--soft); font-size: .875rem; margin: 0 }
+header p, footer { color: var(--soft); font-size: .875rem } header p { margin: 0 }
 header dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem;
   margin: 1.25rem 0 0; font-size: .875rem }
 dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
@@ -40,6 +40,7 @@ b { font-weight: 600 }
   padding: .55rem .9rem; margin-top: .3rem; max-width: 100% }
 .proposal .body { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .8rem 1rem }
+.proposal > time { padding-top: .85rem }
 .good .title { color: var(--good) } .bad .title { color: var(--bad) }
 .wait .title { color: var(--wait) }
 pre { margin: .5rem 0 0; padding: .65rem .85rem; background: var(--code); border-radius: .4rem;
@@ -49,7 +50,7 @@ pre { margin: .5rem 0 0; padding: .65rem .85rem; background: var(--code); border
 footer { padding-top: 3rem; padding-bottom: 3rem }
 code { font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, monospace }
 @media (max-width: 34rem) { article { grid-template-columns: minmax(0, 1fr) }
-  article > time { line-height: 1.2rem } header { padding-top: 2rem } }
+  article > time { line-height: 1.2rem; padding: 0 !important } header { padding-top: 2rem } }
 @media print { body { background: none } pre { max-height: none } }
 """
 
@@ -90,16 +91,8 @@ def heading(session: dict[str, Any], name: str) -> Iterator[str]:
     if people:
         yield f"<dt>People</dt><dd>{', '.join(people)}</dd>"
     if config := session.get("config"):
-        yield f"<dt>Gated</dt><dd>{escape(gated(config))}</dd>"
+        yield f"<dt>Rules</dt><dd>{escape(gated(config))}</dd>"
     yield f"<dt>Session</dt><dd><code>{escape(line(session['id']))}</code></dd></dl></header>"
-
-
-def gated(config: dict[str, Any]) -> str:
-    """What needs an approval, and whose."""
-    categories = config["require_approval_for"]
-    if not categories:
-        return "only what is risky"
-    return f"{listed(categories)}; needs {quorum(config['default_gate_quorum'])}"
 
 
 def articles(turns: Iterable[Turn]) -> Iterator[str]:
@@ -123,8 +116,8 @@ def body(turn: Turn) -> Iterator[str]:
     yield f'<p>{who}<span class="title">{escape(line(turn.title))}{more}</span></p>'
     if turn.text.strip() and not inline:
         yield f'<p class="text">{escape(safe(turn.text).strip())}</p>'
-    if turn.code.strip():
-        yield f"<pre>{escape(safe(turn.code).rstrip())}</pre>"
+    if turn.listing.strip():
+        yield f"<pre>{escape(safe(turn.listing).rstrip())}</pre>"
 
 
 def footer(session: dict[str, Any], head: str) -> str:

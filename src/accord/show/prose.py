@@ -16,7 +16,8 @@ MOODS: dict[str, paint.Paint] = {
     "bad": paint.red,
     "wait": paint.yellow,
 }
-LOUD = frozenset({"prompt", "answer", "proposal"})
+SPEECH = frozenset({"prompt", "answer"})
+LOUD = SPEECH | {"proposal"}
 
 
 def conversation(turns: Iterable[Turn], *, whole: bool = False) -> Iterator[str]:
@@ -27,7 +28,7 @@ def conversation(turns: Iterable[Turn], *, whole: bool = False) -> Iterator[str]
         if today != day:
             yield from ("", paint.dim(today), "") if day else (paint.dim(today), "")
             day, before = today, ""
-        if before and (turn.kind in LOUD or before in LOUD | {"output"}):
+        if before and (turn.kind in LOUD or before in SPEECH):
             yield ""
         yield from shown(turn, whole=whole)
         before = turn.kind
@@ -40,9 +41,9 @@ def shown(turn: Turn, *, whole: bool = False) -> Iterator[str]:
         return
     if turn.text.strip():
         yield from wrapped(turn.text, INDENT)
-    if turn.code.strip():
+    if turn.listing.strip():
         most = None if whole or turn.kind in ALWAYS_WHOLE else MOST_CODE
-        yield from railed(turn.code, most)
+        yield from railed(turn.listing, most)
 
 
 def headline(turn: Turn) -> str:

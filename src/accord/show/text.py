@@ -1,6 +1,7 @@
 """Words from others, made fit to be shown: nothing in them can move a cursor or hide a line."""
 
 import json
+import re
 import shlex
 import shutil
 import textwrap
@@ -10,6 +11,13 @@ from typing import Any
 
 JOINER = "\u200d"  # holds emoji together; all other invisible marks are shown
 WIDEST = 100
+ALL_BUT_READING = frozenset(
+    {
+        *("file_write", "file_delete", "shell_execute", "network_request"),
+        *("deploy", "database", "secret_access", "external_api"),
+    }
+)
+_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
@@ -24,6 +32,11 @@ def safe(text: str) -> str:
 def _shown(letter: str) -> str:
     plain = letter.isprintable() or letter in "\n\t" or letter == JOINER
     return letter if plain else letter.encode("unicode_escape").decode()
+
+
+def unstyled(text: str) -> str:
+    """The text without colours and other styles, as a terminal would have shown its letters."""
+    return _STYLE.sub("", text)
 
 
 def line(text: str) -> str:
@@ -127,3 +140,15 @@ def quorum(rule: dict[str, Any]) -> str:
             return listed(map(quorum, rule["rules"]))
         case _:
             return json.dumps(rule)
+
+
+def gated(config: dict[str, Any]) -> str:
+    """What needs approval in a session, and which."""
+    categories = config["require_approval_for"]
+    rule = quorum(config["default_gate_quorum"])
+    if not categories:
+        return f"only what is risky needs {rule}"
+    what = "everything" if "all" in categories else listed(categories)
+    if set(categories) >= ALL_BUT_READING:
+        what = "everything but reading files"
+    return f"{what} needs {rule}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from accord.show.text import count, invocation, listed, quorum, span
+from accord.show.text import count, invocation, listed, quorum, span, unstyled
 
 SYSTEM = "system"
 
@@ -27,6 +27,11 @@ class Turn(msgspec.Struct):
     text: str = ""
     code: str = ""
     mood: str = ""
+
+    @property
+    def listing(self) -> str:
+        """The code as it is shown; of what a tool printed the words count, not their colours."""
+        return unstyled(self.code) if self.kind == "output" else self.code
 
 
 class Timeline:
