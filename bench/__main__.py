@@ -26,8 +26,9 @@ SIZES = (2, 10, 50)
 # Deliveries per server-CPU-second and p99 in ms at 200 messages/s of the PVP server written in
 # TypeScript for Node, which keeps nothing durably and checks nothing. Measured in November 2026 on
 # another machine with two cores: a hint of the order of magnitude, not a comparison in one run.
+# Where several runs of it differed (22,000 to 26,000; 2.9 to 7.1 ms), the upper end is here.
 THEIRS_PER_CPU_S = {2: 26_000, 10: 61_000, 50: 71_000}
-THEIRS_P99_MS = {2: 0.83, 10: 1.24, 50: 7.1}
+THEIRS_P99_MS = {50: 7.1}
 TIMES = {2: 2, 10: 4, 50: 8}
 MESSAGES = {2: 12_000, 10: 6_000, 50: 2_500}
 
@@ -88,9 +89,11 @@ class Bench:
             found = limit.measure(self.plan.where, scale, adapter)
             self.raw[f"a.{adapter}"] = found._asdict() | {"ratio": found.ratio}
             low, high = found.spread
-            cost = limit.best(found.accord).us_per_event
-            least = limit.best(found.probe).us_per_event
-            measured = f"{found.ratio:.2f}  ({cost:.1f} µs to {least:.1f}; {low:.2f} to {high:.2f})"
+            its, ours = found.best
+            measured = (
+                f"{found.ratio:.2f} = {its.us_per_event:.1f} / {ours.us_per_event:.1f} µs"
+                f" ({low:.2f} to {high:.2f}, {len(found.calm)} of {len(found.probe)} calm)"
+            )
             judged = adapter == "agents"
             target = "at least 0.50; ambition 0.80" if judged else ""
             met = found.ratio >= 0.5 if judged else None
@@ -136,10 +139,11 @@ class Bench:
                     f" the load was late by {found.late:.2f} ms, others {found.other_share:.0%}",
                     flush=True,
                 )
-                judged = n == max(SIZES)
-                target = f"at most {THEIRS_P99_MS[n]} ms (another machine)" if judged else ""
-                met = found.p99 <= THEIRS_P99_MS[n] if judged else None
-                measured = f"{found.p50:.2f} / {found.p99:.2f} ms"
+                theirs = THEIRS_P99_MS.get(n)
+                target = f"at most {theirs} ms (another machine)" if theirs else ""
+                met = found.p99 <= theirs if theirs else None
+                calm = found.other_share < limit.CALM
+                measured = f"{found.p50:.2f} / {found.p99:.2f} ms{'' if calm else ', disturbed'}"
                 rows.append(Row(f"p50 / p99 at 200/s, {n}", measured, target, met))
         return rows
 

@@ -18,7 +18,7 @@ TINY = limit.Scale(sessions=2, participants=3, inflight=4, secs=0.5, reps=1)
 def test_the_load_is_legal_and_all_of_it_is_stored(adapter: str, tmp_path: Path) -> None:
     found = limit.measure(str(tmp_path), TINY, adapter)
 
-    assert 1 == len(found.accord) == len(found.probe)
+    assert 1 <= len(found.accord) == len(found.probe)
     nobody_beats_the_limit_by_far = 0.001 < found.ratio < 10
     assert nobody_beats_the_limit_by_far
 
