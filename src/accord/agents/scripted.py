@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from accord.agents import shell
+from accord.agents.caution import Judgement, judge, stricter
 from accord.agents.loop import Agent, Outcome, Prompt
 from accord.agents.script import Script, Step
 from accord.core.room.tools import ToolPropose
@@ -35,13 +37,25 @@ def filled(text: str, last: Outcome) -> str:
 
 
 def proposal(agent: Agent, step: Step) -> ToolPropose:
-    """The step as the room hears it."""
+    """The step as the room hears it, as risky as it looks even if the script says less."""
+    category, risk = judged(step)
     return ToolPropose(
         tool_name=step.propose or "",
         arguments=step.arguments,
         agent=agent.session.me,
-        risk_level=step.risk,
+        risk_level=risk,
         description=step.description,
         requires_approval=False,
-        category=step.category,
+        category=category,
     )
+
+
+def judged(step: Step) -> Judgement:
+    """What kind of act it is and how risky."""
+    said = Judgement(step.category, step.risk)
+    if step.propose != "shell":
+        return said
+    try:
+        return stricter(said, judge(shell.call(step.arguments).argv))
+    except shell.NotACommandError:
+        return said

@@ -67,11 +67,18 @@ def of_client(error: ClientError) -> tuple[Why, str]:
         case SignedOut():
             return Why.UNAUTHENTICATED, f"the server does not let you in: {error}"
         case Unreachable():
-            return Why.UNAVAILABLE, str(error)
+            return Why.UNAVAILABLE, unreachable(error)
         case SessionOver() | Rejected() | Replaced():
             return Why.WRONG_STATE, str(error)
         case _:
             return Why.INTERNAL, str(error)
+
+
+def unreachable(error: Unreachable) -> str:
+    """Where nobody answers, and what to do about it."""
+    if isinstance(error.__cause__, OSError):
+        return f"{str(error).partition(': [')[0]}; `accord serve` starts a server"
+    return str(error)
 
 
 def of_file(error: OSError) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.cli import where
-from accord.show.prose import conversation, shown
+from accord.show.prose import Teller
 from accord.show.text import line
 from accord.show.timeline import Timeline, turns
 
@@ -23,17 +23,37 @@ async def log(args: argparse.Namespace) -> None:
     async with where.reading(args) as source:
         await source.detail(session)  # tells an empty session from none
         said = [each async for each in source.transcript(session) if within(each, args.at)]
-        if args.json:
-            print_each(said)
-        else:
-            timeline = Timeline()
-            for each in said:
-                timeline.add(each)
-            for text in conversation(timeline.turns, whole=args.full):
-                print(text)
-        if args.follow and args.at is None and not over(said):
-            sys.stdout.flush()
-            await follow(args, source, session, said)
+        out = Printer(whole=args.full, raw=args.json)
+        goes_on = args.follow and args.at is None and not over(said)
+        out.take(said, last=not goes_on)
+        if goes_on:
+            async for more in arriving(source, session, said[-1].get("seq", 0) if said else 0):
+                out.take(more, last=over(more))
+
+
+class Printer:
+    """Prints what was said, each turn once it is whole."""
+
+    def __init__(self, *, whole: bool, raw: bool) -> None:
+        self._raw = raw
+        self._teller = Teller(whole=whole)
+        self._timeline = Timeline()
+        self._printed = 0
+
+    def take(self, said: list[dict[str, Any]], *, last: bool) -> None:
+        """More envelopes; after the last of them nothing is held back."""
+        for each in said:
+            self._timeline.add(each)
+            if self._raw:
+                print(json.dumps(each, ensure_ascii=False, separators=(",", ":")))
+        told = self._timeline.turns
+        while not self._raw and self._printed < len(told):
+            turn = told[self._printed]
+            if not (last or self._timeline.is_whole(turn)):
+                break
+            print("\n".join(self._teller.tell(turn)))
+            self._printed += 1
+        sys.stdout.flush()
 
 
 def within(said: dict[str, Any], at: int | None) -> bool:
@@ -44,26 +64,6 @@ def within(said: dict[str, Any], at: int | None) -> bool:
 def over(said: list[dict[str, Any]]) -> bool:
     """Whether nothing more will come."""
     return bool(said) and said[-1]["type"] == END
-
-
-async def follow(
-    args: argparse.Namespace, source: where.Source, session: str, said: list[dict[str, Any]]
-) -> None:
-    """What is said from now on, until it ends; a turn is shown once it is whole."""
-    timeline = Timeline()
-    for each in said:
-        timeline.add(each)
-    printed = len(timeline.turns)
-    async for more in arriving(source, session, said[-1].get("seq", 0) if said else 0):
-        if args.json:
-            print_each(more)
-            continue
-        for each in more:
-            timeline.add(each)
-        while printed < len(timeline.turns) and timeline.is_whole(timeline.turns[printed]):
-            print("\n".join(shown(timeline.turns[printed], whole=args.full)))
-            printed += 1
-        sys.stdout.flush()
 
 
 async def arriving(
@@ -78,13 +78,6 @@ async def arriving(
         if over(more):
             return
         await asyncio.sleep(POLL_S)
-
-
-def print_each(said: list[dict[str, Any]]) -> None:
-    """JSON, one envelope to a line."""
-    for each in said:
-        print(json.dumps(each, ensure_ascii=False, separators=(",", ":")))
-    sys.stdout.flush()
 
 
 async def export(args: argparse.Namespace) -> None:

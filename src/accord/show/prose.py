@@ -20,18 +20,30 @@ SPEECH = frozenset({"prompt", "answer"})
 LOUD = SPEECH | {"proposal"}
 
 
-def conversation(turns: Iterable[Turn], *, whole: bool = False) -> Iterator[str]:
-    """The lines; a new day has a line of its own."""
-    day, before = "", ""
-    for turn in turns:
+class Teller:
+    """Tells a conversation turn by turn: a new day has a line of its own, speech has air."""
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self._whole = whole
+        self._day = ""
+        self._before = ""
+
+    def tell(self, turn: Turn) -> Iterator[str]:
+        """The lines of the next turn."""
         today = f"{moment(turn.at):%A, %d %B %Y}"
-        if today != day:
-            yield from ("", paint.dim(today), "") if day else (paint.dim(today), "")
-            day, before = today, ""
-        if before and (turn.kind in LOUD or before in SPEECH):
+        if today != self._day:
+            yield from (*([""] if self._day else []), paint.dim(today), "")
+        elif turn.kind in LOUD or self._before in SPEECH:
             yield ""
-        yield from shown(turn, whole=whole)
-        before = turn.kind
+        self._day, self._before = today, turn.kind
+        yield from shown(turn, whole=self._whole)
+
+
+def conversation(turns: Iterable[Turn], *, whole: bool = False) -> Iterator[str]:
+    """All of it."""
+    teller = Teller(whole=whole)
+    for turn in turns:
+        yield from teller.tell(turn)
 
 
 def shown(turn: Turn, *, whole: bool = False) -> Iterator[str]:
