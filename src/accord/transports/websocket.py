@@ -294,7 +294,10 @@ def protocols(request: WSUpgradeRequest) -> list[str]:
 
 def check_origin(request: WSUpgradeRequest, *, strict: bool) -> None:
     """A page of another site may not connect; on trust, neither may a foreign host name."""
-    host = request.headers.get("Host", "")
+    hosts = request.headers.getall("Host", [])
+    if len(hosts) != 1:
+        raise Refused(Why.FORBIDDEN, "A request names one host")
+    host = hosts[0]
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
         raise Refused(Why.FORBIDDEN, f"Pages from {origin[:100]} may not connect here")
@@ -310,10 +313,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def refused(status: HTTPStatus, why: str) -> WSUpgradeResponse:
+def refused(status: HTTPStatus, why: str) -> WSUpgradeResponseWithListener:
     """The answer to an upgrade that is not granted."""
-    response: WSUpgradeResponse = WSUpgradeResponse.create_error_response(status, why.encode())
-    return response
+    response = WSUpgradeResponse.create_error_response(status, why.encode())
+    return WSUpgradeResponseWithListener(response, None)
 
 
 def protocol_class(admit: Callable[[WSUpgradeRequest], Any]) -> type[Any]:

@@ -1,0 +1,274 @@
+"""The WebSocket binding, against a real server process."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.wire import CONFIG, Wire
+from tests.spec import proves
+
+MIB = 1 << 20
+TOO_BIG = 1009
+POLICY = 1008
+GOODBYE = 1012
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that asks for tokens, for all tests here."""
+    with a_server(tmp_path_factory.mktemp("signed")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that takes identities on trust, for all tests here."""
+    with a_server(tmp_path_factory.mktemp("trusting"), "open") as server:
+        yield server
+
+
+async def refused(wire: Wire, frame: str | bytes) -> dict[str, Any]:
+    """The error that these bytes earn."""
+    await wire.socket.send(frame)
+    heard = await wire.hear()
+    assert heard["type"] == "error", heard
+    return heard
+
+
+def subprotocol(socket: Any) -> str | None:
+    """What the server chose."""
+    chosen: str | None = socket.subprotocol
+    return chosen
+
+
+# The wire
+
+
+@proves("PVP-19.1-1", "PVP-1.2-4")
+@pytest.mark.parametrize("path", ["/ws", "/"])
+async def test_one_envelope_per_text_frame_on_both_addresses(
+    trusting: ServerProcess, path: str
+) -> None:
+    alice = await Wire.open(trusting.ws_url.removesuffix("/ws") + path, "alice")
+
+    id = await alice.say("session.create", "new", {"config": CONFIG})
+
+    created, announced = await alice.hear(), await alice.hear()
+    assert (created["type"], created["id"]) == ("session.create", id)
+    assert announced["type"] == "participant.announce"
+    await alice.socket.close()
+
+
+@proves("PVP-21-1", "OPEN-51")
+async def test_the_subprotocol_is_accepted_and_not_required(trusting: ServerProcess) -> None:
+    with_it = await connect(trusting.ws_url, subprotocols=["pvp.v1"])  # type: ignore[list-item]
+    without = await connect(trusting.ws_url)
+
+    assert subprotocol(with_it) == "pvp.v1"
+    assert subprotocol(without) is None
+    await with_it.close()
+    await without.close()
+
+
+@proves("UNI-10", "OPEN-5", "PVP-6.1-2")
+async def test_a_session_without_a_name_gets_a_prefixed_ulid(trusting: ServerProcess) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+
+    made = await alice.create("")
+
+    prefix, _, body = made.partition("_")
+    assert prefix == "ses"
+    assert len(body) == 26
+    assert set(body) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+    await alice.socket.close()
+
+
+@proves("OPEN-51", "OPEN-49", "PVP-17-12")
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (b"\x00\x01", "binary"),
+        ("", "Not a PVP envelope"),
+        ("null", "Not a PVP envelope"),
+        ("{}{}", "Not a PVP envelope"),
+        ("[" * 100_000, "Not a PVP envelope"),
+        ('{"v":2}', "Not a PVP envelope"),
+    ],
+)
+async def test_nonsense_is_answered_and_the_connection_goes_on(
+    trusting: ServerProcess, frame: str | bytes, says: str
+) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+
+    heard = await refused(alice, frame)
+
+    assert heard["payload"]["code"] == "INVALID_MESSAGE"
+    assert says in heard["payload"]["message"]
+    assert heard["session"] == ""
+    assert "related_to" not in heard["payload"]
+    assert await alice.create()
+    await alice.socket.close()
+
+
+@proves("OPEN-51")
+async def test_a_message_over_its_limit_is_refused_and_a_frame_over_its_limit_ends_it(
+    trusting: ServerProcess,
+) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+
+    heard = await refused(alice, json.dumps({"text": "x" * (2 * MIB)}))
+    await alice.socket.send("x" * (5 * MIB))
+
+    assert heard["payload"]["code"] == "CONTEXT_TOO_LARGE"
+    assert (await alice.closed())[0] == TOO_BIG
+
+
+async def test_a_message_may_come_in_fragments(trusting: ServerProcess) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+    whole = json.dumps(
+        {
+            "v": 1,
+            "id": "fragmented",
+            "ts": "2026-01-30T20:00:00Z",
+            "session": "new",
+            "sender": "alice",
+            "type": "session.create",
+            "payload": {"config": CONFIG},
+        }
+    )
+
+    await alice.socket.send([whole[:10], whole[10:200], whole[200:]])
+
+    assert (await alice.hear())["id"] == "fragmented"
+    await alice.socket.close()
+
+
+async def test_other_paths_do_not_speak_pvp(trusting: ServerProcess) -> None:
+    with pytest.raises(InvalidStatus, match="404"):
+        await connect(trusting.ws_url + "/elsewhere")
+
+
+# Who is there
+
+
+@proves("PVP-20.1-1", "OPEN-11")
+async def test_a_token_comes_in_the_header_the_subprotocol_or_the_join(
+    signed: ServerProcess,
+) -> None:
+    token = signed.issue("alice", roles=["admin"])
+    alice = await Wire.open(signed.ws_url, "alice", token)
+    session = await alice.create()
+    bob_token = signed.issue("bob", roles=["driver"])
+    bob = await Wire.open(signed.ws_url, "bob", subprotocols=["pvp.v1", f"bearer.{bob_token}"])
+    carol = await Wire.open(signed.ws_url, "carol")
+
+    await bob.join(session)
+    await carol.join(session, token=signed.issue("carol", roles=["driver"]))
+
+    assert await bob.hear_until("participant.announce", id="bob")
+    assert await carol.hear_until("participant.announce", id="carol")
+    assert subprotocol(bob.socket) == "pvp.v1"
+    for wire in (alice, bob, carol):
+        await wire.socket.close()
+
+
+@proves("PVP-20.1-1")
+@pytest.mark.parametrize("token", ["nonsense", "e30.e30.", "a.b.c"])
+async def test_a_bad_token_is_refused_at_the_door(signed: ServerProcess, token: str) -> None:
+    with pytest.raises(InvalidStatus, match="401"):
+        await Wire.open(signed.ws_url, "alice", token)
+
+
+async def test_without_a_token_nothing_but_a_join_with_one_is_heard(
+    signed: ServerProcess,
+) -> None:
+    nobody = await Wire.open(signed.ws_url, "nobody")
+
+    await nobody.say("session.create", "new", {"config": CONFIG})
+    heard = await nobody.hear()
+
+    assert heard["payload"]["code"] == "UNAUTHORIZED"
+    await nobody.socket.close()
+
+
+@proves("OPEN-11", "UNI-1")
+@pytest.mark.parametrize("pretended", ["bob", "system", "system:timer"])
+async def test_nobody_speaks_for_another(signed: ServerProcess, pretended: str) -> None:
+    alice = await Wire.open(signed.ws_url, pretended, signed.issue("alice", roles=["admin"]))
+
+    await alice.say("session.create", "new", {"config": CONFIG})
+    heard = await alice.hear()
+
+    assert heard["payload"]["code"] == "UNAUTHORIZED"
+    assert "alice" in heard["payload"]["message"]
+    await alice.socket.close()
+
+
+async def test_a_revoked_token_ends_its_connections_and_opens_none(
+    signed: ServerProcess,
+) -> None:
+    made = signed.admin(
+        "POST", "/admin/tokens", {"id": "eve", "type": "human", "roles": ["driver"]}
+    )
+    eve = await Wire.open(signed.ws_url, "eve", made["token"])
+
+    signed.admin("DELETE", f"/admin/tokens/{made['claims']['jti']}")
+
+    code, reason = await eve.closed()
+    assert code == POLICY
+    assert "revoked" in reason
+    with pytest.raises(InvalidStatus, match="401"):
+        await Wire.open(signed.ws_url, "eve", made["token"])
+
+
+@proves("OPEN-29")
+async def test_on_trust_a_seat_is_taken_once(trusting: ServerProcess) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+    session = await alice.create()
+    bob = await Wire.open(trusting.ws_url, "bob")
+    await bob.join(session)
+    await bob.hear_until("participant.announce", id="bob")
+    thief = await Wire.open(trusting.ws_url, "bob")
+
+    await thief.join(session)
+    heard = await thief.hear()
+    await bob.socket.close()
+    await alice.hear_until("presence.update", participant="bob", status="disconnected")
+    await thief.join(session)
+
+    assert heard["payload"]["code"] == "UNAUTHORIZED"
+    assert await thief.hear_until("participant.announce", id="bob")
+    await alice.socket.close()
+    await thief.socket.close()
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+async def test_a_page_of_another_site_may_not_connect(trusting: ServerProcess, origin: str) -> None:
+    with pytest.raises(InvalidStatus, match="403"):
+        await connect(trusting.ws_url, origin=origin)  # type: ignore[arg-type]
+
+
+async def test_on_trust_a_foreign_host_name_may_not_connect(trusting: ServerProcess) -> None:
+    """A name that an attacker points at this machine (DNS rebinding)."""
+    with pytest.raises(InvalidStatus, match="403"):
+        await Wire.open(trusting.ws_url, headers={"Host": "evil.example"})
+
+
+# Coming to an end
+
+
+async def test_a_stopping_server_says_goodbye(tmp_path: Path) -> None:
+    with a_server(tmp_path, "open") as server:
+        alice = await Wire.open(server.ws_url, "alice")
+        await alice.create()
+
+        await asyncio.to_thread(server.stop)
+
+        assert (await alice.closed())[0] == GOODBYE
