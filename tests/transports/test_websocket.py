@@ -155,6 +155,69 @@ async def test_other_paths_do_not_speak_pvp(trusting: ServerProcess) -> None:
         await connect(trusting.ws_url + "/elsewhere")
 
 
+@proves("PVP-1.3-1")
+async def test_what_tools_are_called_and_take_is_no_affair_of_the_protocol(
+    trusting: ServerProcess,
+) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+    session = await alice.create(require_approval_for=[])
+    robot = await Wire.open(trusting.ws_url, "robot")
+    await robot.join(session, "agent")
+    proposal = {
+        "tool_name": "brew-coffee",
+        "arguments": {"cups": [1, {"milk": None}], "ünïcode": "☕"},
+        "agent": "robot",
+        "risk_level": "low",
+        "description": "Coffee",
+        "requires_approval": False,
+        "category": "external_api",
+    }
+
+    await robot.say("tool.propose", session, proposal)
+
+    assert (await alice.hear_until("tool.propose"))["payload"] == proposal
+    await alice.socket.close()
+    await robot.socket.close()
+
+
+@proves("PVP-3.1-1", "PVP-3.2-1", "PVP-3.2-2", "PVP-4.2-5")
+async def test_the_server_owns_sessions_routing_and_gates(trusting: ServerProcess) -> None:
+    """What a client claims to have done is nothing until the server says so."""
+    alice = await Wire.open(trusting.ws_url, "alice")
+    session, elsewhere = await alice.create(), await alice.create()
+    robot = await Wire.open(trusting.ws_url, "robot")
+    await robot.join(session, "agent")
+    await robot.hear_until("participant.announce", id="robot")
+    stranger = await Wire.open(trusting.ws_url, "stranger")
+    await stranger.join(elsewhere)
+    await stranger.hear_until("participant.announce", id="stranger")
+
+    proposal = await robot.say(
+        "tool.propose",
+        session,
+        {
+            "tool_name": "shell",
+            "arguments": {"command": ["true"]},
+            "agent": "robot",
+            "risk_level": "low",
+            "description": "Nothing",
+            "requires_approval": False,
+            "category": "shell_execute",
+        },
+    )
+    own_word = {"tool_proposal": proposal, "approved_by": ["alice"]}
+    await robot.say("tool.execute", session, own_word)
+
+    gate = await alice.hear_until("gate.request")
+    assert (gate["sender"], gate["payload"]["action_ref"]) == ("system", proposal)
+    assert (await robot.hear_until("error"))["payload"]["code"] == "INVALID_STATE"
+    await stranger.say("session.leave", elsewhere, {})
+    heard = [await stranger.hear()]
+    assert {each["session"] for each in heard} == {elsewhere}
+    for wire in (alice, robot, stranger):
+        await wire.socket.close()
+
+
 # Who is there
 
 
