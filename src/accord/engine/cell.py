@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -50,7 +50,7 @@ class Asked(msgspec.Struct, gc=False, eq=False):
 
     message: Message
     actor: Actor
-    answer: "Callable[[Outcome], None] | None" = None
+    answer: "Answerer | None" = None
     peer: Peer | None = None
     found: Mapping[str, Sealed | None] = NOTHING
 
@@ -84,10 +84,14 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     again: bool = False
 
 
+Answerer = Callable[[Outcome], None]
+
+
 class Cell:
     """A stream: `place` runs ahead of the commit, `base` is what is durable."""
 
     __slots__ = (
+        "ahead",
         "base",
         "busy",
         "committing",
@@ -101,6 +105,7 @@ class Cell:
         "queue",
         "rows",
         "stream",
+        "underway",
         "waiting",
         "window",
     )
@@ -114,13 +119,15 @@ class Cell:
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
         self.outbox: list[Outcome] = []
+        self.underway: list[Outcome] = []
         self.rows: list[Row] = []
-        self.busy = True
+        self.busy = 0  # how many reasons there are to decide nothing just now
         self.newest = 0
         self.committing = False
         self.deadline: Instant | None = None
         self.waiting: list[asyncio.Future[None]] = []
         self.kept = 0
+        self.ahead = 0  # how far the time of its records is ahead of our clock
 
     def remember(self, sealed: Sealed) -> None:
         """Keep a committed record at hand; the oldest gives way."""
@@ -129,6 +136,17 @@ class Cell:
             self.index.pop(window[0].record.id, None)
         window.append(sealed)
         self.index[sealed.record.id] = sealed
+
+    def forget_pending(self) -> None:
+        """Stand where the log stands: nothing of what ran ahead counts any more."""
+        self.rows = []
+        self.place = self.base
+        self.index = {sealed.record.id: sealed for sealed in self.window}
+
+    def pending(self) -> Iterator[Asked]:
+        """Every message that is not answered yet."""
+        yield from (outcome.asked for outcome in (*self.underway, *self.outbox))
+        yield from self.queue
 
     @property
     def idle(self) -> bool:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.authority import Kind
@@ -15,7 +16,7 @@ from accord.core.kernel.ids import SYSTEM, derived
 from accord.core.kernel.log import Ask, Body, Context, Event, Message, Record, Say, fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
-from accord.engine.cell import Asked, Cell, Outcome, Peer, Place
+from accord.engine.cell import Answerer, Asked, Cell, Outcome, Peer, Place
 from accord.engine.peers import Peers
 from accord.engine.ports import (
     Clock,
@@ -35,6 +36,8 @@ log = logging.getLogger("accord.engine")
 NOTHING_KNOWN: Mapping[str, Record] = {}
 LONGEST_QUEUE = 10_000
 MOST_CELLS = 4096
+# Seconds until a log that could not be followed is tried again.
+PATIENCE = 1.0
 
 
 class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
@@ -85,6 +88,8 @@ class Engine:
         self.snapshots = Snapshots(events)
         self.heard: list[Callable[[Sealed], None]] = []
         self.failures: list[BaseException] = []
+        self.pinned: set[str] = set()
+        self._from: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Asking
@@ -115,15 +120,16 @@ class Engine:
             raise said.refused
         return said.sealed
 
-    def tell(self, stream: str, body: Body, actor: Actor) -> None:
-        """A message of the server's own; nobody waits for the answer."""
+    def tell(self, stream: str, body: Body, actor: Actor, answer: Answerer | None = None) -> None:
+        """A message of the server's own."""
         now = self.clock.now()
         room = stream.partition("/")[2]
         message = Message(self.ids(), iso(now), room, SYSTEM, body)
-        self.submit(stream, Asked(message, actor))
+        self.submit(stream, Asked(message, actor, answer))
 
     async def start(self) -> None:
         """After a restart nobody is connected and every deadline counts (OPEN-31)."""
+        self._from = await self.events.position()
         for stream in await self.events.streams("room/"):
             room = await self.state(stream)
             for seat in self.contexts["room"].present(room):
@@ -142,9 +148,10 @@ class Engine:
         return state
 
     def peek(self, stream: str) -> Any | None:
-        """The durable state of a stream that is at hand."""
-        cell = self.cells.get(stream)
-        return cell.base.state if cell and not cell.busy else None
+        """The durable state of a stream that is at hand, and stays so from now on."""
+        self.pinned.add(stream)
+        cell = self.cells.get(stream) or self._open(stream)
+        return cell.base.state if cell.base.version or not cell.busy else None
 
     # Opening
 
@@ -153,34 +160,56 @@ class Engine:
         cell = Cell(stream, self.contexts[name], self.window)
         self._make_room()
         self.cells[stream] = cell
-        self.spawn(self._load(cell))
+        self._hold(cell, self._load(cell))
         return cell
 
-    async def _load(self, cell: Cell) -> None:
+    def _hold(self, cell: Cell, work: Coroutine[Any, Any, None]) -> None:
+        """Do this while the stream decides nothing."""
+        cell.busy += 1
+        self.spawn(self._held(cell, work))
+
+    async def _held(self, cell: Cell, work: Coroutine[Any, Any, None]) -> None:
         try:
-            cell.base = await self.snapshots.latest(cell)
-            rows = await self.events.read(cell.stream, cell.base.version)
-            cell.kept = cell.base.version
-            cell.base = self._fold(cell, cell.base, rows)
-            cell.place = cell.base
-            await self._fill_window(cell, len(rows))
+            await work
         except StoreError as error:
             self._give_up(cell, error)
-            return
-        self._reschedule(cell)
-        self._free(cell)
+        except Exception as error:
+            log.exception("what is stored of %s makes no sense", cell.stream)
+            self._give_up(cell, StoreError(f"{cell.stream} is damaged: {error}"))
+        else:
+            self._free(cell)
 
-    async def _fill_window(self, cell: Cell, loaded: int) -> None:
+    async def _load(self, cell: Cell) -> None:
+        kept, rows = await self._since_snapshot(cell)
+        base, _ = self._fold(cell, kept, rows)
+        await self._fill_window(cell, base.version, len(rows))
+        cell.kept = kept.version
+        cell.ahead = max(0, base.at - self.clock.now())
+        cell.base = cell.place = base
+        self._reschedule(cell)
+
+    async def _since_snapshot(self, cell: Cell) -> tuple[Place, list[Row]]:
+        """The newest snapshot that fits the log, and the rows behind it."""
+        kept = await self.snapshots.latest(cell)
+        if kept.version:
+            rows = await self.events.read(cell.stream, kept.version - 1)
+            if rows and rows[0].hash == kept.hash:
+                return kept, rows[1:]
+        return cell.base, await self.events.read(cell.stream)
+
+    async def _fill_window(self, cell: Cell, version: int, loaded: int) -> None:
         """Have the newest records at hand, however few the snapshot left to read."""
-        if loaded < self.window and cell.base.version > loaded:
-            after = max(0, cell.base.version - self.window)
-            rows = await self.events.read(cell.stream, after)
+        if loaded < self.window and version > loaded:
+            after = max(0, version - self.window)
+            rows = await self.events.read(cell.stream, after, version - after)
             cell.window.clear()
             cell.index.clear()
             for row in rows:
                 cell.remember(self.codec.unseal(row.stream, row.version, row.body))
 
-    def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> Place:
+    def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> tuple[Place, list[Sealed]]:
+        """Where the stream stands behind these rows, and the records in them."""
+        fresh: list[Sealed] = []
         state, version, seq = place.state, place.version, place.seq
         last, at = place.hash, place.at
         for row in rows:
@@ -190,11 +219,14 @@ class Engine:
             version, last, at = row.version, row.hash, max(at, record.at)
             seq = record.seq or seq
             cell.remember(sealed)
-        return Place(state, version, seq, last, at)
+            fresh.append(sealed)
+        return Place(state, version, seq, last, at), fresh
 
     def _free(self, cell: Cell) -> None:
-        """Go on with what had to wait."""
-        cell.busy = False
+        """Go on with what had to wait, once there is no other reason to."""
+        cell.busy -= 1
+        if cell.busy:
+            return
         for ready in cell.waiting:
             if not ready.done():
                 ready.set_result(None)
@@ -208,25 +240,35 @@ class Engine:
         """Let the longest unused streams go that nobody listens to."""
         if len(self.cells) < MOST_CELLS:
             return
-        quiet = (s for s, c in self.cells.items() if c.idle and s not in self.peers.rooms)
+        quiet = (s for s, c in self.cells.items() if c.idle and not self._wanted(s))
         for stream in list(islice(quiet, MOST_CELLS // 4)):
             del self.cells[stream]
 
+    def _wanted(self, stream: str) -> bool:
+        return stream in self.pinned or self.peers.listened(stream)
+
     def _let_go(self, cell: Cell) -> None:
         """Forget a stream that does not exist, so that asking for it costs no memory."""
-        if cell.base.version == 0 and cell.idle:
-            self.cells.pop(cell.stream, None)
+        if cell.base.version == 0 and cell.idle and self.cells.get(cell.stream) is cell:
+            del self.cells[cell.stream]
 
     def _give_up(self, cell: Cell, error: StoreError) -> None:
-        """The store failed: whoever waits is told, and the next message tries afresh."""
+        """The store failed: whoever waits is told, and the next message tries afresh.
+
+        It stays busy, so that nothing ever happens in it again.
+        """
         log.error("cannot read %s: %s", cell.stream, error)
-        self.cells.pop(cell.stream, None)
+        if self.cells.get(cell.stream) is cell:
+            del self.cells[cell.stream]
         for ready in cell.waiting:
             if not ready.done():
                 ready.set_exception(error)
-        no = Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
-        for asked in (*(outcome.asked for outcome in cell.outbox), *cell.queue):
-            asked.refuse(no)
+        waiting = list(cell.pending())
+        cell.outbox, cell.rows = [], []
+        cell.queue.clear()
+        self.peers.cut_off(cell.stream)
+        for asked in waiting:
+            asked.refuse(unreadable(error))
 
     # Deciding
 
@@ -234,15 +276,27 @@ class Engine:
         try:
             self._decide(cell, asked)
         except Refused as no:
-            self._post(cell, Outcome(asked, refused=no, after=cell.place))
+            if self._may_be_old(cell, asked):
+                self._detour(cell, asked, (asked.message.id,))
+            else:
+                self._post(cell, Outcome(asked, refused=no, after=cell.place))
         except _LookUp as wanted:
-            cell.busy = True
-            cell.queue.appendleft(asked)
-            self.spawn(self._look_up(cell, asked, wanted.ids))
+            self._detour(cell, asked, wanted.ids)
         except Exception:
             log.exception("deciding failed on %s", cell.stream)
             sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
             self._post(cell, Outcome(asked, refused=sorry, after=cell.place))
+
+    def _may_be_old(self, cell: Cell, asked: Asked) -> bool:
+        """Whether what is refused could be a retry from before the window (OPEN-36)."""
+        id = asked.message.id
+        known = id in cell.index or id in asked.found or asked.actor.kind is Kind.SYSTEM
+        return not known and cell.base.version > len(cell.window)
+
+    def _detour(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
+        """Look these up, then take the message again; others wait behind it."""
+        cell.queue.appendleft(asked)
+        self._hold(cell, self._look_up(cell, asked, ids))
 
     def _decide(self, cell: Cell, asked: Asked) -> None:
         message = asked.message
@@ -251,7 +305,7 @@ class Engine:
             self._repeat(cell, asked, before)
             return
         place = cell.place
-        at = max(self.clock.now(), place.at)
+        at = max(self.clock.now() + cell.ahead, place.at)
         actor = asked.actor
         if message.sender != actor.seat and actor.kind is not Kind.SYSTEM:
             detail = f"You are {actor.seat}; the sender says {message.sender}"
@@ -350,8 +404,8 @@ class Engine:
             else:
                 found[name] = sealed.record
         if missing:
-            unseen = tuple(name for name in missing if name not in asked.found)
-            if unseen and cell.base.version > len(cell.window):
+            unseen = tuple(n for n in missing if n not in asked.found and n not in cell.index)
+            if unseen:
                 raise _LookUp(unseen)
             detail = f"No such message here: {', '.join(sorted(missing))}"
             raise Refused(Why.MALFORMED, detail, {"unknown": sorted(missing)})
@@ -359,13 +413,16 @@ class Engine:
 
     async def _look_up(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
         try:
-            rows = await self.events.find(cell.stream, ids)
+            here = await self._find(cell, ids)
         except StoreError as error:
-            self._give_up(cell, error)
-            return
-        here = {row.id: self.codec.unseal(row.stream, row.version, row.body) for row in rows}
-        asked.found = {**asked.found, **dict.fromkeys(ids), **here}
-        self._free(cell)
+            cell.queue.remove(asked)
+            self._post(cell, Outcome(asked, refused=unreadable(error), after=cell.place))
+        else:
+            asked.found = {**asked.found, **dict.fromkeys(ids), **here}
+
+    async def _find(self, cell: Cell, ids: Sequence[str]) -> dict[str, Sealed]:
+        rows = await self.events.find(cell.stream, ids)
+        return {row.id: self.codec.unseal(row.stream, row.version, row.body) for row in rows}
 
     def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
         """OPEN-36: a retry gets the first outcome; the same id for something else is refused."""
@@ -399,36 +456,47 @@ class Engine:
     async def _commit(self, cell: Cell) -> None:
         while cell.outbox:
             rows, cell.rows = cell.rows, []
-            outbox, cell.outbox = cell.outbox, []
+            cell.underway, cell.outbox = cell.outbox, []
             try:
                 if rows:
                     await self.events.append(cell.stream, cell.base.version, rows)
             except (Conflict, Duplicate) as race:
-                await self._decide_again(cell, outbox, race)
-                continue
-            except StoreError as error:
-                self._lose(cell, outbox, error)
-                continue
-            self._committed(cell, outbox)
+                cell.busy += 1
+                await self._held(cell, self._decide_again(cell, race))
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody is left waiting
+                self._lose(cell, error)
+            else:
+                self._committed(cell)
         cell.committing = False
         self._keep_up(cell)
         self._let_go(cell)
 
-    def _committed(self, cell: Cell, outbox: list[Outcome]) -> None:
-        before = cell.base.state
+    def _committed(self, cell: Cell) -> None:
+        before = cell.base
+        outbox, cell.underway = cell.underway, []
         self._advance(cell, outbox)
+        try:
+            self._tell_all(cell, outbox)
+        except Exception as error:
+            log.exception("cannot tell what was committed to %s", cell.stream)
+            self.failures.append(error)
+            self.peers.cut_off(cell.stream)
+        if cell.base.state is not before.state:
+            self._reschedule(cell)
+        if self.peers.unsaid and cell.base is not before:
+            self.peers.say_again(cell.stream)
+        if self.snapshots.due(cell):
+            self.spawn(self.snapshots.take(cell))
+        if self.check:
+            self.spawn(self._check(cell))
+
+    def _tell_all(self, cell: Cell, outbox: list[Outcome]) -> None:
         self.peers.deliver(cell, outbox)
         for outcome in outbox:
             if outcome.asked.answer is not None:
                 outcome.asked.answer(outcome)
         if self.heard:
             self._publish(outbox)
-        if cell.base.state is not before:
-            self._reschedule(cell)
-        if self.snapshots.due(cell):
-            self.spawn(self.snapshots.take(cell))
-        if self.check:
-            self.spawn(self._check(cell))
 
     def _advance(self, cell: Cell, outbox: list[Outcome]) -> None:
         """What was decided is durable now."""
@@ -445,36 +513,33 @@ class Engine:
                 for listener in self.heard:
                     listener(sealed)
 
-    async def _decide_again(self, cell: Cell, outbox: list[Outcome], race: Exception) -> None:
+    async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
-        cell.busy = True
-        waiting = [outcome.asked for outcome in (*outbox, *cell.outbox)]
-        cell.outbox, cell.rows = [], []
-        try:
-            await self._catch_up(cell)
-            if isinstance(race, Duplicate):
-                rows = await self.events.find(cell.stream, [race.id])
-                twice = {
-                    row.id: self.codec.unseal(row.stream, row.version, row.body) for row in rows
-                }
-                for asked in waiting:
-                    if asked.message.id in twice:
-                        asked.found = {**asked.found, **twice}
-        except StoreError as error:
-            cell.queue.extendleft(reversed(waiting))
-            self._give_up(cell, error)
-            return
+        waiting = [outcome.asked for outcome in (*cell.underway, *cell.outbox)]
+        cell.underway, cell.outbox, cell.rows = [], [], []
         cell.queue.extendleft(reversed(waiting))
-        self._free(cell)
+        await self._catch_up(cell)
+        if isinstance(race, Duplicate):
+            await self._tell_apart(cell, waiting, race.id)
+
+    async def _tell_apart(self, cell: Cell, waiting: list[Asked], id: str) -> None:
+        """A retry from before the window, or an id of ours that somebody has used up."""
+        retries = [asked for asked in waiting if asked.message.id == id]
+        found = await self._find(cell, [id])
+        for asked in retries:
+            asked.found = {**asked.found, **found}
+        if not retries:
+            # The ids we make follow from the instant: another one gives another id.
+            later = max(self.clock.now() + cell.ahead, cell.base.at) + 1
+            cell.base = cell.place = replace(cell.base, at=later)
 
     async def _catch_up(self, cell: Cell) -> None:
         """Fold what others appended, and tell the room."""
         rows = await self.events.read(cell.stream, cell.base.version)
-        durable = {sealed.record.id for sealed in cell.window}
-        cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
         before = cell.base
-        cell.base = cell.place = self._fold(cell, cell.base, rows)
-        fresh = [sealed for sealed in cell.window if sealed.record.version > before.version]
+        cell.forget_pending()
+        cell.base, fresh = self._fold(cell, before, rows)
+        cell.place = cell.base
         self.peers.deliver_foreign(cell, fresh)
         for listener in self.heard:
             for sealed in fresh:
@@ -482,17 +547,17 @@ class Engine:
         if cell.base.state is not before.state:
             self._reschedule(cell)
 
-    def _lose(self, cell: Cell, outbox: list[Outcome], error: StoreError) -> None:
+    def _lose(self, cell: Cell, error: Exception) -> None:
         """The store would not keep it: say so and stand where the log stands."""
-        log.error("cannot append to %s: %s", cell.stream, error)
-        lost = [*outbox, *cell.outbox]
-        cell.outbox, cell.rows = [], []
-        cell.place = cell.base
-        durable = {sealed.record.id for sealed in cell.window}
-        cell.index = {id: sealed for id, sealed in cell.index.items() if id in durable}
+        surprise = None if isinstance(error, StoreError) else error
+        log.error("cannot append to %s: %s", cell.stream, error, exc_info=surprise)
+        lost = [*cell.underway, *cell.outbox]
+        cell.underway, cell.outbox = [], []
+        cell.forget_pending()
+        # What was refused may have been refused because of what is lost.
         no = Refused(Why.UNAVAILABLE, f"It could not be stored, so nothing was changed: {error}")
         for outcome in lost:
-            self._tell_one(cell, Outcome(outcome.asked, refused=outcome.refused or no))
+            self._tell_one(cell, Outcome(outcome.asked, refused=no))
 
     # Time and others
 
@@ -504,16 +569,27 @@ class Engine:
         soonest = min(cell.context.deadlines(cell.base.state, self.house), default=None)
         if soonest != cell.deadline:
             cell.deadline = soonest
-            self.scheduler.set(cell.stream, soonest)
+            when = None if soonest is None else soonest - cell.ahead
+            self.scheduler.set(cell.stream, when)
 
     async def follow(self) -> None:
         """Keep streams at hand in step with what other processes append, for ever."""
-        async for batch in self.events.tail(await self.events.position()):
-            for _, row in batch:
-                cell = self.cells.get(row.stream)
-                if cell is not None and row.version > cell.base.version:
-                    cell.newest = row.version
-                    self._keep_up(cell)
+        at = await self.events.position() if self._from is None else self._from
+        while True:
+            try:
+                async for batch in self.events.tail(at):
+                    self._overheard(row for _, row in batch)
+                    at = batch[-1][0]
+            except StoreError as error:
+                log.warning("cannot follow the log: %s", error)
+                await asyncio.sleep(PATIENCE)
+
+    def _overheard(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            cell = self.cells.get(row.stream)
+            if cell is not None and row.version > cell.base.version:
+                cell.newest = row.version
+                self._keep_up(cell)
 
     def _keep_up(self, cell: Cell) -> None:
         """Fold what others appended as soon as nothing of ours is under way.
@@ -521,16 +597,7 @@ class Engine:
         While something is, its own append finds the conflict.
         """
         if cell.newest > cell.base.version and cell.idle:
-            cell.busy = True
-            self.spawn(self._reread(cell))
-
-    async def _reread(self, cell: Cell) -> None:
-        try:
-            await self._catch_up(cell)
-        except StoreError as error:
-            self._give_up(cell, error)
-            return
-        self._free(cell)
+            self._hold(cell, self._catch_up(cell))
 
     async def _check(self, cell: Cell) -> None:
         """Folding afresh must give the state at hand."""
@@ -560,6 +627,11 @@ class Engine:
         """Wait until nothing is under way."""
         while tasks := [task for task in self._tasks if task is not asyncio.current_task()]:
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def unreadable(error: StoreError) -> Refused:
+    """Why a message could not be decided."""
+    return Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
 
 
 def own_voice(message: Message, events: list[Event]) -> int:

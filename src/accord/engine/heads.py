@@ -45,9 +45,10 @@ class HeadSigner:
 
     async def act(self) -> None:
         """Sign what grew."""
-        grown, self.newest = self.newest, {}
-        for row in grown.values():
+        for row in list(self.newest.values()):
             await self.events.sign(self.head(row))
+            if self.newest[row.stream] is row:
+                del self.newest[row.stream]
 
     def head(self, row: Row) -> Head:
         """A signed statement that the stream ends, or ended, in this row."""

@@ -1,20 +1,28 @@
 """Connections: who hears a room, what they missed, and when they are gone."""
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Container, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from accord.core.kernel.actor import PRESENCE
-from accord.core.kernel.log import Door, Record, Seats
+from accord.core.kernel.authority import May
+from accord.core.kernel.log import Body, Door, Record, Seats
+from accord.core.kernel.refusal import Why
 from accord.engine.cell import Asked, Cell, Outcome, Peer
 from accord.engine.ports import Sealed, StoreError
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
 
+log = logging.getLogger("accord.engine")
+
 PAGE = 500
 # Looking a member of an enum up takes longer than all else a record costs here.
 IN, OUT = Door.IN, Door.OUT
 NOBODY: dict[Peer, None] = {}
+# Refusals of what the server says itself that pass by themselves.
+PASSING = frozenset({Why.UNAVAILABLE, Why.TOO_MANY})
 
 
 # Bytes for a room, and for whom they are (None: everybody).
@@ -22,20 +30,29 @@ Line = tuple[bytes, Seats | None]
 
 
 class Entry(NamedTuple):
-    """Somebody coming in, who has seen everything up to `since`; None: nothing."""
+    """Somebody coming in, who has seen everything up to `since`; None: nothing.
+
+    Where only the store knows how long ago that was, `ref` names the last message seen.
+    """
 
     peer: Peer
     since: int | None
+    ref: str | None = None
 
 
 class Peers:
-    """Which connections hear which stream."""
+    """Which connections hear which stream.
+
+    `rooms` are those that hear it live; `arriving` are still being told what they missed, as far
+    as the version at which they left again, if they did.
+    """
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
         self.rooms: dict[str, dict[Peer, None]] = {}
+        self.arriving: dict[str, dict[Peer, int | None]] = {}
         self.places: dict[Peer, set[str]] = {}
-        self.arriving: dict[str, set[Peer]] = {}
+        self.unsaid: set[tuple[str, str]] = set()
 
     # Coming and going
 
@@ -43,45 +60,91 @@ class Peers:
         """Whether this connection is in the room."""
         return peer in self.rooms.get(stream, ())
 
+    def listened(self, stream: str) -> bool:
+        """Whether any connection is in the room or on its way in."""
+        return stream in self.rooms or stream in self.arriving
+
+    def connected(self, stream: str) -> list[Peer]:
+        """Every connection that is in the room or on its way in."""
+        return [*self.rooms.get(stream, ()), *self.arriving.get(stream, ())]
+
     def others(self, stream: str, seat: str, runtime: str) -> bool:
         """Whether another runtime of that seat is connected to the room."""
-        here = self.rooms.get(stream, ())
-        return any(peer.seat == seat and peer.runtime != runtime for peer in here)
+        return any(p.seat == seat and p.runtime != runtime for p in self.connected(stream))
 
     def attach(self, stream: str, peer: Peer) -> None:
-        """From now on it hears the room; an older connection of the same runtime is replaced."""
-        here = self.rooms.setdefault(stream, {})
-        for old in [p for p in here if p is not peer and p.seat == peer.seat]:
-            if old.runtime == peer.runtime:
-                self.detach(stream, old)
-                old.close("replaced by a newer connection")
-        here[peer] = None
+        """From now on it hears the room."""
+        self._leave_hall(stream, peer)
+        self.rooms.setdefault(stream, {})[peer] = None
         self.places.setdefault(peer, set()).add(stream)
 
     def detach(self, stream: str, peer: Peer) -> None:
         """It hears the room no more."""
+        self._silence(stream, peer)
+        self.places.get(peer, set()).discard(stream)
+
+    def cut_off(self, stream: str) -> None:
+        """They could miss something: they come back and are told where they left off."""
+        for peer in self.connected(stream):
+            self._silence(stream, peer)
+            peer.close("the session cannot be read now; join again", again=True)
+
+    def _silence(self, stream: str, peer: Peer) -> None:
         here = self.rooms.get(stream, {})
         here.pop(peer, None)
         if not here:
             self.rooms.pop(stream, None)
-        self.places.get(peer, set()).discard(stream)
+        self._leave_hall(stream, peer)
+
+    def _leave_hall(self, stream: str, peer: Peer) -> None:
+        hall = self.arriving.get(stream, {})
+        hall.pop(peer, None)
+        if not hall:
+            self.arriving.pop(stream, None)
+
+    def _replace(self, stream: str, peer: Peer) -> None:
+        """An older connection of the same runtime gives way."""
+        for old in self.connected(stream):
+            if old is not peer and (old.seat, old.runtime) == (peer.seat, peer.runtime):
+                self.detach(stream, old)
+                old.close("replaced by a newer connection")
 
     def gone(self, peer: Peer) -> None:
         """The connection is lost; whoever has no other one is disconnected (OPEN-32)."""
         for stream in self.places.pop(peer, set()):
             self.detach(stream, peer)
-            self._left_meanwhile(stream, peer)
+            self._left_meanwhile(stream, peer.seat)
 
-    def _left_meanwhile(self, stream: str, peer: Peer) -> None:
-        if not any(other.seat == peer.seat for other in self.rooms.get(stream, ())):
-            self.absent(stream, peer.seat)
+    def _left_meanwhile(self, stream: str, seat: str) -> None:
+        if not any(peer.seat == seat for peer in self._on_the_way(stream)):
+            self.absent(stream, seat)
+
+    def _on_the_way(self, stream: str) -> Iterator[Peer]:
+        """Connected ones, and those whose way in is not answered yet."""
+        yield from self.rooms.get(stream, ())
+        yield from (p for p, left in self.arriving.get(stream, {}).items() if left is None)
+        cell = self.engine.cells.get(stream)
+        for asked in cell.pending() if cell else ():
+            if asked.message.body.needs is May.ENTER and asked.peer and asked.peer.alive:
+                yield asked.peer
 
     def absent(self, stream: str, seat: str) -> None:
         """Put on record that nobody answers for this seat."""
         context = self.engine.contexts[stream.partition("/")[0]]
         if context.absent is not None:
-            now = self.engine.clock.now()
-            self.engine.tell(stream, context.absent(seat, now), PRESENCE)
+            body = context.absent(seat, self.engine.clock.now())
+            self.engine.tell(stream, body, PRESENCE, partial(self._recorded, stream, seat))
+
+    def _recorded(self, stream: str, seat: str, outcome: Outcome) -> None:
+        if outcome.refused is not None and outcome.refused.why in PASSING:
+            self.unsaid.add((stream, seat))
+
+    def say_again(self, stream: str) -> None:
+        """The store works again: put on record who was lost meanwhile."""
+        due = {each for each in self.unsaid if each[0] == stream}
+        self.unsaid -= due
+        for _, seat in due:
+            self._left_meanwhile(stream, seat)
 
     # Delivering
 
@@ -89,9 +152,11 @@ class Peers:
         """Everything that was decided, to its audience, in one write per connection."""
         lines: list[Line] = []
         entering: dict[Peer, Entry] = {}
+        astray: list[Outcome] = []
         here = self.rooms.get(cell.stream, NOBODY)
         for outcome in outbox:
             if outcome.again or outcome.refused is not None:
+                astray.append(outcome)
                 continue
             peer = outcome.asked.peer
             if peer is not None and peer not in here:
@@ -107,16 +172,48 @@ class Peers:
             for said in outcome.says:
                 lines.append((self._say(outcome, said), said.to))
         self._write(cell.stream, lines)
-        for entry in entering.values():
-            self._let_in(cell, entry)
+        if entering or astray:
+            self._open_doors(cell, entering, astray)
+
+    def _open_doors(
+        self, cell: Cell, entering: dict[Peer, Entry], astray: Iterable[Outcome]
+    ) -> None:
+        """Let in who comes; who counted on a way in that came to nothing is not there."""
+        back: dict[str, Body] = {}
+        lost: list[str] = []
+        for outcome in astray:
+            peer, wants = outcome.asked.peer, outcome.asked.message.body.needs
+            if peer is None or wants is not May.ENTER or peer in self.connected(cell.stream):
+                continue
+            if outcome.again and (body := self._back(cell, outcome, peer.seat)) is not None:
+                entering.setdefault(peer, self._entry(cell, outcome.asked, peer))
+                back[peer.seat] = body
+            elif peer.seat in cell.context.present(cell.base.state):
+                lost.append(peer.seat)
+        lost += [e.peer.seat for e in entering.values() if not self._let_in(cell, e)]
+        for body in back.values():
+            self.engine.tell(cell.stream, body, PRESENCE)
+        for seat in lost:
+            self._left_meanwhile(cell.stream, seat)
+
+    def _back(self, cell: Cell, outcome: Outcome, seat: str) -> Body | None:
+        """A way in that is tried again, on another connection than the first, is a way in."""
+        if not any(sealed.record.event.door is IN for sealed in outcome.sealed):
+            return None
+        return cell.context.back(cell.base.state, seat, self.engine.clock.now())
 
     def _from_outside(
         self, cell: Cell, outcome: Outcome, peer: Peer, entering: dict[Peer, Entry]
     ) -> None:
         """A sender who is not in the room comes in now, or hears just what came of its message."""
-        if peer in entering or peer in self.arriving.get(cell.stream, ()):
+        if peer in entering:
             return
-        if any(sealed.record.event.door is IN for sealed in outcome.sealed):
+        hall = self.arriving.get(cell.stream, NOBODY)
+        comes_in = any(sealed.record.event.door is IN for sealed in outcome.sealed)
+        if peer in hall:
+            if comes_in:
+                hall[peer] = None
+        elif comes_in:
             entering[peer] = self._entry(cell, outcome.asked, peer)
         else:
             mine = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, peer.seat)]
@@ -125,7 +222,14 @@ class Peers:
 
     def deliver_foreign(self, cell: Cell, fresh: Iterable[Sealed]) -> None:
         """What another process appended."""
-        lines: list[Line] = [(s.frame, s.record.to) for s in fresh if s.frame]
+        lines: list[Line] = []
+        for sealed in fresh:
+            if sealed.frame is not None:
+                lines.append((sealed.frame, sealed.record.to))
+            if sealed.record.event.door is OUT:
+                self._write(cell.stream, lines)
+                lines = []
+                self._put_out(cell, sealed.record, {})
         self._write(cell.stream, lines)
 
     def _say(self, outcome: Outcome, said: object) -> bytes:
@@ -156,8 +260,10 @@ class Peers:
     def _put_out(self, cell: Cell, record: Record, entering: dict[Peer, Entry]) -> None:
         """Whoever left hears nothing that comes after."""
         seat: str = record.event.seat  # type: ignore[attr-defined]
-        here = (*self.rooms.get(cell.stream, ()), *self.arriving.get(cell.stream, ()))
-        for peer in [p for p in here if p.seat == seat]:
+        hall = self.arriving.get(cell.stream, {})
+        for peer in [peer for peer in hall if peer.seat == seat]:
+            hall[peer] = record.version
+        for peer in [p for p in self.rooms.get(cell.stream, ()) if p.seat == seat]:
             self.detach(cell.stream, peer)
         for peer in [p for p in entering if p.seat == seat]:
             missed = self._missed(cell, entering.pop(peer), until=record.version)
@@ -169,21 +275,23 @@ class Peers:
         """Where a joiner left off: behind the message its `ref` names (OPEN-37)."""
         ref = asked.message.ref
         last = (cell.index.get(ref) or asked.found.get(ref)) if ref else None
-        return Entry(peer, last.record.version if last else None)
+        return Entry(peer, last.record.version) if last else Entry(peer, None, ref)
 
-    def _let_in(self, cell: Cell, entry: Entry) -> None:
-        """Roll call, what was missed, then the room as it goes on."""
-        if not entry.peer.alive:
-            self._left_meanwhile(cell.stream, entry.peer)
-            return
-        self.places.setdefault(entry.peer, set()).add(cell.stream)
+    def _let_in(self, cell: Cell, entry: Entry) -> bool:
+        """Roll call, what was missed, then the room as it goes on; False: it is gone already."""
+        stream, peer, since = cell.stream, entry.peer, entry.since
+        if not peer.alive:
+            return False
+        self.places.setdefault(peer, set()).add(stream)
+        self._replace(stream, peer)
         held = cell.window[0].record.version if cell.window else 1
-        if entry.since is not None and entry.since + 1 < held:
+        if entry.ref is not None or (since is not None and since + 1 < held):
+            self.arriving.setdefault(stream, {})[peer] = None
             self.engine.spawn(self._page_in(cell, entry))
-            return
-        missed = list(self._missed(cell, entry))
-        entry.peer.write(entry.peer.join([*self._roll_call(cell), *missed]))
-        self.attach(cell.stream, entry.peer)
+        else:
+            peer.write(peer.join([*self._roll_call(cell), *self._missed(cell, entry)]))
+            self.attach(stream, peer)
+        return True
 
     def _missed(self, cell: Cell, entry: Entry, until: int | None = None) -> Iterator[bytes]:
         since, seat = entry.since or 0, entry.peer.seat
@@ -196,41 +304,58 @@ class Peers:
             if may_see(record, seat):
                 yield sealed.frame
 
-    def _roll_call(self, cell: Cell) -> Iterator[bytes]:
+    def _roll_call(self, cell: Cell, told: Container[str] = ()) -> Iterator[bytes]:
         """Everybody who is here, unless the replay says it anyway."""
         engine, room = self.engine, cell.stream.partition("/")[2]
         for id, body in cell.context.welcome(cell.base.state):
-            if id not in cell.index:
+            if id not in cell.index and id not in told:
                 yield engine.codec.recall(id, engine.clock.now(), room, body)
 
     async def _page_in(self, cell: Cell, entry: Entry) -> None:
         """Somebody who was away for long gets it all, page by page, and then the room."""
-        arriving = self.arriving.setdefault(cell.stream, set())
-        arriving.add(entry.peer)
         try:
             await self._pages(cell, entry)
-        finally:
-            arriving.discard(entry.peer)
-            if not arriving:
-                self.arriving.pop(cell.stream, None)
+        except Exception as error:
+            if not isinstance(error, StoreError):
+                log.exception("what is stored of %s makes no sense", cell.stream)
+            self._silence(cell.stream, entry.peer)
+            entry.peer.close("the history cannot be read now; join again", again=True)
 
     async def _pages(self, cell: Cell, entry: Entry) -> None:
-        peer, at = entry.peer, entry.since or 0
-        peer.write(peer.join(list(self._roll_call(cell))))
-        while at < cell.base.version:
-            try:
-                rows = await self.engine.events.read(cell.stream, at, PAGE)
-            except StoreError:
-                peer.close("the history cannot be read now; join again", again=True)
-                return
+        peer = entry.peer
+        at = await self._begin(cell, entry)
+        while (end := self._end(cell, peer)) > at:
+            rows = await self.engine.events.read(cell.stream, at, min(PAGE, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
             mine = [s.frame for s in sealed if s.frame and may_see(s.record, peer.seat)]
-            if mine:
+            if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))
             at = rows[-1].version
             await peer.drained()
-        if cell.stream in self.places.get(peer, ()):
+        hall = self.arriving.get(cell.stream, {})
+        if peer in hall and hall[peer] is None:
             self.attach(cell.stream, peer)
+        elif peer in hall:
+            self.detach(cell.stream, peer)
+
+    async def _begin(self, cell: Cell, entry: Entry) -> int:
+        """Call the roll; the version behind which the pages begin."""
+        peer, ref = entry.peer, entry.ref
+        names = [id for id, _ in cell.context.welcome(cell.base.state) if id not in cell.index]
+        rows = await self.engine.events.find(cell.stream, [*names, *([ref] if ref else [])])
+        versions = {row.id: row.version for row in rows}
+        at = entry.since or versions.get(ref or "", 0)
+        told = {id for id, version in versions.items() if version > at}
+        if self._end(cell, peer) and (roll := list(self._roll_call(cell, told))):
+            peer.write(peer.join(roll))
+        return at
+
+    def _end(self, cell: Cell, peer: Peer) -> int:
+        """How far an arriving peer is told; 0 when it is gone."""
+        hall = self.arriving.get(cell.stream, {})
+        if peer not in hall:
+            return 0
+        return hall[peer] or cell.base.version
 
 
 def may_see(record: Record, seat: str) -> bool:

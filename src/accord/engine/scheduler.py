@@ -7,6 +7,8 @@ from heapq import heappop, heappush
 from accord.core.kernel.log import Instant
 from accord.engine.ports import Clock
 
+# Seconds; a machine that slept has another idea of how long a timer was to wait.
+LONGEST_NAP = 60.0
 # A deadline that a tick did not move is tried again after this long.
 PATIENCE = 1000
 
@@ -54,4 +56,5 @@ class Scheduler:
         self.timer = None
         if self.heap:
             wait = max(0, self.heap[0][0] - self.clock.now()) / 1000
-            self.timer = asyncio.get_running_loop().call_later(wait, self.run_due)
+            nap = min(wait, LONGEST_NAP)
+            self.timer = asyncio.get_running_loop().call_later(nap, self.run_due)

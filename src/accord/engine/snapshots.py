@@ -11,7 +11,8 @@ from accord.engine.ports import EventLog, Snapshot, StoreError
 
 EVERY = 1000
 # Raise this when an evolver means something else than before; a changed shape is noticed anyway.
-EPOCH = 1
+EPOCH = 2
+CHECKSUM = 32
 
 
 class Snapshots:
@@ -38,10 +39,13 @@ class Snapshots:
         base = cell.base
         cell.kept = base.version
         kept = (base.state, base.seq, base.hash, base.at)
-        blob = msgspec.msgpack.encode(kept)
         shape = self.shape(cell.context)
         try:
-            await self.events.keep(cell.stream, Snapshot(base.version, shape, blob))
+            blob = msgspec.msgpack.encode(kept)
+            snapshot = Snapshot(base.version, shape, checksum(blob) + blob)
+            await self.events.keep(cell.stream, snapshot)
+        except OverflowError:
+            pass  # a number of more than 64 bits; opening takes longer, that is all
         except StoreError:
             cell.kept = 0  # only a cache; the next commit tries again
 
@@ -50,9 +54,17 @@ class Snapshots:
         kept = await self.events.snapshot(cell.stream)
         if kept is None or kept.shape != self.shape(cell.context):
             return cell.base
+        blob = kept.blob[CHECKSUM:]
+        if checksum(blob) != kept.blob[:CHECKSUM]:
+            return cell.base
         form = tuple[cell.context.state, int, bytes, int]  # type: ignore[name-defined]
         try:
-            state, seq, last, at = msgspec.msgpack.decode(kept.blob, type=form)
+            state, seq, last, at = msgspec.msgpack.decode(blob, type=form)
         except msgspec.MsgspecError:
             return cell.base
         return Place(state, kept.version, seq, last, at)
+
+
+def checksum(blob: bytes) -> bytes:
+    """A damaged snapshot could be another state, so it is not read."""
+    return sha256(blob).digest()

@@ -1,10 +1,16 @@
 """Workers tail the log with a durable cursor: what must survive a crash is done from here."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import Protocol
 
 from accord.engine.ports import EventLog, Row
+
+log = logging.getLogger("accord.engine")
+
+# Seconds until a worker that failed is tried again.
+PATIENCE = 1.0
 
 
 class Worker(Protocol):
@@ -23,7 +29,16 @@ class Worker(Protocol):
 
 
 async def run(events: EventLog, worker: Worker) -> None:
-    """Every row reaches the worker at least once, across restarts, for ever."""
+    """Every row reaches the worker at least once, across restarts and failures, for ever."""
+    while True:
+        try:
+            await _run(events, worker)
+        except* Exception as errors:  # noqa: BLE001 - whatever it is, the next try may go well
+            log.warning("%s begins again where it was: %s", worker.name, errors.exceptions)
+        await asyncio.sleep(max(worker.pause, PATIENCE))
+
+
+async def _run(events: EventLog, worker: Worker) -> None:
     start = await events.cursor(worker.name)
     follower = _Follower(start)
     async with asyncio.TaskGroup() as tasks:

@@ -147,6 +147,7 @@ class Context(NamedTuple, Generic[State]):
     state: type[State]
     welcome: Callable[[State], Iterator[tuple[str, Body]]] = lambda _: iter(())
     absent: Callable[[str, Instant], Body] | None = None
+    back: Callable[[State, str, Instant], Body | None] = lambda *_: None
     present: Callable[[State], Iterator[str]] = lambda _: iter(())
 
 

@@ -79,8 +79,11 @@ def admit_outsider(room: Room, ask: Ask) -> None:
     check_claims(ask)
     if ask.message.fork not in TRUNK:
         raise no_fork(ask)
-    if room.ended and isinstance(ask.message.body, members.SessionJoin):
-        raise over(room) if insider(room, ask.actor) else absent(room, ask)
+    if isinstance(ask.message.body, members.SessionJoin):
+        if not room.exists or ask.actor.workspace != room.workspace:
+            raise absent(room, ask)
+        if room.ended:
+            raise over(room) if insider(room, ask.actor) else absent(room, ask)
 
 
 def insider(room: Room, actor: Actor) -> bool:
@@ -148,5 +151,6 @@ CONTEXT: Context[Room] = Context(
     state=Room,
     welcome=members.roll_call,
     absent=members.disconnected,
+    back=members.reconnected,
     present=members.connected,
 )

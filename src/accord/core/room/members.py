@@ -187,8 +187,6 @@ def join(room: Room, ask: Ask, body: SessionJoin) -> Iterator[Fact]:
     """In, if the room exists for this principal, has a place and can grant something."""
     seat, now = ask.actor.seat, body.participant
     before = room.members.get(seat)
-    if not room.exists or ask.actor.workspace != room.workspace:
-        raise Refused(Why.NO_ROOM, f"There is no session {ask.message.room}")
     if not set(body.supported_versions) & set(VERSIONS):
         detail = "No version in common; this server speaks version 1"
         raise Refused(Why.VERSION, detail, {"supported_versions": list(VERSIONS)})
@@ -439,6 +437,13 @@ def resumed(room: Room, pause: int) -> Room:
 def disconnected(seat: str, at: int) -> PresenceUpdate:
     """What the server says when the last connection of a member is gone."""
     return PresenceUpdate(participant=seat, status=Presence.DISCONNECTED, last_active=iso(at))
+
+
+def reconnected(room: Room, seat: str, at: int) -> PresenceUpdate | None:
+    """What the server says when a member is there again without a new join; None: no member."""
+    if room.ended or seat not in room.members:
+        return None
+    return PresenceUpdate(participant=seat, status=Presence.ACTIVE, last_active=iso(at))
 
 
 def connected(room: Room) -> Iterator[str]:
