@@ -90,6 +90,7 @@ class Engine:
         self.failures: list[BaseException] = []
         self.pinned: set[str] = set()
         self._from: int | None = None
+        self._waking = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Asking
@@ -129,12 +130,16 @@ class Engine:
 
     async def start(self) -> None:
         """After a restart nobody is connected and every deadline counts (OPEN-31)."""
+        self._waking = True
         self._from = await self.events.position()
         for stream in await self.events.streams("room/"):
             room = await self.state(stream)
             for seat in self.contexts["room"].present(room):
                 self.peers.absent(stream, seat)
         await self.settle()
+        self.scheduler.run_due()
+        await self.settle()
+        self._waking = False
 
     async def state(self, stream: str) -> Any:
         """The durable state of a stream; StoreError when it cannot be read."""
@@ -562,8 +567,9 @@ class Engine:
     # Time and others
 
     def _due(self, stream: str) -> None:
-        name = stream.partition("/")[0]
-        self.tell(stream, self.contexts[name].tick, TIMER)
+        context = self.contexts[stream.partition("/")[0]]
+        wake = context.wake if self._waking else None
+        self.tell(stream, wake or context.tick, TIMER)
 
     def _reschedule(self, cell: Cell) -> None:
         soonest = min(cell.context.deadlines(cell.base.state, self.house), default=None)

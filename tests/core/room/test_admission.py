@@ -12,7 +12,7 @@ from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import CONTEXT, DECIDE, Tick
 from accord.core.room.gates import GateTimeout
-from accord.core.room.members import PresenceUpdate, SessionJoin, SessionLeave
+from accord.core.room.members import PresenceUpdate, SessionLeave
 from accord.core.room.notices import ErrorReport
 from accord.core.room.state import OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart

@@ -145,6 +145,7 @@ class Context(NamedTuple, Generic[State]):
     tick: Body
     knows: Callable[[State, str], bool]
     state: type[State]
+    wake: Body | None = None
     welcome: Callable[[State], Iterator[tuple[str, Body]]] = lambda _: iter(())
     absent: Callable[[str, Instant], Body] | None = None
     back: Callable[[State, str, Instant], Body | None] = lambda *_: None

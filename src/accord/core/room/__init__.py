@@ -30,13 +30,15 @@ class Tick(Body, frozen=True, gc=False):
     needs = May.SERVE
     while_paused = True
 
+    slept: bool = False  # the server was not there while it passed
+
 
 def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
     """Whatever is due by now."""
     if room.ended:
         return
     # A gate ends once: whoever overstayed goes at the next tick, when theirs are settled.
-    late = (*gates.overdue(room, ask), *tools.overdue(room, ask))
+    late = (*gates.overdue(room, ask, slept=body.slept), *tools.overdue(room, ask))
     yield from late or members.overstayed(room, ask)
 
 
@@ -147,6 +149,7 @@ CONTEXT: Context[Room] = Context(
     admit=admit,
     deadlines=deadlines,
     tick=Tick(),
+    wake=Tick(slept=True),
     knows=knows,
     state=Room,
     welcome=members.roll_call,

@@ -352,13 +352,17 @@ def withdrawn(room: Room, seat: str, reason: str) -> Iterator[Fact]:
 # Time
 
 
-def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
-    """Gates whose time is up; a paused room has stopped their clocks."""
+def overdue(room: Room, ask: Ask, *, slept: bool = False) -> Iterator[Fact]:
+    """Gates whose time is up; a paused room has stopped their clocks.
+
+    Silence that fell while the server `slept` rejects, whatever policy says (OPEN-31).
+    """
     if room.paused_at is not None:
         return
     for gate in room.gates.values():
         if gate.expires_at is not None and gate.expires_at <= ask.at:
-            yield from time_out(room, ask, gate, resolution_of(room, gate))
+            resolution = Resolution.REJECTED if slept else resolution_of(room, gate)
+            yield from time_out(room, ask, gate, resolution)
 
 
 def resolution_of(room: Room, gate: Gate) -> Resolution:
