@@ -25,7 +25,7 @@ class Ready(msgspec.Struct, frozen=True):
     admin_token: str
 
 
-def command(home: Path, port: int, auth: str, ready: Path) -> list[str]:
+def command(home: Path, port: int, auth: str, ready: Path, *more: str) -> list[str]:
     """How a server is started."""
     flags = {
         "--data-dir": home,
@@ -35,15 +35,19 @@ def command(home: Path, port: int, auth: str, ready: Path) -> list[str]:
         "--rate-limit": "off",
     }
     words = [str(word) for flag in flags.items() for word in flag]
-    return [sys.executable, "-m", "accord", "serve", *words]
+    return [sys.executable, "-m", "accord", "serve", *words, *more]
 
 
 class ServerProcess:
-    """One server on one data directory; its address stays the same over restarts."""
+    """One server on one data directory; its address stays the same over restarts.
 
-    def __init__(self, directory: Path, auth: str = "token") -> None:
+    `flags` are further words for `accord serve`.
+    """
+
+    def __init__(self, directory: Path, auth: str = "token", *flags: str) -> None:
         self.home = directory / "home"
         self.auth = auth
+        self.flags = flags
         self.port = 0
         self._ready_file = directory / "ready.json"
         self._log_file = directory / "server.log"
@@ -97,7 +101,7 @@ class ServerProcess:
         self._ready_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                command(self.home, self.port, self.auth, self._ready_file),
+                command(self.home, self.port, self.auth, self._ready_file, *self.flags),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -175,9 +179,9 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def a_server(directory: Path, auth: str = "token") -> Iterator[ServerProcess]:
+def a_server(directory: Path, auth: str = "token", *flags: str) -> Iterator[ServerProcess]:
     """A server for one test; whatever it could not handle fails the test."""
-    server = ServerProcess(directory, auth)
+    server = ServerProcess(directory, auth, *flags)
     try:
         yield server.start()
     finally:

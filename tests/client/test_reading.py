@@ -1,0 +1,113 @@
+"""What a client reads over HTTP, without a connection of its own."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from accord.client import Client, ServerRefused, Unreachable
+from accord.client.web import refusal
+from accord.core.kernel.ballot import AnyOf
+from accord.core.room.gates import GateApprove
+from accord.core.room.prompts import PromptSubmit
+from tests.client.people import a_room, client
+from tests.client.test_backoff import nobody_listens
+from tests.helpers.server import ServerProcess
+
+Reading = Callable[[Client], Awaitable[object]]
+READINGS: dict[str, Reading] = {
+    "sessions": lambda client: client.sessions(),
+    "session": lambda client: client.session("s"),
+    "transcript": lambda client: client.transcript("s"),
+}
+
+
+async def test_the_list_one_session_and_what_was_said(server: ServerProcess) -> None:
+    async with a_room(server) as room:
+        await room.alice.prompt("Hello", "claude")
+        proposal = await room.claude.propose(
+            "sh", {"command": ["ls"]}, category="shell_execute", risk="high", description="Look"
+        )
+        reader = client(server, "bob")
+
+        (line,) = await reader.sessions()
+        detail = await reader.session(room.alice.id)
+        page = await reader.transcript(room.alice.id, after=2, limit=3)
+        said = [envelope async for envelope in reader.history(room.alice.id)]
+
+        assert (line.id, line.status, line.standing) == (room.alice.id, "active", "member")
+        assert [member.id for member in detail.members] == ["alice", "bob", "claude"]
+        (gate,) = detail.gates
+        assert (gate.initiator, gate.request.action_ref) == ("claude", proposal)
+        assert (gate.request.quorum, gate.approvals_required) == (AnyOf(1), 1)
+        assert gate.action is not None
+        assert gate.action.arguments == {"command": ["ls"]}
+        assert [tool.id for tool in detail.tools] == [proposal]
+        assert ([each.seq for each in page.messages], page.next, page.has_more) == (
+            [3, 4, 5],
+            5,
+            True,
+        )
+        await room.his.until_seq(said[-1].seq)
+        assert room.his.kept == [each for each in said if each.seq >= room.his.kept[0].seq]
+
+
+async def test_a_vote_without_joining(server: ServerProcess) -> None:
+    """`accord approve` does this."""
+    async with a_room(server) as room:
+        proposal = await room.claude.propose("sh", {}, category="shell_execute")
+        async with client(server, "bob") as shell:
+            (gate,) = (await shell.session(room.alice.id)).gates
+            vote = await shell.post(room.alice.id, GateApprove(gate.id, "bob", "From a shell"))
+
+            with pytest.raises(ServerRefused, match="is closed already"):
+                await shell.post(room.alice.id, GateApprove(gate.id, "bob"))
+        assert (await room.claude.decision(proposal)).approved_by == ("bob",)
+        heard = await room.hers.until(lambda said: said.id == vote.id)
+        assert heard.seq == vote.seq
+
+
+async def test_a_post_into_a_session_one_is_in_is_heard_there(server: ServerProcess) -> None:
+    async with client(server, "alice") as alice:
+        session = await alice.create()
+        with pytest.raises(ServerRefused, match="not an agent"):
+            await alice.post(session.id, PromptSubmit("Hi", "claude", ("alice",), ()))
+
+
+async def test_a_stranger_posts_nothing(server: ServerProcess) -> None:
+    async with a_room(server) as room, client(server, "olga") as olga:
+        with pytest.raises(ServerRefused, match="SESSION_NOT_FOUND"):
+            await olga.post(room.alice.id, PromptSubmit("Hi", "claude", ("olga",), ()))
+        with pytest.raises(ServerRefused, match="SESSION_NOT_FOUND") as no:
+            await olga.session(room.alice.id)
+        assert not no.value.recoverable
+        assert await olga.sessions() == ()
+
+
+async def test_on_trust_one_says_who_reads(open_server: ServerProcess) -> None:
+    async with Client(open_server.url, id="alice") as alice:
+        session = await alice.create(name="Mine")
+
+        assert [line.name for line in await alice.sessions()] == ["Mine"]
+        with pytest.raises(ServerRefused, match="There is no session"):
+            await Client(open_server.url, id="eve").session(session.id)
+
+
+@pytest.mark.parametrize("what", READINGS)
+async def test_who_is_not_known_reads_nothing(server: ServerProcess, what: str) -> None:
+    stranger = Client(server.url, token="e30.e30.e30", id="alice")
+
+    with pytest.raises(ServerRefused, match="UNAUTHORIZED"):
+        await READINGS[what](stranger)
+
+
+@pytest.mark.parametrize("what", READINGS)
+async def test_an_address_where_nobody_answers(what: str) -> None:
+    with pytest.raises(Unreachable, match="cannot be reached"):
+        await READINGS[what](Client(nobody_listens(), id="alice"))
+
+
+def test_a_page_of_somebody_else_is_no_refusal_of_ours() -> None:
+    error = refusal(502, b"<html>Bad gateway</html>")
+
+    assert isinstance(error, Unreachable)
+    assert "502" in str(error)
