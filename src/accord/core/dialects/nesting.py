@@ -15,6 +15,16 @@ from accord.core.kernel.refusal import Refused, Why
 
 DEEPEST = 64
 
+FLAT = (
+    inspect.StrType,
+    inspect.IntType,
+    inspect.FloatType,
+    inspect.BoolType,
+    inspect.NoneType,
+    inspect.LiteralType,
+    inspect.EnumType,
+)
+
 Read = Callable[[Raw], Body]
 
 
@@ -39,16 +49,14 @@ def bounded(read: Read) -> Read:
 def nests(kind: inspect.Type, above: frozenset[type] = frozenset()) -> bool:
     """Whether a value of this type may be nested as deep as its sender likes."""
     match kind:
-        case inspect.AnyType():
-            return True
         case inspect.StructType(cls=cls, fields=fields):
             return cls in above or any(nests(field.type, above | {cls}) for field in fields)
         case inspect.UnionType(types=kinds):
             return any(nests(each, above) for each in kinds)
-        case inspect.VarTupleType(item_type=each) | inspect.DictType(value_type=each):
+        case inspect.CollectionType(item_type=each) | inspect.DictType(value_type=each):
             return nests(each, above)
         case _:
-            return False
+            return not isinstance(kind, FLAT)
 
 
 def too_deep(value: Any) -> bool:
