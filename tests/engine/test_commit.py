@@ -1,0 +1,429 @@
+"""Nobody hears or is answered before the commit; the next message does not wait for it."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from accord.core.kernel.authority import Role
+from accord.core.kernel.log import Ask, Event
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import CONTEXT
+from accord.core.room.prompts import PromptSubmit, PromptSubmitted
+from accord.core.room.state import Room
+from accord.core.room.streams import ResponseChunk, ResponseStart
+from accord.engine import engine as engine_module
+from accord.engine.ports import Row
+from tests.engine.conftest import Make
+from tests.helpers.engine import Ear, Tricky, turns
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CAROL,
+    CLAUDE,
+    approves_tool,
+    creates,
+    ends,
+    executes,
+    joins,
+    prompts,
+    proposes,
+)
+from tests.spec import proves
+
+
+@proves("PVP-3.2-2", "OPEN-35")
+async def test_nobody_hears_or_is_answered_before_the_commit(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(BOB, CLAUDE)
+    heard = {seat: len(ear.heard) for seat, ear in stage.ears.items()}
+
+    log.hold("append")
+    reply = stage.ask(ALICE, prompts(), "p")
+    await turns()
+
+    assert not reply
+    assert heard == {seat: len(ear.heard) for seat, ear in stage.ears.items()}
+    log.release()
+    await stage.settle()
+    assert reply.sealed
+    assert all(ear.ids[-1] == "p" for ear in stage.ears.values())
+
+
+async def test_the_next_message_is_decided_while_the_first_is_committed(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+
+    log.hold("append")
+    stage.ask(ALICE, prompts(), "p")
+    await turns()
+    start = stage.ask(CLAUDE, ResponseStart("claude", "p"), "s")
+    chunk = stage.ask(CLAUDE, ResponseChunk("Hello"), "c", "s")
+    durable = await stage.state()
+
+    assert not durable.streams
+    log.release()
+    await stage.settle()
+    assert [start.sealed[0].record.seq, chunk.sealed[0].record.seq] == [6, 7]
+    assert stage.ears["alice"].ids[-3:] == ["p", "s", "c"]
+
+
+async def test_a_refusal_keeps_its_place_behind_what_is_not_committed(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+
+    log.hold("append")
+    end = stage.ask(ALICE, ends(), "end")
+    late = stage.ask(ALICE, prompts(), "late")
+    await turns()
+
+    assert not end
+    assert not late, "it would tell of an end that may never be"
+    log.release()
+    await stage.settle()
+    assert end.sealed
+    assert late.refused
+    assert late.refused.why is Why.ENDED
+
+
+async def test_what_was_refused_because_of_what_is_lost_is_told_to_try_again(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+
+    log.hold("append")
+    log.failing.add("append")
+    stage.ask(ALICE, ends(), "end")
+    late = stage.ask(ALICE, prompts(), "late")
+    log.release()
+    await stage.settle()
+    log.failing.clear()
+
+    assert late.refused
+    assert late.refused.why is Why.UNAVAILABLE
+    assert await stage.say(ALICE, prompts(), "late")
+
+
+async def test_what_arrives_during_a_commit_shares_the_next(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+    before = log.calls["append"]
+
+    log.hold("append")
+    stage.ask(ALICE, prompts(), "first")
+    await turns()
+    replies = [stage.ask(ALICE, prompts(), f"p{n}") for n in range(50)]
+    log.release()
+    await stage.settle()
+
+    assert log.calls["append"] - before == 2
+    assert all(reply.count == 1 for reply in replies)
+    assert (await stage.ids())[-50:] == [f"p{n}" for n in range(50)]
+
+
+@proves("PVP-4.2-8", "PVP-6.2-11")
+async def test_what_one_commit_brings_leaves_in_one_write_for_each_connection(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(BOB, CLAUDE)
+    writes = {seat: len(ear.writes) for seat, ear in stage.ears.items()}
+
+    log.hold("append")
+    for n in range(5):
+        stage.ask(ALICE, prompts(), f"p{n}")
+        stage.ask(BOB, prompts(), f"q{n}")
+    log.release()
+    await stage.settle()
+
+    said = [f"{who}{n}" for n in range(5) for who in "pq"]
+    for seat, ear in stage.ears.items():
+        (write,) = ear.writes[writes[seat] :]
+        assert [each["id"] for each in write] == said
+
+
+async def test_those_who_see_less_get_their_part_in_one_write_too(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(BOB, CLAUDE, require_approval_for=())
+    log.hold("append")
+    stage.ask(CLAUDE, proposes(), "t")
+    run = stage.ask(CLAUDE, executes("t"), "run")
+    stage.ask(ALICE, prompts(), "p")
+    log.release()
+    await stage.settle()
+
+    assert run.sealed[0].record.to == frozenset({"claude"})
+    assert [each["id"] for each in stage.ears["claude"].writes[-1]][-2:] == ["run", "p"]
+    assert "run" not in stage.ears["alice"].ids
+    assert stage.ears["alice"].seqs[-2:] == [8, 10]
+
+
+# Failures
+
+
+@proves("OPEN-36")
+async def test_when_the_store_keeps_nothing_all_who_wait_are_told(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(BOB, CLAUDE)
+    before, heard = await stage.state(), len(stage.ears["bob"].heard)
+
+    log.hold("append")
+    log.failing.add("append")
+    first = stage.ask(CLAUDE, proposes(), "t")
+    await turns()
+    second = stage.ask(ALICE, approves_tool(ALICE, "t"))
+    retry = stage.ask(CLAUDE, proposes(), "t")
+    log.release()
+    await stage.settle()
+
+    for reply in (first, second, retry):
+        assert reply.refused
+        assert reply.refused.why is Why.UNAVAILABLE
+        assert reply.count == 1
+    assert await stage.state() is before
+    assert len(stage.ears["bob"].heard) == heard
+    log.failing.clear()
+    assert await stage.say(CLAUDE, proposes(), "t")
+    assert await stage.say(ALICE, approves_tool(ALICE, "t"))
+    await stage.records()
+
+
+async def test_a_store_that_breaks_in_an_unknown_way_leaves_nobody_waiting(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+
+    async def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "append", breaks)
+        with pytest.raises(Refused) as no:
+            await stage.say(ALICE, prompts(), "p")
+
+    assert no.value.why is Why.UNAVAILABLE
+    assert await stage.say(ALICE, prompts(), "p")
+
+
+async def test_a_store_that_cannot_be_read_refuses_and_is_tried_again(make: Make) -> None:
+    log = Tricky()
+    await make(log).open(CLAUDE)
+    stage = make(log)
+
+    log.failing.add("read")
+    replies = [stage.ask(ALICE, prompts()) for _ in range(3)]
+    await stage.settle()
+
+    for reply in replies:
+        assert reply.refused
+        assert reply.refused.why is Why.UNAVAILABLE
+    assert stage.engine.cells == {}
+    log.failing.clear()
+    assert await stage.say(ALICE, prompts())
+
+
+async def test_a_store_that_cannot_find_refuses_that_message_alone(make: Make) -> None:
+    log = Tricky()
+    stage = make(log, window=5)
+    await stage.open(CLAUDE)
+    await stage.say(ALICE, prompts(), "old")
+    for _ in range(6):
+        await stage.say(ALICE, prompts())
+
+    log.hold("append")
+    log.failing.add("find")
+    before = stage.ask(ALICE, prompts(), "before")
+    looking = stage.ask(CLAUDE, ResponseStart("claude", "old"), "looking")
+    behind = stage.ask(ALICE, prompts(), "behind")
+    await turns()
+    log.release()
+    await stage.settle()
+
+    assert before.sealed
+    assert behind.sealed
+    assert looking.refused
+    assert looking.refused.why is Why.UNAVAILABLE
+    assert [reply.count for reply in (before, looking, behind)] == [1, 1, 1]
+    assert stage.ears["claude"].ids[-2:] == ["before", "behind"]
+    log.failing.clear()
+    assert await stage.say(CLAUDE, ResponseStart("claude", "old"), "looking")
+
+
+async def test_a_log_that_makes_no_sense_is_an_answer_too(make: Make) -> None:
+    log = Tricky()
+    first = make(log)
+    await first.open(CLAUDE)
+    rows = await log.log.read("room/r")
+    stage = make(Damaged(rows[0].body))
+
+    with pytest.raises(Refused) as no:
+        await stage.say(ALICE, prompts())
+
+    assert no.value.why is Why.UNAVAILABLE
+    assert "damaged" in no.value.detail
+
+
+class Damaged(Tricky):
+    """A log with a row nobody understands."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.body = body
+
+    async def read(self, stream: str, after: int = 0, limit: int | None = None) -> list[Row]:
+        return [Row(stream, 1, "x", self.body[:20], b"")]
+
+
+# What goes wrong while deciding
+
+
+@proves("PVP-17-1")
+async def test_a_mistake_of_ours_changes_nothing_and_the_room_goes_on(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make()
+    await stage.open(CLAUDE)
+    before = await stage.state()
+    position = await stage.log.position()
+
+    def breaks(room: Room, ask: Ask, body: PromptSubmit) -> Iterator[Event]:
+        yield PromptSubmitted(said=body)
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setitem(CONTEXT.decide, PromptSubmit, breaks)  # type: ignore[misc]
+        reply = stage.ask(ALICE, prompts(), "p")
+
+    assert reply.refused
+    assert reply.refused.why is Why.INTERNAL
+    assert await stage.state() is before
+    assert await stage.log.position() == position
+    assert await stage.say(ALICE, prompts(), "p")
+
+
+async def test_a_room_survives_a_connection_that_breaks_while_it_is_told(make: Make) -> None:
+    stage = make()
+    await stage.open(BOB, CLAUDE)
+    broken = stage.ears["bob"]
+
+    def breaks(data: bytes) -> None:
+        raise ZeroDivisionError
+
+    broken.write = breaks  # type: ignore[method-assign]
+    stage.ask(ALICE, prompts(), "p")
+    await stage.settle()
+    await turns()
+
+    assert all(ear.closed and ear.invited for ear in stage.ears.values()), "they come back"
+    again = stage.connect(ALICE)
+    await stage.say(ALICE, joins(ALICE, Role.ADMIN))
+    assert "p" in again.ids
+    assert [type(error) for error in stage.engine.failures] == [ZeroDivisionError]
+    stage.engine.failures.clear()
+
+
+# Rooms that are not there, and too many of them
+
+
+async def test_a_room_that_does_not_exist_costs_no_memory(make: Make) -> None:
+    stage = make()
+
+    for n in range(20):
+        with pytest.raises(Refused) as no:
+            await stage.say(BOB, joins(BOB), room=f"nowhere-{n}")
+        assert no.value.why is Why.NO_ROOM
+        assert not (await stage.state(f"nowhere-{n}")).exists
+
+    assert stage.engine.cells == {}
+    assert stage.engine.scheduler.when == {}
+    assert stage.engine.peers.rooms == {}
+
+
+async def test_asking_for_a_room_twice_while_it_is_made_loses_neither(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    log.hold("read")
+    looking = asyncio.create_task(stage.engine.state("room/r"))
+    await turns()
+    made = stage.ask(ALICE, creates())
+    log.release()
+    await looking
+    await stage.settle()
+
+    assert made.sealed
+    assert "room/r" in stage.engine.cells
+
+
+async def test_the_rooms_nobody_listens_to_make_way(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "MOST_CELLS", 8)
+    stage = make()
+    for n in range(4):
+        await stage.open(room=f"heard-{n}")
+    quiet = Ear(stage.engine, CAROL, "away")
+    for n in range(20):
+        await stage.say(CAROL, creates(), room=f"quiet-{n}", ear=quiet)
+        stage.engine.peers.detach(f"room/quiet-{n}", quiet)
+
+    assert len(stage.engine.cells) <= 8
+    assert {f"room/heard-{n}" for n in range(4)} <= stage.engine.cells.keys()
+    assert (await stage.state("quiet-0")).exists
+
+
+async def test_what_is_looked_at_in_passing_stays_at_hand(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "MOST_CELLS", 4)
+    stage = make()
+    await stage.open()
+    stage.engine.peers.detach("room/r", stage.ears["alice"])
+    stage.engine.peek("room/r")
+    for n in range(10):
+        await stage.open(room=f"other-{n}")
+        stage.engine.peers.detach(f"room/other-{n}", stage.ears["alice"])
+
+    seen = stage.engine.peek("room/r")
+
+    assert seen is not None
+    assert seen.exists
+
+
+async def test_a_look_in_passing_does_not_wait_for_the_store(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+    log.hold("find")
+    stage.ask(ALICE, prompts(), ref="unknown")
+    await turns()
+
+    seen = stage.engine.peek("room/r")
+
+    assert seen is not None
+    log.release()
+
+
+async def test_a_room_that_cannot_keep_up_says_so(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "LONGEST_QUEUE", 3)
+    log = Tricky()
+    await make(log).open(CLAUDE)
+    stage = make(log)
+
+    log.hold("read")
+    replies = [stage.ask(ALICE, prompts()) for _ in range(5)]
+
+    assert [bool(reply) for reply in replies] == [False, False, False, True, True]
+    assert replies[4].refused
+    assert replies[4].refused.why is Why.TOO_MANY
+    log.release()
+    await stage.settle()
+    assert all(reply.sealed for reply in replies[:3])
