@@ -74,7 +74,7 @@ async def vote(
     args: argparse.Namespace, ballot: Callable[[str, str], Body], *, rejects: bool = False
 ) -> None:
     """Find the gate, vote, and tell what became of it."""
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     async with where.client(args) as client:
         if args.session:

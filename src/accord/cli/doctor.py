@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     found = list(examine(args.data_dir, args.url))
     healthy = all(each.state != FAIL for each in found)
     if args.json:
-        from accord.cli.office import tell
+        from accord.show.output import tell
 
         tell({"healthy": healthy, "checks": found})
     else:

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     from accord.cli.ballots import gather
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     found = asyncio.run(gather(args))
     if args.json:

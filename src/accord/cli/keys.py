@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _list(office: "Office", args: argparse.Namespace) -> None:
-    from accord.cli.office import table, tell
     from accord.core.kernel.times import iso
+    from accord.show.output import table, tell
 
     keys = await office.keys()
     if args.json:
@@ -46,7 +46,7 @@ async def _list(office: "Office", args: argparse.Namespace) -> None:
 
 
 async def _rotate(office: "Office", args: argparse.Namespace) -> None:
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     key = await office.rotate()
     if args.json:

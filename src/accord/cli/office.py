@@ -5,10 +5,10 @@ import asyncio
 import http.client
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -19,8 +19,6 @@ from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
 from accord.settings import Settings
 
 PATIENCE_S = 10.0
-
-_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 Answer = TypeVar("Answer")
 
@@ -141,20 +139,6 @@ def run(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> 
     """Do the work at the right place."""
     asyncio.run(_work(args, work))
     return 0
-
-
-def tell(content: Any) -> None:
-    """A result for programs, on standard output."""
-    print(_ENCODER.encode(content).decode())
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A result for people, in columns."""
-    lines = [heads, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(cells).rstrip())
 
 
 async def _work(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> None:

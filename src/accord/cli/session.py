@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _create(args: argparse.Namespace) -> None:
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     config = rules(args)
     async with where.client(args) as client:
@@ -170,8 +170,8 @@ def _next_steps(session: str, config: Any) -> str:
 
 
 async def _end(args: argparse.Namespace) -> None:
-    from accord.cli.office import tell
     from accord.core.room.lifecycle import SessionEnd
+    from accord.show.output import tell
 
     session = where.session_of(args)
     async with where.client(args) as client:
@@ -186,7 +186,7 @@ async def _end(args: argparse.Namespace) -> None:
 
 
 async def _list(args: argparse.Namespace) -> None:
-    from accord.cli.office import table, tell
+    from accord.show.output import table, tell
 
     async with where.reading(args) as source:
         found = await source.listing()
@@ -211,7 +211,7 @@ async def _list(args: argparse.Namespace) -> None:
 
 
 async def _show(args: argparse.Namespace) -> None:
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     async with where.reading(args) as source:
         found = await source.detail(where.session_of(args))

@@ -79,7 +79,7 @@ def duration(text: str) -> int:
 
 
 async def _issue(office: "Office", args: argparse.Namespace) -> None:
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     issued = await office.issue(_wish(args))
     for warning in issued.warnings:
@@ -114,8 +114,8 @@ def _summary(issued: "Issued") -> str:
 
 
 async def _list(office: "Office", args: argparse.Namespace) -> None:
-    from accord.cli.office import table, tell
     from accord.core.kernel.times import iso
+    from accord.show.output import table, tell
 
     tokens = await office.tokens()
     if args.json:
@@ -134,7 +134,7 @@ async def _list(office: "Office", args: argparse.Namespace) -> None:
 
 
 async def _revoke(office: "Office", args: argparse.Namespace) -> None:
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     await office.revoke(args.jti, args.reason)
     if args.json:

@@ -148,7 +148,7 @@ def report_json(damage: list[str], findings: list["Finding"]) -> None:
     """For programs."""
     import msgspec
 
-    from accord.cli.office import tell
+    from accord.show.output import tell
 
     streams = [
         {**msgspec.structs.asdict(each), "holds": each.holds, "unsigned": each.unsigned}

@@ -59,10 +59,13 @@ def settings(url: str | None = None, data_dir: Path | None = None) -> Settings:
 def client(args: argparse.Namespace) -> "Client":
     """A client for whoever calls; refused where nobody says who that is."""
     from accord.client import Client
+    from accord.client.identity import read
 
     known = settings(args.url)
     if not (args.id or known.token):
         raise Refused(Why.UNAUTHENTICATED, who_are_you(known))
+    if not args.id and known.token and read(known.token) is None:
+        raise Refused(Why.UNAUTHENTICATED, "What is in ACCORD_TOKEN is no token of Accord")
     try:
         token = None if args.id else known.token
         return Client(known.url or DEFAULT_URL, token=token, id=args.id)
@@ -100,13 +103,13 @@ def answers(url: str) -> bool:
 @asynccontextmanager
 async def reading(args: argparse.Namespace) -> AsyncIterator[Source]:
     """The server if it answers; else, for a server of this machine, its files."""
-    from accord.reading import Shelf, ensure_there, opened, place
-
     known = settings(args.url, args.data_dir)
     url = known.url or DEFAULT_URL
     if args.data_dir is None and answers(url):
         yield Remote(client(args))
         return
+    from accord.reading import Shelf, ensure_there, opened, place
+
     if args.data_dir is None:
         if not is_local(url):
             raise Refused(Why.UNAVAILABLE, f"{url} does not answer")

@@ -1,0 +1,219 @@
+"""The table of commands, their help, and how each of them ends."""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from accord import __version__
+from accord.cli import main as cli
+from accord.cli import serve
+from accord.client import ServerRefused, SignedOut, Unreachable
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.refusal import Refused, Why
+from accord.engine.ports import ForeignStoreError, StoreError
+from accord.settings import SettingsError
+from tests.helpers.cli import accord, environment
+from tests.spec import proves
+
+QUICK_S = 0.1
+
+
+def that_raises(error: BaseException) -> Any:
+    """A command that ends in this."""
+
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    return SimpleNamespace(__doc__="Fails.", arguments=lambda _: None, run=run)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def ends(error: BaseException) -> int:
+        monkeypatch.setattr(cli, "load", lambda _: that_raises(error))
+        return cli.main(["serve"])
+
+    return ends
+
+
+def test_help_lists_every_command_and_nothing_else() -> None:
+    shown = accord("--help")
+
+    assert shown.code == 0
+    listed = [line.split()[0] for line in shown.out.splitlines() if line.startswith("  ")]
+    assert listed == list(cli.COMMANDS)
+    assert shown == accord()
+
+
+def test_the_commands_of_this_version_are_there() -> None:
+    assert set(cli.COMMANDS) == {
+        *("serve", "doctor", "session", "gates", "approve", "reject", "token", "keys", "verify"),
+    }
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_a_module_whose_docstring_is_its_help(name: str) -> None:
+    module = cli.load(name)
+    shown = cli.parser(name, module).format_help()
+
+    summary = (module.__doc__ or "").partition("\n")[0]
+    assert summary.endswith(".")
+    assert summary in shown
+    examples = shown.partition("examples:\n")[2].splitlines()
+    assert examples
+    assert all(line.startswith("  ") for line in examples)
+    assert any(line.startswith(f"  accord {name}") for line in examples)
+    assert callable(module.run)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_help_by_either_road_is_the_same(name: str) -> None:
+    by_flag, by_word = accord(name, "--help"), accord("help", name)
+
+    assert by_flag.code == 0
+    assert by_flag == by_word
+    assert max(map(len, by_flag.out.splitlines())) <= 100
+
+
+def test_serve_has_the_flags_that_others_rely_on() -> None:
+    parser = argparse.ArgumentParser()
+    serve.arguments(parser)
+
+    flags = {flag for action in parser._actions for flag in action.option_strings}
+    assert flags >= {
+        *("--host", "--port", "--store", "--data-dir", "--auth", "--durability"),
+        *("--rate-limit", "--bridge-port", "--ready-file"),
+    }
+    usual = parser.parse_args([])
+    assert (usual.host, usual.port, usual.auth, usual.durability) == (
+        *("127.0.0.1", 7420),
+        *("token", "full"),
+    )
+    assert usual.bridge_port is None
+
+
+def test_the_version_costs_next_to_nothing() -> None:
+    def cpu() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    def once() -> float:
+        before = cpu()
+        assert accord("--version").out == f"accord {__version__}\n"
+        return cpu() - before
+
+    assert min(once() for _ in range(5)) < QUICK_S
+
+
+def test_the_overview_imports_no_command_and_no_library() -> None:
+    program = (
+        "import sys; from accord.cli.main import main; main(['--help']); "
+        "print(*(n for n in sys.modules if n.partition('.')[0] in {'msgspec', 'asyncio', "
+        "'argparse', 'starlette', 'cryptography', 'apsw'}), file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("sevre", "serve"), ("aprove", "approve"), ("sessions", "session")]
+)
+def test_a_slip_is_told_what_was_nearest(typed: str, meant: str) -> None:
+    ran = accord(typed)
+
+    assert ran.code == 2
+    assert ran.err == (f"accord: there is no command {typed!r}; did you mean `accord {meant}`?\n")
+
+
+def test_what_is_no_command_is_bad_input() -> None:
+    assert accord("xyzzy").err.endswith("`accord --help` lists what there is\n")
+    assert accord("--frob").code == 2
+    assert accord("gates", "--frob").code == 2
+
+
+@proves("UNI-26")
+@pytest.mark.parametrize("why", Why)
+def test_a_refusal_ends_in_its_sentence_and_its_code(
+    why: Why, failing: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(Refused(why, "That cannot be")) == CODES[why].exit
+
+    assert capsys.readouterr() == ("", "accord: That cannot be\n")
+
+
+@proves("UNI-26")
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ServerRefused("INVALID_MESSAGE", "No"), 2),
+        (ServerRefused("UNAUTHORIZED", "No"), 3),
+        (ServerRefused("SESSION_NOT_FOUND", "No"), 4),
+        (ServerRefused("PARTICIPANT_NOT_FOUND", "No"), 4),
+        (ServerRefused("INVALID_STATE", "No"), 5),
+        (ServerRefused("GATE_FAILED", "No"), 5),
+        (ServerRefused("CONTEXT_TOO_LARGE", "No"), 2),
+        (ServerRefused("RATE_LIMITED", "No"), 6),
+        (ServerRefused("INTERNAL_ERROR", "No"), 1),
+        (ServerRefused("OF_A_LATER_VERSION", "No"), 1),
+        (SignedOut("No"), 3),
+        (Unreachable("No"), 6),
+        (SettingsError("No"), 2),
+        (ForeignStoreError("No"), 5),
+        (StoreError("No"), 6),
+        (PermissionError(13, "No", "file"), 3),
+        (FileNotFoundError(2, "No", "file"), 4),
+    ],
+)
+def test_whoever_says_no_the_code_means_the_same(
+    error: Exception, code: int, failing: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(error) == code
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("No\n")
+    assert err.count("\n") == 1
+
+
+def test_a_fault_of_ours_is_one_sentence(
+    failing: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ACCORD_DEBUG", raising=False)
+    assert failing(ZeroDivisionError("by nought")) == 1
+    assert capsys.readouterr().err == (
+        "accord: something went wrong inside Accord (ZeroDivisionError: by nought); "
+        "run it again with ACCORD_DEBUG=1 to see where\n"
+    )
+
+    monkeypatch.setenv("ACCORD_DEBUG", "1")
+    assert failing(ZeroDivisionError("by nought")) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_no_fault(failing: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(KeyboardInterrupt()) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_nobody_minds_a_reader_that_goes_away() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        [sys.executable, "-m", "accord", "--help"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        check=False,
+    )
+    os.close(writer)
+
+    assert (ran.returncode, ran.stderr) == (141, b"")

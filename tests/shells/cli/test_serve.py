@@ -1,0 +1,229 @@
+"""`accord serve`: how it begins, what it says to whom, and how it ends."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.cli.lock import FILE, locked
+from accord.client import Client
+from accord.core.kernel.refusal import Refused, Why
+from tests.helpers.cli import accord, environment
+
+PATIENCE = 30.0
+SOON = 10.0
+
+
+class Serving:
+    """A server started by its command."""
+
+    def __init__(self, folder: Path, *flags: str, **streams: Any) -> None:
+        self.ready_file = folder / "ready.json"
+        self.home = folder / "data"
+        words = [*flags, "--data-dir", str(self.home), "--ready-file", str(self.ready_file)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "accord", "serve", "--port", "0", *words],
+            stdin=subprocess.DEVNULL,
+            env=environment(),
+            **streams,
+        )
+
+    def wait(self) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        while not self.ready_file.exists():
+            assert self.process.poll() is None, "it ended"
+            assert time.monotonic() < deadline, "it is not ready"
+            select.select([], [], [], 0.01)
+        ready: dict[str, Any] = json.loads(self.ready_file.read_text())
+        return ready
+
+    def end(self, how: signal.Signals) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(SOON)
+
+
+@contextmanager
+def serving(folder: Path, *flags: str) -> Iterator[Serving]:
+    made = Serving(folder, *flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        yield made
+    finally:
+        made.process.kill()
+        made.process.communicate()
+
+
+def port_of(ready: dict[str, Any]) -> str:
+    return str(ready["url"]).rpartition(":")[2]
+
+
+def test_the_ready_file_tells_its_owner_alone_how_to_come_in(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        ready = server.wait()
+
+        assert ready["pid"] == server.process.pid
+        assert ready["ws_url"] == ready["url"].replace("http", "ws") + "/ws"
+        assert ready["admin_token"]
+        assert server.ready_file.stat().st_mode & 0o777 == 0o600
+        assert server.home.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_pipe_gets_the_address_and_never_the_token(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        ready = server.wait()
+        assert server.end(signal.SIGTERM) == 0
+        out, err = server.process.communicate()
+
+    assert out.decode() == f"{ready['url']}\n"
+    assert ready["admin_token"].encode() not in err
+
+
+def test_a_terminal_gets_the_way_in(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    server = Serving(tmp_path, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    with closing(os.fdopen(ours, "rb", buffering=0)) as screen:
+        ready = server.wait()
+        server.end(signal.SIGINT)
+        shown = read_all(screen).replace("\r\n", "\n")
+
+    url, token = ready["url"], ready["admin_token"]
+    assert f"{url}/#token={token}" in shown
+    assert f"export ACCORD_URL={url}\nexport ACCORD_TOKEN={token}\n" in shown
+    assert str(server.home) in shown
+    assert "Ctrl-C stops it" in shown
+    assert server.process.returncode == 0
+
+
+def read_all(screen: Any) -> str:
+    shown = b""
+    while True:
+        try:
+            piece = screen.read(4096)
+        except OSError:  # the other end is gone
+            return shown.decode()
+        if not piece:
+            return shown.decode()
+        shown += piece
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_it_stops_cleanly_while_people_are_connected(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as server:
+        ready = server.wait()
+        async with Client(ready["url"], token=ready["admin_token"]) as client:
+            await client.create(name="Still here")
+
+            assert server.end(how) == 0
+
+        _, err = server.process.communicate()
+        assert b"Traceback" not in err, err.decode()
+
+
+def test_a_second_server_is_told_who_was_first(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        ready = server.wait()
+
+        second = accord("serve", "--port", "0", "--data-dir", str(server.home))
+
+    assert second.code == 6
+    assert ready["url"] in second.err
+    assert "another --data-dir" in second.err
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        port = port_of(server.wait())
+
+        second = accord("serve", "--port", port, "--data-dir", str(tmp_path / "other"))
+
+    assert second.code == 6
+    assert f"127.0.0.1:{port}" in second.err
+
+
+def test_after_a_kill_the_data_is_free_again(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.wait()
+        server.end(signal.SIGKILL)
+        server.ready_file.unlink()
+
+        with serving(tmp_path) as again:
+            assert again.wait()["pid"] == again.process.pid
+
+
+def test_a_data_directory_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path / "home") as lock:
+        lock.note("http://here")
+        with pytest.raises(Refused, match="http://here") as no, locked(tmp_path / "home"):
+            pass
+        assert no.value.why is Why.UNAVAILABLE
+    with locked(tmp_path / "home"):
+        assert "starting" in (tmp_path / "home" / FILE).read_text()
+
+
+def test_trust_ends_at_the_border_of_this_machine(tmp_path: Path) -> None:
+    ran = accord(
+        "serve", "--auth", "open", "--host", "192.0.2.1", "--data-dir", str(tmp_path / "d")
+    )
+
+    assert ran.code == 3
+    assert "--auth token" in ran.err
+
+
+def test_a_bridge_is_not_promised(tmp_path: Path) -> None:
+    with serving(tmp_path, "--bridge-port", "9847") as server:
+        server.wait()
+        server.end(signal.SIGTERM)
+        _, err = server.process.communicate()
+
+    assert b"no git bridge" in err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--port", "http"),
+        ("--port", "65536"),
+        ("--rate-limit", "0"),
+        ("--rate-limit", "fast"),
+        ("--bridge-port", "on"),
+        ("--auth", "none"),
+        ("--durability", "some"),
+    ],
+)
+def test_flags_that_make_no_sense_are_bad_input(flags: tuple[str, str], tmp_path: Path) -> None:
+    ran = accord("serve", *flags, "--data-dir", str(tmp_path / "d"))
+
+    assert ran.code == 2
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_foreign_file_is_left_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "accord.db").write_text("my diary")
+
+    ran = accord("serve", "--port", "0", "--data-dir", str(home))
+
+    assert ran.code == 5
+    assert (home / "accord.db").read_text() == "my diary"
+
+
+def test_an_unknown_store_is_refused(tmp_path: Path) -> None:
+    ran = accord(
+        *("serve", "--port", "0", "--store", "punchcards:box", "--data-dir", str(tmp_path / "d"))
+    )
+
+    assert ran.code == 6
+    assert "sqlite:" in ran.err

@@ -1,0 +1,297 @@
+"""`accord session`, through a real server and on its files when it is gone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.cli.quorum import parse
+from accord.client import Client, Session
+from tests.helpers.cli import Ran, Shell, accord
+from tests.helpers.server import ServerProcess
+from tests.spec import proves
+
+EVIL = "<script>alert(1)</script> \x1b[2J & co"
+
+
+async def talk(server: ServerProcess, session: str, claude: Session) -> None:
+    """Alice asks, the agent answers and runs something that needs no approval."""
+    async with Client(server.url, token=server.issue("alice", "human", ("admin",))) as client:
+        alice = await client.join(session, roles=["admin"], listen=False)
+        prompt = await alice.prompt(f"Look at the parser {EVIL}", "claude")
+        async with claude.respond(prompt) as out:
+            for word in ("I ", "will ", "look."):
+                await out.write(word)
+        proposal = await claude.propose(
+            "read_file", {"path": "parser.py"}, category="file_read", prompt=prompt
+        )
+        granted = await claude.decision(proposal)
+        await claude.execute(granted)
+        await claude.output(granted, "def parse():\n")
+        await claude.output(granted, "    pass\n")
+        await claude.result(granted, success=True, duration_ms=1200)
+
+
+def envelopes(lines: str) -> list[Any]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def test_creating_prints_the_id_and_nothing_else(alice: Shell) -> None:
+    made = alice("session", "create", "--name", "First steps")
+
+    assert (made.code, made.err) == (0, "")
+    session = made.out.strip()
+    assert alice("session", "list", "--json").json["sessions"][0]["id"] == session
+
+
+def test_a_session_has_the_usual_rules_but_for_what_was_said(alice: Shell) -> None:
+    usual = alice.good("session", "create")
+    other = alice.good(
+        *("session", "create", "--id", "ses_other", "--require-approval-for", "deploy,database"),
+        *("--quorum", "any 2 + label security 1", "--max-participants", "3", "--no-forks"),
+        *("--ordering", "causal", "--on-participant-timeout", "wait"),
+        *("--heartbeat-interval", "5", "--idle-timeout", "10", "--away-timeout", "20"),
+    )
+
+    assert alice("session", "show", usual, "--json").json["config"] == {
+        "require_approval_for": [
+            *("file_write", "file_delete", "shell_execute", "network_request"),
+            *("deploy", "database", "secret_access", "external_api"),
+        ],
+        "default_gate_quorum": {"type": "any", "count": 1},
+        "allow_forks": True,
+        "max_participants": 10,
+        "ordering_mode": "total",
+        "on_participant_timeout": "skip",
+        "heartbeat_interval_seconds": 30,
+        "idle_timeout_seconds": 120,
+        "away_timeout_seconds": 300,
+    }
+    assert other == "ses_other"
+    assert alice("session", "show", other, "--json").json["config"] == {
+        "require_approval_for": ["deploy", "database"],
+        "default_gate_quorum": {
+            "type": "all_of",
+            "rules": [
+                {"type": "any", "count": 2},
+                {"type": "label", "label": "security", "count": 1},
+            ],
+        },
+        "allow_forks": False,
+        "max_participants": 3,
+        "ordering_mode": "causal",
+        "on_participant_timeout": "wait",
+        "heartbeat_interval_seconds": 5,
+        "idle_timeout_seconds": 10,
+        "away_timeout_seconds": 20,
+    }
+
+
+@pytest.mark.parametrize(
+    ("typed", "rule"),
+    [
+        ("any", {"type": "any", "count": 1}),
+        ("any 3", {"type": "any", "count": 3}),
+        ("all", {"type": "all"}),
+        ("majority", {"type": "majority"}),
+        ("role approver", {"type": "role", "role": "approver", "count": 1}),
+        ("role approver 2", {"type": "role", "role": "approver", "count": 2}),
+        ("label legal 1", {"type": "label", "label": "legal", "count": 1}),
+        ("alice,bob", {"type": "specific", "participants": ["alice", "bob"]}),
+        ("specific alice", {"type": "specific", "participants": ["alice"]}),
+        ('{"type": "any", "count": 4}', {"type": "any", "count": 4}),
+    ],
+)
+def test_a_quorum_is_typed_as_it_is_said(typed: str, rule: dict[str, object]) -> None:
+    assert parse(typed) == rule
+
+
+@proves("UNI-26")
+@pytest.mark.parametrize(
+    ("flags", "hint"),
+    [
+        (("--quorum", "any many"), "any N"),
+        (("--quorum", "{"), "rules"),
+        (("--quorum", "role king 1"), "king"),
+        (("--require-approval-for", "everything"), "everything"),
+        (("--idle-timeout", "5"), "heartbeat_interval < idle_timeout"),
+        (("--id", "with space"), "session"),
+    ],
+)
+def test_rules_that_make_no_sense_are_bad_input(
+    flags: tuple[str, ...], hint: str, alice: Shell
+) -> None:
+    ran = alice("session", "create", *flags)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert hint in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_an_empty_list_says_how_to_begin(alice: Shell) -> None:
+    assert "accord session create" in alice.good("session", "list")
+
+
+async def test_the_list_and_the_portrait(alice: Shell, session: str, claude: Session) -> None:
+    listed = alice.good("session", "list").splitlines()
+    assert listed[0].split() == ["SESSION", "NAME", "STATUS", "PEOPLE", "GATES", "OPENED"]
+    assert listed[1].split()[:6] == [session, "Fix", "the", "parser", "active", "2"]
+
+    shown = alice.good("session", "show", session)
+    assert "Rules    everything but reading files needs 1 approval" in shown
+    assert "claude agent, driver" in shown
+    assert "No open gates" in shown
+
+
+async def test_the_log_is_a_conversation(
+    server: ServerProcess, alice: Shell, session: str, claude: Session
+) -> None:
+    await talk(server, session, claude)
+
+    lines = alice.good("session", "log", session).splitlines()
+    told = [line[10:] if line[:2].isdigit() else line for line in lines[2:]]
+
+    assert told == [
+        "alice opened the session · Fix the parser",
+        "claude joined as driver · an agent",
+        "",
+        "alice asks claude",
+        r"          Look at the parser <script>alert(1)</script> \x1b[2J & co",
+        "",
+        "claude answers",
+        "          I will look.",
+        "",
+        "claude proposes read_file (file_read, low risk)",
+        "          │ {",
+        '          │   "path": "parser.py"',
+        "          │ }",
+        "read_file may run, no gate needed",
+        "claude runs read_file",
+        "          │ def parse():",
+        "          │     pass",
+        "claude finished read_file in 1.2 s",
+    ]
+
+
+async def test_one_can_stand_at_an_earlier_moment(
+    server: ServerProcess, alice: Shell, session: str, claude: Session
+) -> None:
+    await talk(server, session, claude)
+    said = [
+        json.loads(line) for line in alice.good("session", "log", session, "--json").split("\n")
+    ]
+    prompt = next(each for each in said if each["type"] == "prompt.submit")
+
+    then = envelopes(alice.good("session", "log", session, "--json", "--at", str(prompt["seq"])))
+
+    assert then == [each for each in said if each["seq"] <= prompt["seq"]]
+    assert alice.good("session", "log", session, "--at", str(prompt["seq"])).endswith("& co")
+
+
+async def test_following_ends_with_the_session(
+    server: ServerProcess, alice: Shell, session: str, claude: Session
+) -> None:
+    await talk(server, session, claude)
+    alice.good("session", "end", session, "--reason", "Merged", "--state", "aborted")
+
+    told = alice.good("session", "log", session, "--follow")
+
+    assert told.endswith("alice ended the session: aborted · Merged")
+
+
+async def test_the_page_is_one_file_in_which_nothing_runs(
+    server: ServerProcess, alice: Shell, session: str, claude: Session, tmp_path: Path
+) -> None:
+    await talk(server, session, claude)
+    file = tmp_path / "page.html"
+
+    assert alice("session", "export", session, "--html", "--output", str(file)).out == ""
+
+    page = file.read_text("utf-8")
+    assert page == alice("session", "export", session, "--html").out
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; \\x1b[2J &amp; co" in page
+    assert "I will look." in page
+    for outside in ("http://", "https://", "src=", "@import", "url("):
+        assert outside not in page
+
+
+async def test_the_export_is_markdown_or_json(
+    server: ServerProcess, alice: Shell, session: str, claude: Session
+) -> None:
+    await talk(server, session, claude)
+
+    text = alice.good("session", "export", session)
+    assert text.startswith("# Fix the parser\n")
+    assert "```text\ndef parse():\n    pass\n```" in text
+    assert "<script" not in text.replace("\\<script", "")
+
+    whole = alice("session", "export", session, "--json").json
+    assert whole["session"]["id"] == session
+    assert whole["messages"][0]["type"] == "session.create"
+
+
+async def test_the_files_tell_the_same_when_no_server_answers(
+    server: ServerProcess, alice: Shell, session: str, claude: Session
+) -> None:
+    await talk(server, session, claude)
+    words = (("log", session), ("log", session, "--json"), ("export", session))
+    before = [alice.good("session", *verb) for verb in words]
+    server.kill()
+
+    here = {"ACCORD_HOME": str(server.home)}
+    after = [alice("session", *verb, **here) for verb in words]
+
+    assert all("does not answer; reading" in ran.err for ran in after)
+    assert after[0].out.strip() == before[0]
+    assert set(after[1].out.splitlines()) >= set(before[1].splitlines())
+    assert after[2].out.splitlines()[6:] == before[2].splitlines()[6:]
+    listed = alice("session", "list", "--data-dir", str(server.home))
+    assert (listed.code, listed.err) == (0, "")
+    assert session in listed.out
+    assert "--expect" in alice("session", "export", session, "--html", **here).out
+
+
+def test_a_session_is_named_by_the_environment(alice: Shell, session: str) -> None:
+    assert session in alice.good("session", "show", ACCORD_SESSION=session)
+
+    ran = alice("session", "show")
+    assert ran.code == 2
+    assert "ACCORD_SESSION" in ran.err
+
+
+@proves("UNI-26")
+def test_who_says_no_decides_the_exit_code(
+    alice: Shell, session: str, shell: Callable[..., Shell], server: ServerProcess
+) -> None:
+    bob = shell("bob", "driver")
+
+    def ends(ran: Ran, code: int) -> None:
+        assert (ran.code, ran.out) == (code, ""), ran
+        assert ran.err.startswith("accord: ")
+        assert ran.err.count("\n") == 1
+
+    ends(alice("session", "show", session, ACCORD_TOKEN=""), 3)
+    ends(alice("session", "show", session, ACCORD_TOKEN="no.such.token"), 3)
+    ends(bob("session", "show", session), 4)
+    ends(bob("session", "end", session), 4)
+    ends(alice("session", "log", "ses_nowhere"), 4)
+    ends(alice("session", "end", "ses_nowhere"), 4)
+    alice.good("session", "end", session)
+    ends(alice("session", "end", session), 5)
+    ends(alice("session", "create", "--id", session), 5)
+    server.kill()
+    ends(alice("session", "create"), 6)
+    ends(alice("session", "list"), 6)
+
+
+def test_on_trust_one_says_who_one_is(open_server: ServerProcess, tmp_path: Path) -> None:
+    here = {"ACCORD_URL": open_server.url, "ACCORD_HOME": str(tmp_path / "none")}
+
+    session = accord("session", "create", "--as", "carol", cwd=tmp_path, **here).out.strip()
+
+    shown = accord("session", "show", session, "--as", "carol", "--json", cwd=tmp_path, **here)
+    assert [each["id"] for each in shown.json["members"]] == ["carol"]
+    assert accord("session", "show", session, "--as", "dave", cwd=tmp_path, **here).code == 4
