@@ -13,6 +13,7 @@ from accord.core.room.members import (
     PresenceUpdate,
     SessionLeave,
     disconnected,
+    reconnected,
 )
 from accord.core.room.state import House, OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
@@ -128,6 +129,25 @@ def test_who_comes_back_within_the_grace_never_left() -> None:
 
     assert ticks(room, after_seconds(1000)) == []
     assert list(CONTEXT.deadlines(room, HOUSE)) == []
+
+
+@proves("OPEN-32", "UNI-22")
+def test_who_is_there_again_without_a_new_join_is_noted_by_the_server() -> None:
+    room = given(now(BOB, P.DISCONNECTED), room=a_pair())
+    back = reconnected(room, "bob", after_seconds(9))
+    assert back is not None
+
+    room = after(room, when(room, PRESENCE, back, at=after_seconds(9)))
+
+    assert room.members["bob"].presence is P.ACTIVE
+    assert list(CONTEXT.deadlines(room, HOUSE)) == []
+
+
+def test_of_strangers_and_after_the_end_there_is_nothing_to_note() -> None:
+    room = a_pair()
+
+    assert reconnected(room, "nobody", T0) is None
+    assert reconnected(given(step(ALICE, ends()), room=room), "bob", T0) is None
 
 
 @proves("OPEN-32", "PVP-6.4-2")

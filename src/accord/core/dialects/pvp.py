@@ -159,7 +159,7 @@ def check(said: Envelope) -> Envelope:
         detail = f"Version {said.v} is not supported; this server speaks version {VERSION}"
         raise Refused(Why.VERSION, detail, {"supported_versions": [VERSION]})
     if not said.id.isprintable() or not said.sender.isprintable():
-        raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters (OPEN-4)")
+        raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters")
     if not is_iso(said.ts):
         raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts}")
     return said
