@@ -1,0 +1,151 @@
+"""Disks that are full, read-only or failing: nothing is half kept, and it works again later."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from accord.engine.ports import StoreError
+from accord.stores import open_log
+from accord.stores.sqlite import SqliteLog
+from tests.contract.rows import row, rows
+
+HERE = "room/here"
+
+
+async def test_a_full_database_keeps_nothing_and_goes_on_once_there_is_room(tmp_path: Path) -> None:
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    await log.append(HERE, 0, rows(HERE, 3))
+    writing = log._writer._db
+    writing.pragma("max_page_count", writing.pragma("page_count") + 2)
+
+    with pytest.raises(StoreError, match="no room left"):
+        await log.append(HERE, 3, rows(HERE, 1000, after=3))
+    kept = await log.streams()
+    writing.pragma("max_page_count", 1 << 30)
+    await log.append(HERE, 3, rows(HERE, 1000, after=3))
+
+    assert {HERE: 3} == kept
+    assert rows(HERE, 1003) == await log.read(HERE)
+    assert await log.check() == []
+    await log.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Four megabytes, where the machine lets us make such a disk."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if not mounted(disk, "size=4m"):
+        pytest.skip("no right to mount a disk")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def mounted(disk: Path, options: str) -> bool:
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
+    return os.geteuid() == 0 and not subprocess.run(command, check=False).returncode
+
+
+async def test_a_full_disk_keeps_nothing_and_goes_on_once_there_is_room(small_disk: Path) -> None:
+    log = await SqliteLog.open(str(small_disk / "log.db"))
+    await log.append(HERE, 0, rows(HERE, 3))
+    filled = fill(small_disk / "filler")
+
+    with pytest.raises(StoreError, match="no room left"):
+        await log.append(HERE, 3, [row(HERE, 4, body=b"x" * 500_000)])
+    with pytest.raises(StoreError, match="no room left"):
+        await log.append("room/new", 0, [row("room/new", 1, body=b"x" * 500_000)])
+    kept = await log.streams()
+    filled.unlink()
+    await log.append(HERE, 3, [row(HERE, 4, body=b"x" * 500_000)])
+
+    assert {HERE: 3} == kept
+    assert {HERE: 4} == await log.streams()
+    assert await log.check() == []
+    await log.close()
+
+
+def fill(path: Path) -> Path:
+    """Take all the room there is."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 4096):
+                pass
+        except OSError:
+            return path
+    return path
+
+
+async def test_a_file_that_may_only_be_read_is_told_at_once(small_disk: Path) -> None:
+    path = small_disk / "log.db"
+    log = await open_log(f"sqlite:{path}")
+    await log.append(HERE, 0, rows(HERE, 1))
+    await log.close()
+    seal(small_disk)
+
+    with pytest.raises(StoreError, match="only be read"):
+        await open_log(f"sqlite:{path}")
+
+
+def seal(disk: Path) -> None:
+    """Nobody writes to it any more."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+
+class Disk(apsw.VFS):
+    """The usual one, until it is told to fail."""
+
+    def __init__(self) -> None:
+        self.usual = apsw.vfs_names()[0]
+        super().__init__("failing", self.usual, makedefault=True)
+        self.fault: Callable[[], None] = lambda: None
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+        """A file on this disk."""
+        return File(self, name, flags)
+
+
+class File(apsw.VFSFile):
+    """A file that fails with its disk."""
+
+    def __init__(self, disk: Disk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        super().__init__(disk.usual, name, flags)
+        self._disk = disk
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        """Durable, or not."""
+        self._disk.fault()
+        super().xSync(flags)
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """A disk that can be made to fail."""
+    failing = Disk()
+    yield failing
+    failing.unregister()
+
+
+def broken() -> None:
+    raise apsw.IOError("the disk is on fire")
+
+
+async def test_what_the_disk_did_not_take_is_not_kept(disk: Disk, tmp_path: Path) -> None:
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    await log.append(HERE, 0, rows(HERE, 3))
+
+    disk.fault = broken
+    with pytest.raises(StoreError, match="disk failed"):
+        await log.append(HERE, 3, rows(HERE, 1, after=3))
+    kept = await log.streams()
+    disk.fault = lambda: None
+    await log.append(HERE, 3, rows(HERE, 2, after=3))
+
+    assert {HERE: 3} == kept
+    assert rows(HERE, 5) == await log.read(HERE)
+    assert await log.check() == []
+    await log.close()
