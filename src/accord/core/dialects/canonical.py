@@ -9,15 +9,17 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from accord.core import people, room
 from accord.core.dialects import pvp
-from accord.core.kernel.log import Body, Event, Failure, Instant, Message, Record, Say
+from accord.core.kernel.log import Body, Event, Failure, Instant, Message, Recall, Record, Say, Tell
+from accord.core.room.secrets import SecretShare
 
 EVENTS: dict[str, type[Event]] = {
     event.name: event for context in (room.CONTEXT, people.CONTEXT) for event in context.evolve
 }
-ENVELOPE = frozenset({"said", "ref", "to"})
+ENVELOPE = frozenset({"said", "ref", "to", "fork"})
 MARK = b',"said":'
 
 
@@ -131,7 +133,7 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
         return Sealed(_unspoken(stream, version, stored.id, stored, kind(**facts)), body, None)
     said = _said(stored.said)
     heard: Body = _BODIES[said.type](said.payload)
-    event = kind(said=heard, ref=said.ref, to=stored.to, **facts)  # type: ignore[call-arg]
+    event = kind(said=heard, ref=said.ref, to=stored.to, fork=said.fork, **facts)  # type: ignore[call-arg]
     record = Record(
         stream,
         version,
@@ -157,13 +159,27 @@ def _unspoken(stream: str, version: int, id: str, kept: Record | Stored, event: 
     return Record(stream, version, 0, id, kept.at, kept.actor, kept.cause, "", "", event)
 
 
-def say(id: str, at: Instant, message: Message, said: Say) -> bytes:
+def say(id: str, at: Instant, message: Message, said: Say | Tell) -> bytes:
     """An effect as PVP readers get it."""
+    if isinstance(said, Tell):
+        return pvp.told(id, at, message.room, said.body, said.ref)
     if isinstance(said.body, Failure):
         return pvp.failure(id, at, message.room, said.body)
     return pvp.relayed(message)
 
 
-def recall(id: str, at: Instant, room: str, body: Body) -> bytes:
-    """Something the server says again."""
-    return pvp.told(id, at, room, body)
+def recall(at: Instant, room: str, recalled: Recall, value: str | None = None) -> bytes:
+    """Something said before, said again; with its value, if it is a secret that is held."""
+    body = recalled.body if value is None else whispered(recalled.body, value)
+    return pvp.told(recalled.id, at, room, body, sender=recalled.sender)
+
+
+def whisper(record: Record, value: str) -> bytes:
+    """The envelope of a secret with the value that is never kept."""
+    said = None if record.said is None else whispered(record.said, value)
+    return pvp.frame(replace(record, said=said)) or b""
+
+
+def whispered(body: Body, value: str) -> Body:
+    """A secret with its value, on its way to those who may have it."""
+    return replace(body, value_ref=value) if isinstance(body, SecretShare) else body

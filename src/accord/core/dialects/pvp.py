@@ -10,7 +10,7 @@ from msgspec.json import Decoder, Encoder
 from accord.core import room
 from accord.core.dialects.codes import CODES
 from accord.core.dialects.nesting import decoder
-from accord.core.kernel.ids import LONGEST_ID, SYSTEM, is_id
+from accord.core.kernel.ids import LONGEST_ID, SYSTEM, TRUNK, is_id
 from accord.core.kernel.log import Body, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import is_iso, iso
@@ -149,7 +149,7 @@ def decode(data: bytes) -> Message:
         payload(check(said)),
         said.ref,
         said.causal_refs or (),
-        said.fork,
+        None if said.fork in TRUNK else said.fork,
     )
 
 
@@ -230,9 +230,11 @@ def relayed(message: Message) -> bytes:
     )
 
 
-def told(id: str, at: int, session: str, body: Body, ref: str | None = None) -> bytes:
-    """A message of the server's own that is not kept."""
-    return encode(Sent(VERSION, id, iso(at), session, SYSTEM, body.type, body, ref))
+def told(
+    id: str, at: int, session: str, body: Body, ref: str | None = None, sender: str = SYSTEM
+) -> bytes:
+    """A message of the server's own that is not kept, or what somebody said before."""
+    return encode(Sent(VERSION, id, iso(at), session, sender, body.type, body, ref))
 
 
 def refusal(

@@ -4,6 +4,9 @@ from hashlib import sha256
 
 SYSTEM = "system"
 LONGEST_ID = 128
+MAIN = "main"
+# OPEN-46: every way to name the conversation that no fork is.
+TRUNK = frozenset({None, "", MAIN, "trunk"})
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 

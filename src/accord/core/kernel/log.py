@@ -37,6 +37,7 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     while_paused: ClassVar[bool] = False
     after_end: ClassVar[bool] = False
     names_others: ClassVar[bool] = False  # whether `cites` can yield anything
+    scoped: ClassVar[bool] = False  # whether it can be said inside a fork
 
     def claims(self) -> Iterator[str]:
         """Identities the payload states; each must be the sender's own (UNI-1)."""
@@ -54,14 +55,17 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """What happened. `said` is its form on the wire, if it has one.
 
-    `ref` and `to` override the envelope's reference and restrict who may see the record.
+    `ref` and `fork` override the envelope's; `to` restricts who may see the record.
     """
 
     name: ClassVar[str]
     door: ClassVar[Door | None] = None
+    announced: ClassVar[bool] = False  # for the whole room, though it is about a fork
+    whispers: ClassVar[bool] = False  # told live with a value that is never kept
 
     ref: str | None = None
     to: Seats | None = None
+    fork: str | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -72,7 +76,11 @@ class Failure(msgspec.Struct, frozen=True):
     related_to: str
 
 
-class Say(msgspec.Struct, frozen=True):
+class Effect(msgspec.Struct, frozen=True):
+    """Something to do after the commit that may be lost."""
+
+
+class Say(Effect, frozen=True):
     """An effect that may be lost: told to `to` (None: the room) and forgotten.
 
     A failure is told by the server; a body is relayed as its sender sent it.
@@ -80,6 +88,39 @@ class Say(msgspec.Struct, frozen=True):
 
     body: Body | Failure
     to: Seats | None = None
+
+
+class Tell(Effect, frozen=True):
+    """The server itself says something that nobody keeps."""
+
+    body: Body
+    to: Seats | None = None
+    ref: str | None = None
+
+
+class Stash(Effect, frozen=True):
+    """Hold a secret's value in memory, for as long as the room keeps its key."""
+
+    key: str
+    value: str
+
+    def __repr__(self) -> str:
+        return f"Stash(key={self.key!r}, value=…)"
+
+
+class Forget(Effect, frozen=True):
+    """Let a secret's value go."""
+
+    key: str
+
+
+class Recall(NamedTuple):
+    """Something said before, said again to somebody who was not there."""
+
+    id: str
+    sender: str
+    body: Body
+    secret: str | None = None  # the key of a value to whisper with it
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -126,11 +167,29 @@ class Ask(msgspec.Struct, gc=False):
 
 
 State = TypeVar("State")
-Fact = Event | Say
+Fact = Event | Effect
 Decider = Callable[[Any, Ask, Any], Iterable[Fact]]
 Evolver = Callable[[Any, Any, Record], Any]
 Deciders = Mapping[type[Body], Decider]
 Evolvers = Mapping[type[Event], Evolver]
+
+
+class Silence(Enum):
+    """How long somebody has said nothing: no longer, for a while, for long."""
+
+    OVER = "over"
+    IDLE = "idle"
+    AWAY = "away"
+
+
+class Beats(NamedTuple):
+    """How often members are asked for a sign of life, and what silence means, in milliseconds."""
+
+    every: Instant
+    idle: Instant
+    away: Instant
+    ping: Body
+    silent: Callable[[str, Instant, Silence], Body]
 
 
 class Context(NamedTuple, Generic[State]):
@@ -146,7 +205,9 @@ class Context(NamedTuple, Generic[State]):
     knows: Callable[[State, str], bool]
     state: type[State]
     wake: Body | None = None
-    welcome: Callable[[State], Iterator[tuple[str, Body]]] = lambda _: iter(())
+    audience: Callable[[State, Record], Seats | None] = lambda _, record: record.to
+    welcome: Callable[[State, str], Iterator[Recall]] = lambda *_: iter(())
+    beats: Callable[[State], Beats | None] = lambda _: None
     absent: Callable[[str, Instant], Body] | None = None
     back: Callable[[State, str, Instant], Body | None] = lambda *_: None
     present: Callable[[State], Iterator[str]] = lambda _: iter(())

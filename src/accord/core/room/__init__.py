@@ -4,23 +4,31 @@ from collections.abc import Iterator
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, May
-from accord.core.kernel.log import Ask, Body, Context, Deciders, Evolvers, Fact, Instant
+from accord.core.kernel.log import Ask, Body, Context, Deciders, Evolvers, Fact, Instant, Recall
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import (
+    forks,
     gates,
     grants,
+    heartbeats,
+    interrupts,
     lifecycle,
     members,
+    merges,
     notices,
     prompts,
+    secrets,
+    shelf,
     streams,
+    thinking,
     tools,
 )
+from accord.core.room.audience import audience
 from accord.core.room.state import House, Presence, Room
 
 # Looking a member of an enum up is slow, and these are asked for with every message.
 SERVER, ENTER = Kind.SYSTEM, May.ENTER
-TRUNK = frozenset({None, "", "main", "trunk"})
+FORGOTTEN = "The server restarted and holds its value no more; share it again"
 
 
 class Tick(Body, frozen=True, gc=False):
@@ -40,6 +48,9 @@ def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
     # A gate ends once: whoever overstayed goes at the next tick, when theirs are settled.
     late = (*gates.overdue(room, ask, slept=body.slept), *tools.overdue(room, ask))
     yield from late or members.overstayed(room, ask)
+    yield from interrupts.overdue(room, ask)
+    # A restart forgets values, and says so.
+    yield from secrets.all_void(room, FORGOTTEN) if body.slept else secrets.expired(room, ask)
 
 
 def deadlines(room: Room, house: House) -> Iterator[Instant]:
@@ -49,6 +60,8 @@ def deadlines(room: Room, house: House) -> Iterator[Instant]:
     if room.paused_at is None:
         yield from (g.expires_at for g in room.gates.values() if g.expires_at is not None)
     yield from (t.expires_at for t in room.tools.values() if t.expires_at is not None)
+    yield from (raised.due for raised in room.interrupts.values())
+    yield from (s.expires_at for s in room.secrets.values() if s.expires_at is not None)
     for member in room.members.values():
         if member.presence is Presence.DISCONNECTED:
             yield members.grace_end(room, member, house)
@@ -72,15 +85,15 @@ def admit(room: Room, ask: Ask) -> None:
     check_claims(ask)
     if room.paused_at is not None and not body.while_paused:
         raise Refused(Why.WRONG_STATE, "The session is paused until everybody is back")
-    if ask.message.fork not in TRUNK:
-        raise no_fork(ask)
+    if ask.message.fork is not None:
+        check_fork(room, ask)
 
 
 def admit_outsider(room: Room, ask: Ask) -> None:
     """Joining needs no membership, but a session that ended lets nobody in."""
     check_claims(ask)
-    if ask.message.fork not in TRUNK:
-        raise no_fork(ask)
+    if ask.message.fork is not None:
+        check_fork(room, ask)
     if isinstance(ask.message.body, members.SessionJoin):
         if not room.exists or ask.actor.workspace != room.workspace:
             raise absent(room, ask)
@@ -114,9 +127,19 @@ def over(room: Room) -> Refused:
     return Refused(Why.ENDED, f"The session is over ({room.ended}); its history stays readable")
 
 
-def no_fork(ask: Ask) -> Refused:
-    """Everything is said in the trunk so far."""
-    return Refused(Why.UNKNOWN, f"There is no fork {ask.message.fork}")
+def check_fork(room: Room, ask: Ask) -> None:
+    """What is said in a fork is said by its members, while it is open."""
+    body, fork = ask.message.body, ask.message.fork or ""
+    if not body.scoped:
+        raise Refused(Why.MALFORMED, f"{body.type} is about the whole session; leave fork out")
+    forks.open_for(room, ask, fork)
+
+
+def welcome(room: Room, seat: str) -> Iterator[Recall]:
+    """What somebody who comes in must know: who is here, and what lies here for them."""
+    yield from members.roll_call(room)
+    yield from shelf.lying(room, seat)
+    yield from secrets.whispered(room, seat)
 
 
 def forbidden(body: Body, seat: str) -> str:
@@ -131,10 +154,24 @@ def knows(room: Room, id: str) -> bool:
     return id in room.streams or id in room.tools or id in room.gates
 
 
-SLICES = (lifecycle, members, prompts, streams, tools, gates)
+SLICES = (
+    lifecycle,
+    members,
+    prompts,
+    streams,
+    thinking,
+    tools,
+    gates,
+    interrupts,
+    shelf,
+    secrets,
+    forks,
+    merges,
+)
 DECIDE: Deciders = {
     Tick: tick,
     **notices.DECIDE,
+    **heartbeats.DECIDE,
     **{body: decider for part in SLICES for body, decider in part.DECIDE.items()},
 }
 EVOLVE: Evolvers = {
@@ -152,7 +189,9 @@ CONTEXT: Context[Room] = Context(
     wake=Tick(slept=True),
     knows=knows,
     state=Room,
-    welcome=members.roll_call,
+    audience=audience,
+    welcome=welcome,
+    beats=heartbeats.beats,
     absent=members.disconnected,
     back=members.reconnected,
     present=members.connected,

@@ -55,7 +55,7 @@ NEVER_AUTO = frozenset(
 )
 NEVER_AUTO_TYPES = frozenset({"deploy", "merge", "session_config"})
 ALWAYS_GATED = frozenset({Risk.HIGH, Risk.CRITICAL})
-BallotChange = Callable[[Ballot], Ballot]
+BallotChange = Callable[[Gate], Ballot]
 LONGEST_MESSAGE = 4096
 NOBODY = " (nobody here can approve this yet)"
 
@@ -65,6 +65,7 @@ class GateRequest(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "gate.request"
     needs = May.TAKE_PART
+    scoped = True
     names_others = True
 
     action_type: ActionType
@@ -89,6 +90,7 @@ class GateApprove(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "gate.approve"
     needs = May.APPROVE
+    scoped = True
     while_paused = True
 
     gate: Id
@@ -105,6 +107,7 @@ class GateReject(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "gate.reject"
     needs = May.TAKE_PART
+    scoped = True
     while_paused = True
 
     gate: Id
@@ -200,10 +203,15 @@ def check_quorum(room: Room, quorum: Quorum) -> None:
 
 
 def opened(
-    room: Room, ask: Ask, said: GateRequest, initiator: str, on_timeout: Resolution
+    room: Room,
+    ask: Ask,
+    said: GateRequest,
+    initiator: str,
+    on_timeout: Resolution,
+    fork: str | None = None,
 ) -> GateOpened:
-    """The gate as it stands from now on."""
-    voters = room.voters()
+    """The gate as it stands from now on; in a fork its members are asked."""
+    voters = room.voters(fork)
     solo = initiator in voters and len(voters) == 1
     barred = frozenset() if solo else frozenset({initiator})
     ballot = ballots.enrol(Ballot(quorum=said.quorum, barred=barred), voters)
@@ -219,6 +227,7 @@ def opened(
         expires_at=expires,
         on_timeout=on_timeout,
         solo=solo,
+        fork=fork,
     )
 
 
@@ -235,7 +244,8 @@ def for_tool(room: Room, ask: Ask, tool: Tool, called: frozenset[Category]) -> G
         timeout_seconds=ask.house.gate_seconds,
         message=f"{tool.agent} wants to run {tool.name}: {tool.description}"[:LONGEST_MESSAGE],
     )
-    return opened(room, ask, said, tool.agent, timeout_of(ask, never_auto=never))
+    resolution = timeout_of(ask, never_auto=never)
+    return opened(room, ask, said, tool.agent, resolution, tool.fork)
 
 
 def timeout_of(ask: Ask, *, never_auto: bool) -> Resolution:
@@ -258,7 +268,8 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
         raise Refused(Why.WRONG_STATE, f"{ask.house.most_open} gates are open; close one first")
     check_quorum(room, body.quorum)
     never = body.action_type in NEVER_AUTO_TYPES
-    yield opened(room, ask, body, seat, timeout_of(ask, never_auto=never))
+    resolution = timeout_of(ask, never_auto=never)
+    yield opened(room, ask, body, seat, resolution, ask.message.fork)
 
 
 # Voting
@@ -286,15 +297,31 @@ def on_action(room: Room, action: str) -> Gate | None:
 def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
     """One more approval; the gate passes with it or stays open."""
     seat = ask.actor.seat
+    check_inside(room, gate, seat)
     if not room.members[seat].votes:
         raise Refused(Why.FORBIDDEN, "Only people approve; an agent's approval never counts")
     if seat in gate.ballot.barred:
         raise Refused(Why.FORBIDDEN, "Whoever proposes cannot approve")
-    own = gate.solo and seat == gate.initiator
-    yield Approved(said=body, gate=gate.id, seat=seat, self_approved=own, ref=ref_of(ask, gate))
-    tally = ballots.tally(with_yes(gate, seat), room.voters(), skip_absent=room.skips_absent)
+    if gate.initiator in room.halted:
+        raise Refused(Why.WRONG_STATE, f"{gate.initiator} is stopped; prompt it again first")
+    yield Approved(
+        said=body,
+        gate=gate.id,
+        seat=seat,
+        self_approved=gate.solo and seat == gate.initiator,
+        ref=ref_of(ask, gate),
+        fork=gate.fork,
+    )
+    voters = room.voters(gate.fork)
+    tally = ballots.tally(with_yes(gate, seat), voters, skip_absent=room.skips_absent)
     if tally.passed:
         yield from passed(room, ask, gate, tally)
+
+
+def check_inside(room: Room, gate: Gate, seat: str) -> None:
+    """What is asked inside a fork is no affair of those outside."""
+    if seat not in room.seats(gate.fork):
+        raise Refused(Why.UNKNOWN, f"There is no open gate {gate.id}")
 
 
 def ref_of(ask: Ask, gate: Gate) -> str:
@@ -318,16 +345,18 @@ def passed(room: Room, ask: Ask, gate: Gate, tally: Tally) -> Iterator[Fact]:
 def vote_no(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
     """A veto by whoever may approve, or the initiator's withdrawal (OPEN-13)."""
     seat = ask.actor.seat
+    check_inside(room, gate, seat)
     withdraws = seat == gate.initiator
     if not withdraws and May.APPROVE not in room.members[seat].may:
         raise Refused(Why.FORBIDDEN, f"{seat} may not reject; an interrupt is open to you")
-    yield Rejected(said=body, gate=gate.id, seat=seat, ref=ref_of(ask, gate))
-    yield failed(gate, f"Rejected by {seat}")
+    yield Rejected(said=body, gate=gate.id, seat=seat, ref=ref_of(ask, gate), fork=gate.fork)
+    yield failed(room, gate, f"Rejected by {seat}")
 
 
-def failed(gate: Gate, detail: str) -> Say:
-    """The news for the room that an action is dead (OPEN-25)."""
-    return Say(Failure(Why.GATE_FAILED, detail, gate.action))
+def failed(room: Room, gate: Gate, detail: str) -> Say:
+    """The news for the room, or the fork, that an action is dead (OPEN-25)."""
+    to = None if gate.fork is None else room.seats(gate.fork)
+    return Say(Failure(Why.GATE_FAILED, detail, gate.action), to)
 
 
 def approve(room: Room, ask: Ask, body: GateApprove) -> Iterator[Fact]:
@@ -344,9 +373,14 @@ def withdrawn(room: Room, seat: str, reason: str) -> Iterator[Fact]:
     """The gates of somebody who is gone are closed by the server."""
     for gate in room.gates.values():
         if gate.initiator == seat:
-            said = GateReject(gate=gate.id, rejector="system", reason=reason)
-            yield Rejected(said=said, gate=gate.id, seat="system", ref=gate.id)
-            yield failed(gate, reason)
+            yield from ended_by_server(room, gate, reason)
+
+
+def ended_by_server(room: Room, gate: Gate, reason: str) -> Iterator[Fact]:
+    """The server says no: there is nobody left, or no place, to say yes."""
+    said = GateReject(gate=gate.id, rejector="system", reason=reason)
+    yield Rejected(said=said, gate=gate.id, seat="system", ref=gate.id, fork=gate.fork)
+    yield failed(room, gate, reason)
 
 
 # Time
@@ -367,17 +401,19 @@ def overdue(room: Room, ask: Ask, *, slept: bool = False) -> Iterator[Fact]:
 
 def resolution_of(room: Room, gate: Gate) -> Resolution:
     """As policy says; where nobody could have answered, silence rejects (OPEN-15)."""
-    return Resolution.REJECTED if ballots.vacant(gate.ballot, room.voters()) else gate.on_timeout
+    vacant = ballots.vacant(gate.ballot, room.voters(gate.fork))
+    return Resolution.REJECTED if vacant or gate.initiator in room.halted else gate.on_timeout
 
 
 def time_out(room: Room, ask: Ask, gate: Gate, resolution: Resolution) -> Iterator[Fact]:
     """End a gate that nobody passed."""
-    tally = ballots.tally(gate.ballot, room.voters(), skip_absent=room.skips_absent)
+    voters = room.voters(gate.fork)
+    tally = ballots.tally(gate.ballot, voters, skip_absent=room.skips_absent)
     said = GateTimeout(gate.id, tally.received, tally.required, resolution)
-    yield GateTimedOut(said=said, ref=gate.id)
+    yield GateTimedOut(said=said, ref=gate.id, fork=gate.fork)
     match resolution:
         case Resolution.REJECTED:
-            yield failed(gate, "Nobody approved it in time")
+            yield failed(room, gate, "Nobody approved it in time")
         case Resolution.AUTO_APPROVED:
             yield from passed(room, ask, gate, tally)
         case Resolution.ESCALATED:  # pragma: no branch - the list is closed
@@ -393,7 +429,7 @@ def escalated(room: Room, ask: Ask, gate: Gate) -> GateOpened:
         timeout_seconds=gate.timeout_seconds or ask.house.gate_seconds,
         message=f"Escalated: {gate.message}"[:LONGEST_MESSAGE],
     )
-    return opened(room, ask, said, gate.initiator, Resolution.REJECTED)
+    return opened(room, ask, said, gate.initiator, Resolution.REJECTED, gate.fork)
 
 
 # Folding
@@ -414,6 +450,7 @@ def on_opened(room: Room, event: GateOpened, record: Record) -> Room:
         expires_at=event.expires_at,
         on_timeout=event.on_timeout,
         solo=event.solo,
+        fork=record.fork,
     )
     return replace(room, gates={**room.gates, gate.id: gate})
 
@@ -429,9 +466,11 @@ def on_approved(room: Room, event: Approved, record: Record) -> Room:
 def shut(room: Room, gate: Gate, outcome: str, *, kills: bool) -> Room:
     """The gate is history; with `kills`, so is its action."""
     dead = {gate.id: outcome} | ({gate.action: outcome} if kills else {})
-    tools = without(room.tools, gate.action) if kills else room.tools
-    gates = without(room.gates, gate.id)
-    return replace(room, gates=gates, tools=tools, past=remember(room.past, dead))
+    room = replace(room, gates=without(room.gates, gate.id), past=remember(room.past, dead))
+    if not kills:
+        return room
+    tools, merges = without(room.tools, gate.action), without(room.merges, gate.action)
+    return replace(room, tools=tools, merges=merges)
 
 
 def on_rejected(room: Room, event: Rejected, record: Record) -> Room:
@@ -443,7 +482,11 @@ def on_rejected(room: Room, event: Rejected, record: Record) -> Room:
 def on_passed(room: Room, event: GatePassed, record: Record) -> Room:
     """The action may go on."""
     gate = room.gates.get(event.gate)
-    return shut(room, gate, "passed", kills=False) if gate else room
+    if gate is None:
+        return room
+    if merge := room.merges.get(gate.action):
+        room = replace(room, merges={**room.merges, merge.id: replace(merge, gated=False)})
+    return shut(room, gate, "passed", kills=False)
 
 
 def on_timed_out(room: Room, event: GateTimedOut, record: Record) -> Room:
@@ -459,14 +502,15 @@ def each_ballot(room: Room, change: BallotChange) -> Room:
     """Every open gate with its ballot changed."""
     if not room.gates:
         return room
-    gates = {g.id: replace(g, ballot=change(g.ballot)) for g in room.gates.values()}
+    gates = {g.id: replace(g, ballot=change(g)) for g in room.gates.values()}
     return replace(room, gates=gates)
 
 
 def member_left(room: Room, member: Member) -> Room:
     """OPEN-17: who had approved stays counted, who had not drops off the roll."""
 
-    def change(ballot: Ballot) -> Ballot:
+    def change(gate: Gate) -> Ballot:
+        ballot = gate.ballot
         if member.id in ballot.yes:
             return replace(ballot, gone={**ballot.gone, member.id: member.voter})
         return replace(ballot, roll=ballot.roll - {member.id})
@@ -476,15 +520,14 @@ def member_left(room: Room, member: Member) -> Room:
 
 def member_changed(room: Room, before: Member | None, now: Member) -> Room:
     """OPEN-17: who lost the right, or what the quorum asks for, loses the vote and the place."""
-    voters = room.voters() if room.gates else {}
 
-    def change(ballot: Ballot) -> Ballot:
-        ballot = replace(ballot, gone=without(ballot.gone, now.id))
+    def change(gate: Gate) -> Ballot:
+        ballot = replace(gate.ballot, gone=without(gate.ballot.gone, now.id))
         if not now.votes:
             ballot = replace(ballot, yes=ballot.yes - {now.id}, roll=ballot.roll - {now.id})
         elif before and ballots.fails_now(ballot, before.voter, now.voter):
             ballot = replace(ballot, yes=ballot.yes - {now.id})
-        return ballots.enrol(ballot, voters)
+        return ballots.enrol(ballot, room.voters(gate.fork))
 
     return each_ballot(room, change)
 

@@ -20,6 +20,7 @@ class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "tool.execute"
     needs = May.ACT
+    scoped = True
 
     tool_proposal: Id
     approved_by: tuple[Id, ...]
@@ -72,7 +73,7 @@ def clear(room: Room, ask: Ask, tool: Tool, approved_by: tuple[str, ...]) -> Ite
         expires_at=until,
     )
     said = ToolExecute(tool_proposal=tool.id, approved_by=approved_by, grant=grant)
-    yield ToolCleared(said=said, expires_at=expires_at, ref=tool.id)
+    yield ToolCleared(said=said, expires_at=expires_at, ref=tool.id, fork=tool.fork)
 
 
 def on_cleared(room: Room, event: ToolCleared, record: Record) -> Room:

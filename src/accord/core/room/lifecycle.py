@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, streams
+from accord.core.room import gates, secrets, thinking
 from accord.core.room.members import (
     ADMIN,
     Announced,
@@ -138,7 +138,8 @@ def end(room: Room, ask: Ask, body: SessionEnd) -> Iterator[Fact]:
     """Open gates are rejected and streams closed first, so nothing runs on (OPEN-27)."""
     for gate in room.gates.values():
         yield from gates.time_out(room, ask, gate, Resolution.REJECTED)
-    yield from streams.interrupted(room)
+    yield from thinking.interrupted(room)
+    yield from secrets.all_void(room, "The session has ended")
     yield SessionEnded(said=body)
 
 
@@ -181,6 +182,10 @@ def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:
         gates={},
         tools={},
         streams={},
+        interrupts={},
+        halted={},
+        merges={},
+        secrets={},
         past=past,
         paused_at=None,
     )

@@ -17,10 +17,11 @@ from accord.core.kernel.authority import (
     Roles,
     rights,
 )
-from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Recall, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, is_iso, iso
-from accord.core.room import gates, streams
+from accord.core.room import gates, interrupts, secrets, thinking
 from accord.core.room.state import (
     ABSENT,
     House,
@@ -281,7 +282,8 @@ def leave(room: Room, ask: Ask, body: SessionLeave) -> Iterator[Fact]:
     """Out; what one had open is closed first."""
     seat = body.participant or ask.actor.seat
     yield from gates.withdrawn(room, seat, f"{seat} left")
-    yield from streams.interrupted(room, seat)
+    yield from thinking.interrupted(room, seat)
+    yield from secrets.left(room, seat)
     yield Left(said=body, seat=seat)
 
 
@@ -392,6 +394,7 @@ def on_left(room: Room, event: Left, record: Record) -> Room:
         tools=without(room.tools, *running),
         past=remember(room.past, running),
     )
+    room = secrets.without_seat(interrupts.member_gone(room, member.id), member.id)
     return repaused(gates.member_left(room, member), record.at)
 
 
@@ -455,7 +458,7 @@ def connected(room: Room) -> Iterator[str]:
             yield member.id
 
 
-def roll_call(room: Room) -> Iterator[tuple[str, ParticipantAnnounce]]:
+def roll_call(room: Room) -> Iterator[Recall]:
     """Everybody who is here, for somebody who comes in (OPEN-30)."""
     for member in room.members.values():
         who = ParticipantAnnounce(
@@ -466,7 +469,8 @@ def roll_call(room: Room) -> Iterator[tuple[str, ParticipantAnnounce]]:
             transport=member.transport,
             metadata=member.metadata or None,
         )
-        yield member.announced, announcement(who, member.kind, member.roles, member.capabilities)
+        said = announcement(who, member.kind, member.roles, member.capabilities)
+        yield Recall(member.announced, SYSTEM, said)
 
 
 DECIDE: Deciders = {

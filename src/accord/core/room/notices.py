@@ -31,6 +31,7 @@ class ErrorReport(Body, frozen=True, omit_defaults=True, gc=False):
     lifetime = Lifetime.SIGNAL
     while_paused = True
     after_end = True  # PVP 6.5
+    scoped = True
 
     code: ErrorCode
     message: Short
@@ -42,7 +43,8 @@ class ErrorReport(Body, frozen=True, omit_defaults=True, gc=False):
 def report(room: Room, ask: Ask, body: ErrorReport) -> Iterator[Fact]:
     """An agent's own failure concerns the room; any other error is its sender's (OPEN-49)."""
     if body.code == "AGENT_ERROR" and room.members[ask.actor.seat].kind is Kind.AGENT:
-        yield Say(body)
+        fork = ask.message.fork
+        yield Say(body, None if fork is None else room.seats(fork))
 
 
 DECIDE: Deciders = {ErrorReport: report}

@@ -16,6 +16,7 @@ Thing = TypeVar("Thing")
 Text = Annotated[str, Meta(max_length=1 << 20)]
 Short = Annotated[str, Meta(max_length=4096)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Visibility = Literal["all", "approvers_only"] | tuple[Id, ...]
 Ids = Annotated[tuple[Id, ...], Meta(max_length=256)]
 Seconds = Annotated[int, Meta(ge=1, le=31_536_000)]
 
@@ -95,6 +96,7 @@ class House(msgspec.Struct, frozen=True):
     grant_seconds: int = 3600
     grace_seconds: int = 300  # UNI-23
     most_open: int = 1000  # tools, gates and streams that may be open in one room
+    shelf_bytes: int = 16 << 20  # all of a room's context together
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -113,6 +115,7 @@ class Member(msgspec.Struct, frozen=True):
     since: Instant = 0
     left: int = 0  # a former member: the version at which they went
     settled: bool = False
+    fork: str | None = None
     may: Verbs = frozenset()
 
     def with_verbs(self) -> "Member":
@@ -152,6 +155,7 @@ class Tool(msgspec.Struct, frozen=True):
     grant: Grant | None = None
     expires_at: Instant | None = None
     started: bool = False
+    fork: str | None = None
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -168,14 +172,107 @@ class Gate(msgspec.Struct, frozen=True):
     expires_at: Instant | None
     on_timeout: Resolution = Resolution.REJECTED
     solo: bool = False  # OPEN-14: the initiator's own approval counts, and is flagged
+    fork: str | None = None
 
 
 class Stream(msgspec.Struct, frozen=True, gc=False):
-    """A response being written."""
+    """An answer, or the thinking before it, being written."""
 
     id: str
     agent: str
     prompt: str
+    thinking: bool = False
+    visible_to: Visibility = "all"
+    fork: str | None = None
+
+
+class ContentRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Content that is kept elsewhere, known by its hash (PVP 9.2)."""
+
+    hash: Annotated[str, Meta(min_length=1, max_length=128)]
+    size_bytes: Annotated[int, Meta(ge=0)]
+    mime_type: Annotated[str, Meta(min_length=1, max_length=256)]
+    storage: Literal["inline", "local", "s3", "ipfs"]
+    uri: Short | None = None
+
+
+class Item(msgspec.Struct, frozen=True):
+    """Something on the shelf. `changed` is the version at which it last did."""
+
+    key: str
+    content_type: str
+    content: str | dict[str, Any] | None
+    content_ref: ContentRef | None
+    visible_to: frozenset[str] | None
+    author: str
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    changed: int = 0
+    announced: str = ""
+
+
+class SharedSecret(msgspec.Struct, frozen=True):
+    """A secret without its value."""
+
+    key: str
+    scope: frozenset[str]
+    sharer: str
+    announced: str
+    said: dict[str, Any]
+    expires_at: Instant | None = None
+
+
+class Urgency(StrEnum):
+    """How much an interrupt asks for (PVP 15.1)."""
+
+    PAUSE = "pause"
+    STOP = "stop"
+    EMERGENCY = "emergency"
+
+
+class Interrupt(msgspec.Struct, frozen=True):
+    """An interrupt that some agents have not answered."""
+
+    id: str
+    urgency: Urgency
+    waiting: frozenset[str]
+    due: Instant
+
+
+class Strategy(StrEnum):
+    """How a fork comes back (PVP 16.3)."""
+
+    REPLACE = "replace"
+    APPEND = "append"
+    INTERLEAVE = "interleave"
+    MANUAL = "manual"
+
+
+class Fork(msgspec.Struct, frozen=True):
+    """A branch of the conversation. `base` is the version at which it left its parent."""
+
+    id: str
+    name: str
+    parent: str | None
+    from_point: str
+    members: frozenset[str]
+    readers: frozenset[str]
+    created_by: str
+    created_at: Instant
+    base: int
+    merged: bool = False
+    into: str | None = None
+    strategy: Strategy | None = None
+
+
+class Merge(msgspec.Struct, frozen=True):
+    """A merge that was proposed and not done yet."""
+
+    id: str
+    source: str
+    target: str | None
+    strategy: Strategy
+    gated: bool
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -192,6 +289,14 @@ class Room(msgspec.Struct, frozen=True):
     gates: Mapping[str, Gate] = {}
     tools: Mapping[str, Tool] = {}
     streams: Mapping[str, Stream] = {}
+    shelf: Mapping[str, Mapping[str, Item]] = {}
+    removed: Mapping[str, Mapping[str, int]] = {}
+    secrets: Mapping[str, SharedSecret] = {}
+    interrupts: Mapping[str, Interrupt] = {}
+    halted: Mapping[str, str] = {}
+    forks: Mapping[str, Fork] = {}
+    merges: Mapping[str, Merge] = {}
+    answered: Mapping[str, str] = {}
     past: Mapping[str, str] = {}
     paused_at: Instant | None = None
     ended: str = ""
@@ -213,9 +318,15 @@ class Room(msgspec.Struct, frozen=True):
         """Whether absent people are left out of open gates (OPEN-18)."""
         return self.rules.on_participant_timeout is OnTimeout.SKIP
 
-    def voters(self) -> Voters:
-        """The humans who may approve now."""
-        return {seat: member.voter for seat, member in self.members.items() if member.votes}
+    def seats(self, fork: str | None) -> frozenset[str]:
+        """Who is in a fork; in the trunk that is everybody."""
+        here = frozenset(self.members)
+        return here if fork is None else here & self.forks[fork].members
+
+    def voters(self, fork: str | None = None) -> Voters:
+        """The humans who may approve now, in a fork those who are in it (OPEN-47)."""
+        here = self.members if fork is None else self.seats(fork)
+        return {seat: self.members[seat].voter for seat in here if self.members[seat].votes}
 
 
 # Outcomes of what has ended; enough to tell a late vote from a wrong one.
@@ -227,6 +338,16 @@ def remember(past: Mapping[str, str], outcomes: Mapping[str, str]) -> Mapping[st
     both = {**past, **outcomes}
     surplus = len(both) - MOST_PAST
     return dict(list(both.items())[surplus:]) if surplus > 0 else both
+
+
+def sees(item: Item, seat: str) -> bool:
+    """Those named see an item, and its author always (OPEN-39)."""
+    return item.visible_to is None or seat in item.visible_to or seat == item.author
+
+
+def scope_of(fork: str | None) -> str:
+    """The shelf of a fork; the trunk's has no name."""
+    return fork or ""
 
 
 def without(mapping: Mapping[str, Thing], *keys: str) -> dict[str, Thing]:

@@ -32,6 +32,7 @@ class ResponseStart(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "response.start"
     needs = May.ACT
+    scoped = True
     names_others = True
 
     agent: Id
@@ -51,6 +52,7 @@ class ResponseChunk(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "response.chunk"
     needs = May.ACT
+    scoped = True
 
     text: Text
 
@@ -60,6 +62,7 @@ class ResponseEnd(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "response.end"
     needs = May.ACT
+    scoped = True
 
     finish_reason: Literal["complete", "interrupted", "error", "max_tokens", "tool_use"]
     usage: UsageStats | None = None
@@ -91,58 +94,75 @@ class ResponseEnded(Event, frozen=True, kw_only=True, gc=False):
 
 def start(room: Room, ask: Ask, body: ResponseStart) -> Iterator[Event]:
     """An answer to a prompt that was submitted here."""
-    if not isinstance(ask.known[body.prompt_ref].said, PromptSubmit):
-        raise Refused(Why.MALFORMED, f"prompt_ref {body.prompt_ref} is not a prompt.submit")
-    if len(room.streams) >= ask.house.most_open:
-        limit = ask.house.most_open
-        raise Refused(Why.WRONG_STATE, f"{limit} streams are open; end one first")
+    check_start(room, ask, body.prompt_ref)
     yield ResponseStarted(said=body)
 
 
-def mine(room: Room, ask: Ask) -> str:
+def check_start(room: Room, ask: Ask, prompt: str) -> None:
+    """A stream answers a prompt, and not too many are open."""
+    if not isinstance(ask.known[prompt].said, PromptSubmit):
+        raise Refused(Why.MALFORMED, f"prompt_ref {prompt} is not a prompt.submit")
+    if len(room.streams) >= ask.house.most_open:
+        limit = ask.house.most_open
+        raise Refused(Why.WRONG_STATE, f"{limit} streams are open; end one first")
+
+
+def mine(room: Room, ask: Ask, *, thinking: bool) -> Stream:
     """The sender's stream that `ref` names, or its only one (OPEN-44)."""
     seat, ref = ask.actor.seat, ask.message.ref
     if ref is not None:
         stream = room.streams.get(ref)
-        if stream is not None and stream.agent == seat:
-            return ref
-        raise Refused(Why.WRONG_STATE, f"{ref} is not an open response of {seat}")
-    own = [stream.id for stream in room.streams.values() if stream.agent == seat]
+        if stream is not None and stream.agent == seat and stream.thinking is thinking:
+            return stream
+        what = "thinking" if thinking else "response"
+        raise Refused(Why.WRONG_STATE, f"{ref} is not an open {what} of {seat}")
+    streams = room.streams.values()
+    own = [stream for stream in streams if stream.agent == seat and stream.thinking is thinking]
     if len(own) != 1:
+        what = "thinking streams" if thinking else "responses"
         count = len(own) or "no"
-        raise Refused(Why.WRONG_STATE, f"{seat} has {count} open responses; set ref to its start")
+        raise Refused(Why.WRONG_STATE, f"{seat} has {count} open {what}; set ref to its start")
     return own[0]
 
 
 def chunk(room: Room, ask: Ask, body: ResponseChunk) -> Iterator[Event]:
     """More text for an open stream of the sender's."""
-    yield ResponseChunked(said=body, ref=mine(room, ask))
+    stream = mine(room, ask, thinking=False)
+    yield ResponseChunked(said=body, ref=stream.id, fork=stream.fork)
 
 
 def end(room: Room, ask: Ask, body: ResponseEnd) -> Iterator[Event]:
     """Close an open stream of the sender's."""
-    yield ResponseEnded(said=body, ref=mine(room, ask))
+    stream = mine(room, ask, thinking=False)
+    yield ResponseEnded(said=body, ref=stream.id, fork=stream.fork)
 
 
-def interrupted(room: Room, agent: str | None = None) -> Iterator[Event]:
-    """Close what is open, for an agent that went or a session that ends."""
-    for stream in room.streams.values():
-        if agent is None or stream.agent == agent:
-            yield ResponseEnded(said=ResponseEnd(finish_reason="interrupted"), ref=stream.id)
+def opened(room: Room, stream: Stream) -> Room:
+    """One more open stream."""
+    return replace(room, streams={**room.streams, stream.id: stream})
+
+
+def closed(room: Room, id: str | None, outcome: str) -> Room:
+    """One less."""
+    if id is None or id not in room.streams:
+        return room
+    past = remember(room.past, {id: outcome})
+    return replace(room, streams=without(room.streams, id), past=past)
 
 
 def on_started(room: Room, event: ResponseStarted, record: Record) -> Room:
     """Remember the open stream."""
-    stream = Stream(id=record.id, agent=event.said.agent, prompt=event.said.prompt_ref)
-    return replace(room, streams={**room.streams, stream.id: stream})
+    said = event.said
+    return opened(room, Stream(record.id, said.agent, said.prompt_ref, fork=record.fork))
 
 
 def on_ended(room: Room, event: ResponseEnded, record: Record) -> Room:
-    """Forget it."""
-    if record.ref is None or record.ref not in room.streams:
-        return room
-    past = remember(room.past, {record.ref: event.said.finish_reason})
-    return replace(room, streams=without(room.streams, record.ref), past=past)
+    """Forget it; a prompt is answered unless the agent goes on after a tool."""
+    stream = room.streams.get(record.ref or "")
+    reason = event.said.finish_reason
+    if stream is not None and reason != "tool_use":
+        room = replace(room, answered=remember(room.answered, {stream.prompt: reason}))
+    return closed(room, record.ref, reason)
 
 
 DECIDE: Deciders = {ResponseStart: start, ResponseChunk: chunk, ResponseEnd: end}

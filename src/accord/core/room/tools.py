@@ -20,7 +20,7 @@ from accord.core.kernel.log import (
     stay,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, grants
+from accord.core.room import gates, grants, interrupts
 from accord.core.room.grants import ToolExecute
 from accord.core.room.prompts import PromptSubmit
 from accord.core.room.state import (
@@ -62,6 +62,7 @@ class ToolPropose(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "tool.propose"
     needs = May.ACT
+    scoped = True
 
     tool_name: Annotated[str, Meta(min_length=1, max_length=256)]
     arguments: dict[str, Any]
@@ -88,6 +89,7 @@ class ToolApprove(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "tool.approve"
     needs = May.APPROVE
+    scoped = True
     while_paused = True
 
     tool_proposal: Id
@@ -104,6 +106,7 @@ class ToolReject(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "tool.reject"
     needs = May.TAKE_PART
+    scoped = True
     while_paused = True
 
     tool_proposal: Id
@@ -121,6 +124,7 @@ class ToolOutput(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "tool.output"
     needs = May.ACT
+    scoped = True
 
     tool_proposal: Id
     stream: Literal["stdout", "stderr"]
@@ -134,6 +138,7 @@ class ToolResult(Body, frozen=True, omit_defaults=True, gc=False):
 
     type = "tool.result"
     needs = May.ACT
+    scoped = True
 
     tool_proposal: Id
     success: bool
@@ -199,6 +204,7 @@ def needs_gate(room: Room, body: ToolPropose) -> bool:
 
 def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
     """The proposal first, then its gate or, where none is needed, its grant."""
+    interrupts.check_free(room, ask.actor.seat)
     check_allowed(ask, body)
     grants.canonical(body.tool_name, body.arguments, room.id, ask.message.id, "")
     if len(room.tools) >= ask.house.most_open:
@@ -206,7 +212,7 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
         raise Refused(Why.WRONG_STATE, f"{limit} proposals are open; finish one first")
     gated = needs_gate(room, body)
     yield ToolProposed(said=replace(body, requires_approval=gated))
-    tool = tool_of(ask.message.id, body, ask.message.ref)
+    tool = tool_of(ask.message.id, body, ask.message.ref, ask.message.fork)
     if gated:
         yield gates.for_tool(room, ask, tool, called(body))
     else:
@@ -225,7 +231,7 @@ def check_allowed(ask: Ask, body: ToolPropose) -> None:
         raise Refused(Why.WRONG_STATE, detail)
 
 
-def tool_of(id: str, body: ToolPropose, prompt: str | None) -> Tool:
+def tool_of(id: str, body: ToolPropose, prompt: str | None, fork: str | None) -> Tool:
     """A proposal as the room keeps it."""
     return Tool(
         id=id,
@@ -236,6 +242,7 @@ def tool_of(id: str, body: ToolPropose, prompt: str | None) -> Tool:
         description=body.description,
         arguments=body.arguments,
         prompt=prompt,
+        fork=fork,
     )
 
 
@@ -282,19 +289,20 @@ def execute(room: Room, ask: Ask, body: ToolExecute) -> Iterator[Fact]:
         raise Refused(Why.WRONG_STATE, f"The grant for {tool.id} was used already")
     # Who approved it is the server's to say, and it has.
     said = replace(body, approved_by=())
-    yield ToolStarted(said=said, to=frozenset({tool.agent}), ref=tool.id)
+    interrupts.check_free(room, tool.agent)
+    yield ToolStarted(said=said, to=frozenset({tool.agent}), ref=tool.id, fork=tool.fork)
 
 
 def output(room: Room, ask: Ask, body: ToolOutput) -> Iterator[Fact]:
     """Output under a live grant."""
-    granted(room, ask, body.tool_proposal, body.grant)
-    yield ToolPrinted(said=body)
+    tool = granted(room, ask, body.tool_proposal, body.grant)
+    yield ToolPrinted(said=body, fork=tool.fork)
 
 
 def result(room: Room, ask: Ask, body: ToolResult) -> Iterator[Fact]:
     """The end, under a live grant."""
-    granted(room, ask, body.tool_proposal, body.grant)
-    yield ToolFinished(said=body)
+    tool = granted(room, ask, body.tool_proposal, body.grant)
+    yield ToolFinished(said=body, fork=tool.fork)
 
 
 def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
@@ -302,12 +310,13 @@ def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
     for tool in room.tools.values():
         if tool.expires_at is not None and tool.expires_at <= ask.at:
             yield ToolExpired(tool=tool.id)
-            yield Say(Failure(Why.GATE_FAILED, "Its grant expired before a result came", tool.id))
+            news = Failure(Why.GATE_FAILED, "Its grant expired before a result came", tool.id)
+            yield Say(news, None if tool.fork is None else room.seats(tool.fork))
 
 
 def on_proposed(room: Room, event: ToolProposed, record: Record) -> Room:
     """One more open proposal."""
-    tool = tool_of(record.id, event.said, record.ref)
+    tool = tool_of(record.id, event.said, record.ref, record.fork)
     return replace(room, tools={**room.tools, tool.id: tool})
 
 

@@ -1,0 +1,322 @@
+"""The shelf: context that members share, with all or with some."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+
+import msgspec
+import rfc8785
+from msgspec import Meta
+from msgspec.structs import replace
+
+from accord.core.kernel import diffs
+from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.log import (
+    Ask,
+    Body,
+    Deciders,
+    Event,
+    Evolvers,
+    Fact,
+    Recall,
+    Record,
+    Seats,
+)
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.state import (
+    ContentRef,
+    Id,
+    Item,
+    Room,
+    Short,
+    scope_of,
+    sees,
+    without,
+)
+
+Key = Annotated[str, Meta(min_length=1, max_length=512)]
+Tags = Annotated[tuple[Short, ...], Meta(max_length=64)]
+Content = str | dict[str, Any]
+LARGEST_ITEM = 1 << 20
+RESERVED = "session:"
+TASKS = "session:tasks"
+
+
+class ContextAdd(Body, frozen=True, omit_defaults=True, gc=False):
+    """Put something on the shelf."""
+
+    type = "context.add"
+    needs = May.ADD_CONTEXT
+    scoped = True
+
+    key: Key
+    content_type: Literal["text", "file", "reference", "structured", "image", "audio_transcript"]
+    content: Content | None = None
+    content_ref: ContentRef | None = None
+    visible_to: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=256)] | None = None
+    source: Short | None = None
+    tags: Tags | None = None
+
+
+class ContextUpdate(Body, frozen=True, omit_defaults=True, gc=False):
+    """Change what is there: by a diff, by new content, or by a reference to it."""
+
+    type = "context.update"
+    needs = May.ADD_CONTEXT
+    scoped = True
+
+    key: Key
+    reason: Short
+    diff: Annotated[str, Meta(max_length=LARGEST_ITEM)] | None = None
+    new_content: Content | None = None
+    new_content_ref: ContentRef | None = None
+
+
+class ContextRemove(Body, frozen=True, omit_defaults=True, gc=False):
+    """Take it away."""
+
+    type = "context.remove"
+    needs = May.ADD_CONTEXT
+    scoped = True
+
+    key: Key
+    reason: Short
+
+
+class ContextAdded(Event, frozen=True, kw_only=True, gc=False):
+    """Something is on the shelf."""
+
+    name = "context.added"
+
+    said: ContextAdd
+
+
+class ContextUpdated(Event, frozen=True, kw_only=True, gc=False):
+    """It changed."""
+
+    name = "context.updated"
+
+    said: ContextUpdate
+
+
+class ContextRemoved(Event, frozen=True, kw_only=True, gc=False):
+    """It is gone."""
+
+    name = "context.removed"
+
+    said: ContextRemove
+
+
+# Content
+
+
+def content_bytes(content: Content) -> bytes:
+    """The bytes a hash is over: UTF-8, and RFC 8785 for objects (OPEN-40)."""
+    if isinstance(content, str):
+        return content.encode()
+    try:
+        return rfc8785.dumps(content)
+    except (rfc8785.CanonicalizationError, RecursionError) as error:
+        raise Refused(Why.MALFORMED, f"content has no canonical form: {error}") from error
+
+
+def content_hash(content: Content) -> str:
+    """SHA-256 in lower-case hex."""
+    return sha256(content_bytes(content)).hexdigest()
+
+
+def fits(content: Content, ref: ContentRef) -> bool:
+    """Whether the reference is to this content; objects may be hashed as written, too."""
+    if ref.hash == content_hash(content):
+        return True
+    return (
+        not isinstance(content, str)
+        and ref.hash == sha256(msgspec.json.encode(content)).hexdigest()
+    )
+
+
+def size_of(item: Item) -> int:
+    """What an item weighs."""
+    return 0 if item.content is None else len(content_bytes(item.content))
+
+
+# Deciding
+
+
+def audience(item: Item) -> Seats | None:
+    """Who hears of it."""
+    return None if item.visible_to is None else item.visible_to | {item.author}
+
+
+def find(room: Room, ask: Ask, key: str) -> Item:
+    """The item, as far as it exists for the sender."""
+    item = room.shelf.get(scope_of(ask.message.fork), {}).get(key)
+    if item is None or not sees(item, ask.actor.seat):
+        raise Refused(Why.UNKNOWN, f"There is no context {key} here")
+    return item
+
+
+def check_reserved(room: Room, ask: Ask, key: str) -> None:
+    """`session:` keys are for agents and the server (OPEN-41)."""
+    person = ask.actor.kind is not Kind.SYSTEM and room.members[ask.actor.seat].kind is Kind.HUMAN
+    if key.startswith(RESERVED) and person:
+        raise Refused(Why.FORBIDDEN, f"Keys that begin with {RESERVED} belong to agents")
+
+
+def check_room_left(room: Room, ask: Ask, item: Item) -> None:
+    """One item, and all of them together, have a bound."""
+    size = size_of(item)
+    if size > LARGEST_ITEM:
+        detail = f"{item.key} has {size} bytes; inline content may have {LARGEST_ITEM}"
+        raise Refused(Why.TOO_LARGE, detail, {"limit": LARGEST_ITEM})
+    items = (held for shelf in room.shelf.values() for held in shelf.values())
+    used = sum(size_of(held) for held in items if held.key != item.key)
+    if used + size > ask.house.shelf_bytes:
+        limit = ask.house.shelf_bytes
+        raise Refused(
+            Why.TOO_LARGE, f"The session's context is full: {limit} bytes", {"limit": limit}
+        )
+
+
+def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
+    """New, or again by its author."""
+    check_reserved(room, ask, body.key)
+    check_content(body)
+    held = room.shelf.get(scope_of(ask.message.fork), {}).get(body.key)
+    if held is not None and held.author != ask.actor.seat:
+        raise Refused(
+            Why.WRONG_STATE, f"{body.key} is {held.author}'s; update it, or choose another key"
+        )
+    item = item_of(body, ask.actor.seat)
+    check_room_left(room, ask, item)
+    yield ContextAdded(said=body, to=audience(item))
+
+
+def check_content(body: ContextAdd) -> None:
+    """Content, a reference, or both if they agree."""
+    if body.content is None and body.content_ref is None:
+        raise Refused(Why.MALFORMED, "Give content or content_ref")
+    if body.key == TASKS and (
+        body.content_type != "structured" or not isinstance(body.content, dict)
+    ):
+        raise Refused(Why.MALFORMED, f"{TASKS} is structured: a goal and tasks")
+    both = body.content is not None and body.content_ref is not None
+    if both and not fits(body.content, body.content_ref):  # type: ignore[arg-type]
+        raise Refused(Why.MALFORMED, "content_ref.hash is not the hash of content")
+
+
+def item_of(body: ContextAdd, author: str) -> Item:
+    """A new item as the room keeps it."""
+    named = None if body.visible_to is None else frozenset(body.visible_to)
+    return Item(
+        key=body.key,
+        content_type=body.content_type,
+        content=body.content,
+        content_ref=body.content_ref,
+        visible_to=named,
+        author=author,
+        source=body.source or "",
+        tags=body.tags or (),
+    )
+
+
+def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
+    """A change of what the sender can see, told to those who can."""
+    item = find(room, ask, body.key)
+    check_reserved(room, ask, body.key)
+    check_room_left(room, ask, updated(item, body))
+    yield ContextUpdated(said=body, to=audience(item))
+
+
+def updated(item: Item, body: ContextUpdate) -> Item:
+    """The item after the change; refuses a change that does not fit."""
+    ways = (body.diff, body.new_content, body.new_content_ref)
+    if sum(way is not None for way in ways) != 1:
+        raise Refused(Why.MALFORMED, "Give exactly one of diff, new_content, new_content_ref")
+    if body.diff is not None:
+        return replace(item, content=patched(item, body.diff), content_ref=None)
+    return replace(item, content=body.new_content, content_ref=body.new_content_ref)
+
+
+def patched(item: Item, diff: str) -> str:
+    """Text with a unified diff applied, all hunks or none."""
+    if not isinstance(item.content, str):
+        raise Refused(Why.WRONG_STATE, f"{item.key} is not text; send new_content")
+    try:
+        return diffs.apply(item.content, diff)
+    except diffs.DiffError as error:
+        raise Refused(Why.WRONG_STATE, f"The diff does not apply to {item.key}: {error}") from error
+
+
+def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
+    """Away, told to those who could see it."""
+    item = find(room, ask, body.key)
+    check_reserved(room, ask, body.key)
+    yield ContextRemoved(said=body, to=audience(item))
+
+
+# Folding
+
+
+def put(room: Room, scope: str, item: Item) -> Room:
+    """The room with this item on a shelf."""
+    shelf = {**room.shelf.get(scope, {}), item.key: item}
+    return replace(room, shelf={**room.shelf, scope: shelf})
+
+
+def drop(room: Room, scope: str, key: str, version: int) -> Room:
+    """The room without it; that it was removed is remembered for merges."""
+    shelf = without(room.shelf.get(scope, {}), key)
+    removed = {**room.removed.get(scope, {}), key: version}
+    return replace(
+        room, shelf={**room.shelf, scope: shelf}, removed={**room.removed, scope: removed}
+    )
+
+
+def on_added(room: Room, event: ContextAdded, record: Record) -> Room:
+    """One more item, or its author's new version of it."""
+    item = replace(item_of(event.said, record.actor), changed=record.version, announced=record.id)
+    return put(room, scope_of(record.fork), item)
+
+
+def on_updated(room: Room, event: ContextUpdated, record: Record) -> Room:
+    """The item after the change."""
+    scope = scope_of(record.fork)
+    item = room.shelf.get(scope, {}).get(event.said.key)
+    if item is None:
+        return room
+    return put(room, scope, replace(updated(item, event.said), changed=record.version))
+
+
+def on_removed(room: Room, event: ContextRemoved, record: Record) -> Room:
+    """Gone."""
+    return drop(room, scope_of(record.fork), event.said.key, record.version)
+
+
+def lying(room: Room, seat: str) -> Iterator[Recall]:
+    """What lies on the trunk's shelf for somebody who comes in."""
+    for item in room.shelf.get(scope_of(None), {}).values():
+        if sees(item, seat):
+            yield Recall(item.announced, item.author, said_of(item))
+
+
+def said_of(item: Item) -> ContextAdd:
+    """The item as it is now, said anew."""
+    named = None if item.visible_to is None else tuple(sorted(item.visible_to))
+    return ContextAdd(
+        key=item.key,
+        content_type=item.content_type,  # type: ignore[arg-type]
+        content=item.content,
+        content_ref=item.content_ref,
+        visible_to=named,
+        source=item.source or None,
+        tags=item.tags or None,
+    )
+
+
+DECIDE: Deciders = {ContextAdd: add, ContextUpdate: update, ContextRemove: remove}
+EVOLVE: Evolvers = {
+    ContextAdded: on_added,
+    ContextUpdated: on_updated,
+    ContextRemoved: on_removed,
+}
