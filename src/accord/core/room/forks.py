@@ -8,7 +8,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Kind, May, Role
-from accord.core.kernel.ids import TRUNK
+from accord.core.kernel.ids import MAIN, TRUNK
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -20,6 +20,8 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import gates
+from accord.core.room.shelf import size_of
 from accord.core.room.state import Fork, Id, Ids, Item, Room, Short, scope_of
 
 LONGEST_SLUG = 64
@@ -95,13 +97,42 @@ def create(room: Room, ask: Ask, body: ForkCreate) -> Iterator[Fact]:
     inside = room.seats(ask.message.fork)
     if strangers := sorted(members - inside):
         raise Refused(Why.NO_MEMBER, f"Not here to take along: {', '.join(strangers)}")
+    check_point(room, ask, body.from_point)
     check_approvers(room, members)
+    check_space(room, ask, body, members)
     yield ForkCreated(
         said=body,
         parent=ask.message.fork,
         members=members,
         fork=slug(body.name, frozenset(room.forks)),
     )
+
+
+def lineage(room: Room, fork: str | None) -> tuple[str | None, ...]:
+    """The fork, the one it left, and so on to the trunk."""
+    line = [fork]
+    while (last := line[-1]) is not None:
+        line.append(room.forks[last].parent)
+    return tuple(line)
+
+
+def check_point(room: Room, ask: Ask, point: str) -> None:
+    """It branches off its own past; the id of a message elsewhere is nobody else's affair."""
+    if ask.known[point].fork not in lineage(room, ask.message.fork):
+        where = ask.message.fork or MAIN
+        raise Refused(Why.MALFORMED, f"from_point {point} is not in the past of {where}")
+
+
+def check_space(room: Room, ask: Ask, body: ForkCreate, members: Seats) -> None:
+    """A copy takes room, too."""
+    if not body.copy_context:
+        return
+    taken = copied(room, ask.message.fork, members).values()
+    held = (item for items in room.shelf.values() for item in items.values())
+    limit = ask.house.shelf_bytes
+    if sum(size_of(item) for item in (*held, *taken)) > limit:
+        detail = f"No room for a copy: a session's context has {limit} bytes"
+        raise Refused(Why.TOO_LARGE, detail, {"limit": limit})
 
 
 def check_approvers(room: Room, members: Seats) -> None:
@@ -185,7 +216,7 @@ def on_switched(room: Room, event: ForkSwitched, record: Record) -> Room:
         return room
     inside = fork.members | {event.seat}
     fork = replace(fork, members=inside, readers=fork.readers | {event.seat})
-    return replace(room, forks={**room.forks, fork.id: fork})
+    return gates.enrolled(replace(room, forks={**room.forks, fork.id: fork}))
 
 
 DECIDE: Deciders = {ForkCreate: create, ForkSwitch: switch}

@@ -35,6 +35,9 @@ from accord.core.room.state import (
     Room,
     Short,
     Tool,
+    check_place,
+    outcome,
+    past_key,
     remember,
     without,
 )
@@ -262,7 +265,7 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
         raise Refused(Why.FORBIDDEN, "A gate can be requested only for an action of one's own")
     if on_action(room, body.action_ref):
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} has an open gate already")
-    if body.action_ref in room.past or body.action_ref in room.tools:
+    if outcome(room, body.action_ref, seat) or body.action_ref in room.tools:
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} is not pending any more")
     if len(room.gates) >= ask.house.most_open:
         raise Refused(Why.WRONG_STATE, f"{ask.house.most_open} gates are open; close one first")
@@ -275,18 +278,23 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
 # Voting
 
 
-def find(room: Room, *names: str | None) -> Gate:
-    """The open gate of that id, or the one on that action (OPEN-19); the first name known wins."""
-    for name in names:
-        if name is None:
-            continue
-        if gate := room.gates.get(name) or on_action(room, name):
+def find(room: Room, ask: Ask, name: str) -> Gate:
+    """The open gate of that id, or the one on that action (OPEN-19); `ref` may name it, too.
+
+    What is asked inside a fork does not exist for those outside.
+    """
+    seat = ask.actor.seat
+    for each in filter(None, (name, ask.message.ref)):
+        gate = room.gates.get(each) or on_action(room, each)
+        if gate is not None and seat in room.seats(gate.fork):
+            check_place(ask, each, gate.fork)
             return gate
-        if outcome := room.past.get(name):
-            raise Refused(Why.WRONG_STATE, f"{name} is closed already: {outcome}")
-        if name in room.tools:
-            raise Refused(Why.WRONG_STATE, f"{name} waits for nobody's approval")
-    raise Refused(Why.UNKNOWN, f"There is no open gate {names[0]}")
+        if ended := outcome(room, each, seat):
+            raise Refused(Why.WRONG_STATE, f"{each} is closed already: {ended}")
+        tool = room.tools.get(each)
+        if gate is None and tool is not None and seat in room.seats(tool.fork):
+            raise Refused(Why.WRONG_STATE, f"{each} waits for nobody's approval")
+    raise Refused(Why.UNKNOWN, f"There is no open gate {name}")
 
 
 def on_action(room: Room, action: str) -> Gate | None:
@@ -297,7 +305,6 @@ def on_action(room: Room, action: str) -> Gate | None:
 def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
     """One more approval; the gate passes with it or stays open."""
     seat = ask.actor.seat
-    check_inside(room, gate, seat)
     if not room.members[seat].votes:
         raise Refused(Why.FORBIDDEN, "Only people approve; an agent's approval never counts")
     if seat in gate.ballot.barred:
@@ -318,12 +325,6 @@ def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
         yield from passed(room, ask, gate, tally)
 
 
-def check_inside(room: Room, gate: Gate, seat: str) -> None:
-    """What is asked inside a fork is no affair of those outside."""
-    if seat not in room.seats(gate.fork):
-        raise Refused(Why.UNKNOWN, f"There is no open gate {gate.id}")
-
-
 def ref_of(ask: Ask, gate: Gate) -> str:
     """What the vote answers: as its sender said, else the gate."""
     return ask.message.ref or gate.id
@@ -337,7 +338,7 @@ def with_yes(gate: Gate, seat: str) -> Ballot:
 def passed(room: Room, ask: Ask, gate: Gate, tally: Tally) -> Iterator[Fact]:
     """The gate opens; a tool gets its grant, with the names of those whose approval counted."""
     approved_by = tuple(sorted(tally.counted))
-    yield GatePassed(gate=gate.id, approved_by=approved_by)
+    yield GatePassed(gate=gate.id, approved_by=approved_by, fork=gate.fork)
     if tool := room.tools.get(gate.action):
         yield from grants.clear(room, ask, tool, approved_by)
 
@@ -345,7 +346,6 @@ def passed(room: Room, ask: Ask, gate: Gate, tally: Tally) -> Iterator[Fact]:
 def vote_no(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
     """A veto by whoever may approve, or the initiator's withdrawal (OPEN-13)."""
     seat = ask.actor.seat
-    check_inside(room, gate, seat)
     withdraws = seat == gate.initiator
     if not withdraws and May.APPROVE not in room.members[seat].may:
         raise Refused(Why.FORBIDDEN, f"{seat} may not reject; an interrupt is open to you")
@@ -361,12 +361,12 @@ def failed(room: Room, gate: Gate, detail: str) -> Say:
 
 def approve(room: Room, ask: Ask, body: GateApprove) -> Iterator[Fact]:
     """A vote by the gate's id."""
-    return vote_yes(room, ask, body, find(room, body.gate, ask.message.ref))
+    return vote_yes(room, ask, body, find(room, ask, body.gate))
 
 
 def reject(room: Room, ask: Ask, body: GateReject) -> Iterator[Fact]:
     """A veto by the gate's id."""
-    return vote_no(room, ask, body, find(room, body.gate, ask.message.ref))
+    return vote_no(room, ask, body, find(room, ask, body.gate))
 
 
 def withdrawn(room: Room, seat: str, reason: str) -> Iterator[Fact]:
@@ -463,9 +463,10 @@ def on_approved(room: Room, event: Approved, record: Record) -> Room:
     return replace(room, gates={**room.gates, gate.id: gate})
 
 
-def shut(room: Room, gate: Gate, outcome: str, *, kills: bool) -> Room:
+def shut(room: Room, gate: Gate, ended: str, *, kills: bool) -> Room:
     """The gate is history; with `kills`, so is its action."""
-    dead = {gate.id: outcome} | ({gate.action: outcome} if kills else {})
+    ids = (gate.id, gate.action) if kills else (gate.id,)
+    dead = {past_key(gate.fork, id): ended for id in ids}
     room = replace(room, gates=without(room.gates, gate.id), past=remember(room.past, dead))
     if not kills:
         return room
@@ -504,6 +505,11 @@ def each_ballot(room: Room, change: BallotChange) -> Room:
         return room
     gates = {g.id: replace(g, ballot=change(g)) for g in room.gates.values()}
     return replace(room, gates=gates)
+
+
+def enrolled(room: Room) -> Room:
+    """OPEN-17: the first who could answer a gate that nobody could is asked."""
+    return each_ballot(room, lambda g: ballots.enrol(g.ballot, room.voters(g.fork)))
 
 
 def member_left(room: Room, member: Member) -> Room:

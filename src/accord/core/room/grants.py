@@ -12,7 +12,7 @@ from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Ask, Body, Event, Evolvers, Instant, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, iso
-from accord.core.room.state import Grant, Id, Room, Tool
+from accord.core.room.state import Grant, Id, Room, Tool, past_key, remember, without
 
 
 class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):
@@ -83,6 +83,12 @@ def on_cleared(room: Room, event: ToolCleared, record: Record) -> Room:
         return room
     tool = replace(tool, grant=event.said.grant, expires_at=event.expires_at)
     return replace(room, tools={**room.tools, tool.id: tool})
+
+
+def over(room: Room, ended: str, *ids: str) -> Room:
+    """These proposals are history."""
+    dead = {past_key(room.tools[id].fork, id): ended for id in ids if id in room.tools}
+    return replace(room, tools=without(room.tools, *ids), past=remember(room.past, dead))
 
 
 EVOLVE: Evolvers = {ToolCleared: on_cleared}

@@ -20,7 +20,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND
-from accord.core.room import gates
+from accord.core.room import gates, grants
 from accord.core.room.state import (
     ContentRef,
     Id,
@@ -29,7 +29,6 @@ from accord.core.room.state import (
     Short,
     Text,
     Urgency,
-    remember,
     without,
 )
 
@@ -133,7 +132,7 @@ def aborted(room: Room, seat: str) -> Iterator[Fact]:
     """Grants that were given and not used yet."""
     for tool in room.tools.values():
         if tool.agent == seat and tool.grant is not None and not tool.started:
-            yield ToolAborted(tool=tool.id)
+            yield ToolAborted(tool=tool.id, fork=tool.fork)
 
 
 def acknowledge(room: Room, ask: Ask, body: InterruptAcknowledge) -> Iterator[Fact]:
@@ -202,8 +201,7 @@ def on_lapsed(room: Room, event: InterruptLapsed, record: Record) -> Room:
 
 def on_aborted(room: Room, event: ToolAborted, record: Record) -> Room:
     """The grant is void."""
-    past = remember(room.past, {event.tool: "rejected by an emergency"})
-    return replace(room, tools=without(room.tools, event.tool), past=past)
+    return grants.over(room, "rejected by an emergency", event.tool)
 
 
 def member_gone(room: Room, seat: str) -> Room:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, secrets, thinking
+from accord.core.room import gates, grants, secrets, thinking
 from accord.core.room.members import (
     ADMIN,
     Announced,
@@ -19,7 +19,7 @@ from accord.core.room.members import (
     repaused,
     word,
 )
-from accord.core.room.state import Member, Resolution, Room, SessionConfig, Short, remember
+from accord.core.room.state import Member, Resolution, Room, SessionConfig, Short
 
 
 class SessionCreate(Body, frozen=True, omit_defaults=True, gc=False):
@@ -175,18 +175,15 @@ def on_configured(room: Room, event: SessionConfigured, record: Record) -> Room:
 
 def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:
     """Nothing is open any more."""
-    past = remember(room.past, dict.fromkeys(room.tools, "ended with the session"))
     return replace(
-        room,
+        grants.over(room, "ended with the session", *room.tools),
         ended=event.said.final_state,
         gates={},
-        tools={},
         streams={},
         interrupts={},
         halted={},
         merges={},
         secrets={},
-        past=past,
         paused_at=None,
     )
 

@@ -21,7 +21,7 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Recall, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, is_iso, iso
-from accord.core.room import gates, interrupts, secrets, thinking
+from accord.core.room import gates, grants, interrupts, secrets, thinking
 from accord.core.room.state import (
     ABSENT,
     House,
@@ -31,7 +31,6 @@ from accord.core.room.state import (
     Presence,
     Room,
     Short,
-    remember,
     without,
 )
 
@@ -386,13 +385,11 @@ def on_left(room: Room, event: Left, record: Record) -> Room:
     member = room.members.get(event.seat)
     if member is None:
         return room
-    running = {tool.id: "abandoned" for tool in room.tools.values() if tool.agent == member.id}
+    running = [tool.id for tool in room.tools.values() if tool.agent == member.id]
     room = replace(
-        room,
+        grants.over(room, "abandoned", *running),
         members=without(room.members, member.id),
         former={**room.former, member.id: replace(member, since=record.at, left=record.version)},
-        tools=without(room.tools, *running),
-        past=remember(room.past, running),
     )
     room = secrets.without_seat(interrupts.member_gone(room, member.id), member.id)
     return repaused(gates.member_left(room, member), record.at)

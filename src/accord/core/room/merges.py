@@ -1,6 +1,6 @@
 """Merges: what was learnt in a fork comes back. Nothing is ever deleted (OPEN-48)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -20,7 +20,7 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import forks, gates, thinking
+from accord.core.room import forks, gates, grants, interrupts, shelf, thinking
 from accord.core.room.shelf import Key
 from accord.core.room.state import (
     Fork,
@@ -30,8 +30,11 @@ from accord.core.room.state import (
     Room,
     Short,
     Strategy,
+    outcome,
+    past_key,
     remember,
     scope_of,
+    sees,
     without,
 )
 
@@ -41,7 +44,7 @@ class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     conflict_id: Key
     resolution: Literal["use_source", "use_target", "custom"]
-    custom_value: Any = None
+    custom_value: str | dict[str, Any] | None = None
 
 
 class MergePropose(Body, frozen=True, omit_defaults=True, gc=False):
@@ -65,6 +68,13 @@ class MergeExecute(Body, frozen=True, omit_defaults=True, gc=False):
     merge_proposal: Id
     resolved_conflicts: Annotated[tuple[Resolution, ...], Meta(max_length=1024)] | None = None
 
+    def repeats(self, said: Body) -> bool:
+        """What is not for all was taken out, so it does not tell two asks apart."""
+        if not isinstance(said, MergeExecute) or said.merge_proposal != self.merge_proposal:
+            return False
+        mine = self.resolved_conflicts or ()
+        return all(each in mine for each in said.resolved_conflicts or ())
+
 
 class MergeProposed(Event, frozen=True, kw_only=True, gc=False):
     """A merge waits to be done."""
@@ -84,6 +94,7 @@ class MergeExecuted(Event, frozen=True, kw_only=True, gc=False):
     announced = True
 
     said: MergeExecute
+    settled: tuple[Resolution, ...] = ()
 
 
 # Proposing
@@ -91,6 +102,7 @@ class MergeExecuted(Event, frozen=True, kw_only=True, gc=False):
 
 def propose(room: Room, ask: Ask, body: MergePropose) -> Iterator[Fact]:
     """From a fork one is in, to another or to the trunk; agents and `replace` need approval."""
+    interrupts.check_free(room, ask.actor.seat)
     source, target = ends(room, ask, body)
     if any(merge.source == source.id for merge in room.merges.values()):
         raise Refused(Why.WRONG_STATE, f"A merge of {source.id} is proposed already")
@@ -150,28 +162,61 @@ def where_of(target: Fork | None) -> str | None:
 
 def execute(room: Room, ask: Ask, body: MergeExecute) -> Iterator[Fact]:
     """Once it may, with a resolution for each conflict."""
-    merge = pending(room, body.merge_proposal)
+    merge = pending(room, ask, body.merge_proposal)
     source, target = room.forks[merge.source], room.forks.get(merge.target or "")
-    for fork in (source, target):
-        if fork is not None:
-            forks.open_for(room, ask, fork.id)
-    if merge.gated:
-        raise Refused(Why.WRONG_STATE, f"The merge {merge.id} is not approved yet")
-    check_resolutions(room, merge, body)
+    check_may(room, ask, merge)
+    check_resolutions(room, ask, merge, body)
     yield from closing(room, source)
-    yield MergeExecuted(said=body, ref=merge.id, to=told(source, target), fork=merge.target)
+    yield MergeExecuted(
+        said=public(room, merge, body),
+        settled=body.resolved_conflicts or (),
+        ref=merge.id,
+        to=told(source, target),
+        fork=merge.target,
+    )
 
 
-def pending(room: Room, id: str) -> Merge:
+def check_may(room: Room, ask: Ask, merge: Merge) -> None:
+    """Both sides open and the sender's, approved where approval was asked for."""
+    interrupts.check_free(room, ask.actor.seat)
+    for fork in (merge.source, merge.target):
+        if fork is not None:
+            forks.open_for(room, ask, fork)
+    if merge.gated or gates.on_action(room, merge.id):
+        raise Refused(Why.WRONG_STATE, f"The merge {merge.id} is not approved yet")
+    by_agent = room.members[ask.actor.seat].kind is Kind.AGENT
+    if by_agent and merge.strategy is Strategy.MANUAL:
+        raise Refused(Why.FORBIDDEN, "A manual merge is for a person to do")
+
+
+def public(room: Room, merge: Merge, body: MergeExecute) -> MergeExecute:
+    """What is told to all: how restricted items were settled is not (OPEN-48)."""
+    answers = body.resolved_conflicts or ()
+    plain = tuple(
+        each
+        for each in answers
+        if all(item.visible_to is None for item in both(room, merge, each.conflict_id))
+    )
+    return body if plain == answers else replace(body, resolved_conflicts=plain)
+
+
+def both(room: Room, merge: Merge, key: str) -> Iterator[Item]:
+    """The item of that key on either side."""
+    for fork in (merge.source, merge.target):
+        if item := room.shelf.get(scope_of(fork), {}).get(key):
+            yield item
+
+
+def pending(room: Room, ask: Ask, id: str) -> Merge:
     """The merge of that id, if it is still to be done."""
     if merge := room.merges.get(id):
         return merge
-    outcome = room.past.get(id)
-    if outcome is None:
+    ended = outcome(room, id, ask.actor.seat)
+    if ended is None:
         raise Refused(Why.UNKNOWN, f"There is no merge {id}")
-    if outcome.startswith(("rejected", "timed out")):
-        raise Refused(Why.GATE_FAILED, f"The merge {id} was {outcome}")
-    raise Refused(Why.WRONG_STATE, f"The merge {id} is over: {outcome}")
+    if ended.startswith(("rejected", "timed out")):
+        raise Refused(Why.GATE_FAILED, f"The merge {id} was {ended}")
+    raise Refused(Why.WRONG_STATE, f"The merge {id} is over: {ended}")
 
 
 def closing(room: Room, source: Fork) -> Iterator[Fact]:
@@ -184,10 +229,14 @@ def closing(room: Room, source: Fork) -> Iterator[Fact]:
             yield thinking.interruption(room, stream)
 
 
-def check_resolutions(room: Room, merge: Merge, body: MergeExecute) -> None:
+def check_resolutions(room: Room, ask: Ask, merge: Merge, body: MergeExecute) -> None:
     """Each conflict has one answer, and there are no answers to anything else."""
-    answered = [each.conflict_id for each in body.resolved_conflicts or ()]
+    answers = body.resolved_conflicts or ()
+    answered = [each.conflict_id for each in answers]
     found = conflicts(room, merge)
+    seat = ask.actor.seat
+    if any(not any(sees(item, seat) for item in both(room, merge, key)) for key in found):
+        raise Refused(Why.FORBIDDEN, "There are conflicts about context that you cannot see")
     unknown = sorted(set(answered) - found)
     if unknown or len(answered) != len(set(answered)):
         raise Refused(
@@ -196,6 +245,18 @@ def check_resolutions(room: Room, merge: Merge, body: MergeExecute) -> None:
     if missing := sorted(found - set(answered)):
         detail = f"Unresolved: {', '.join(missing)}"
         raise Refused(Why.WRONG_STATE, detail, {"conflicts": missing})
+    for each in answers:
+        check_custom(room, ask, merge, each)
+
+
+def check_custom(room: Room, ask: Ask, merge: Merge, answer: Resolution) -> None:
+    """A value of one's own is context like any other."""
+    if answer.resolution != "custom":
+        return
+    if answer.custom_value is None:
+        raise Refused(Why.MALFORMED, f"custom_value is needed for {answer.conflict_id}")
+    item = next(both(room, merge, answer.conflict_id))
+    shelf.check_room_left(room, ask, replace(item, content=answer.custom_value))
 
 
 def changed(room: Room, fork: str | None, base: int) -> dict[str, Item | None]:
@@ -206,13 +267,29 @@ def changed(room: Room, fork: str | None, base: int) -> dict[str, Item | None]:
     return {**gone, **items}
 
 
+def parted(room: Room, merge: Merge) -> int:
+    """The version up to which source and target have one past."""
+    ours, theirs = forks.lineage(room, merge.source), forks.lineage(room, merge.target)
+    apart = frozenset(ours) ^ frozenset(theirs)
+    return min(room.forks[fork].base for fork in apart if fork is not None)
+
+
 def conflicts(room: Room, merge: Merge) -> frozenset[str]:
-    """Keys changed on both sides since the fork (OPEN-48); `replace` asks nobody."""
+    """Keys changed on both sides since they parted (OPEN-48); `replace` asks nobody.
+
+    Two items of one name by two authors were never one, whenever each was added.
+    """
     if merge.strategy is Strategy.REPLACE:
         return frozenset()
-    source = room.forks[merge.source]
-    ours, theirs = changed(room, source.id, source.base), changed(room, merge.target, source.base)
-    return frozenset(ours) & frozenset(theirs)
+    base = parted(room, merge)
+    ours, theirs = changed(room, merge.source, base), changed(room, merge.target, base)
+    held = room.shelf.get(scope_of(merge.target), {})
+    return frozenset(
+        key
+        for key, item in ours.items()
+        if (key in theirs and (item or theirs[key]))
+        or (item and key in held and item.author != held[key].author)
+    )
 
 
 # Folding
@@ -220,6 +297,8 @@ def conflicts(room: Room, merge: Merge) -> frozenset[str]:
 
 def on_proposed(room: Room, event: MergeProposed, record: Record) -> Room:
     """One more merge to be done."""
+    if event.said.source_fork not in room.forks:
+        return room
     merge = Merge(
         id=record.id,
         source=event.said.source_fork,
@@ -236,50 +315,87 @@ def on_executed(room: Room, event: MergeExecuted, record: Record) -> Room:
     if merge is None:
         return room
     source = room.forks[merge.source]
-    shelf = merged(room, merge, event.said.resolved_conflicts or (), record.version)
+    room = taken_over(room, merge, event.settled, record.version)
     readers = source.readers | room.seats(merge.target)
     closed = replace(
         source, merged=True, readers=readers, into=merge.target, strategy=merge.strategy
     )
+    room = replace(room, forks={**room.forks, source.id: closed})
+    return without_merges(without_tools(room, source.id), merge)
+
+
+def without_tools(room: Room, fork: str) -> Room:
+    """Nothing runs on where nothing can be said."""
+    running = [tool.id for tool in room.tools.values() if tool.fork == fork]
+    return grants.over(room, "ended with its fork", *running)
+
+
+def without_merges(room: Room, done: Merge) -> Room:
+    """This one is done, and those into its source have lost their target."""
+    lost = {m.id: m for m in room.merges.values() if m.target == done.source}
+    ended = {past_key(m.target, m.id): "without a target" for m in lost.values()}
+    past = remember(room.past, {**ended, past_key(done.target, done.id): "executed"})
+    return replace(room, merges=without(room.merges, done.id, *lost), past=past)
+
+
+def taken_over(room: Room, merge: Merge, settled: tuple[Resolution, ...], version: int) -> Room:
+    """The target's shelf after the merge, with what changed there marked for merges to come."""
+    scope = scope_of(merge.target)
+    before = room.shelf.get(scope, {})
+    whole = merge.strategy is Strategy.REPLACE
+    now = replaced(room, merge) if whole else joint(room, merge, settled)
+    shelf = {key: marked(item, before.get(key), version) for key, item in now.items()}
+    gone = dict.fromkeys(before.keys() - now.keys(), version)
+    removed = {**room.removed.get(scope, {}), **gone}
     return replace(
-        room,
-        forks={**room.forks, source.id: closed},
-        shelf={**room.shelf, scope_of(merge.target): shelf},
-        merges=without(room.merges, merge.id),
-        past=remember(room.past, {merge.id: "executed"}),
+        room, shelf={**room.shelf, scope: shelf}, removed={**room.removed, scope: removed}
     )
 
 
-def merged(
-    room: Room, merge: Merge, resolutions: tuple[Resolution, ...], version: int
-) -> dict[str, Item]:
-    """The target's shelf after the merge; what is restricted stays restricted."""
+def marked(item: Item, held: Item | None, version: int) -> Item:
+    """Changed now, unless it is what lay there; a copy is for whom its original was for."""
+    if held is not None and held.announced == item.announced:
+        item = replace(item, visible_to=held.visible_to, changed=held.changed)
+    return item if item == held else replace(item, changed=version)
+
+
+def replaced(room: Room, merge: Merge) -> dict[str, Item]:
+    """The source's shelf, beside what nobody in the source could ever see."""
     source = room.forks[merge.source]
-    theirs = dict(room.shelf.get(scope_of(merge.target), {}))
-    if merge.strategy is Strategy.REPLACE:
-        return dict(room.shelf.get(scope_of(source.id), {}))
-    settled = {each.conflict_id: each for each in resolutions}
-    for key, item in changed(room, source.id, source.base).items():
-        chosen = choose(key, item, theirs, settled)
+    held = room.shelf.get(scope_of(merge.target), {})
+    hidden = {k: i for k, i in held.items() if not any(sees(i, seat) for seat in source.members)}
+    return {**room.shelf.get(scope_of(source.id), {}), **hidden}
+
+
+def joint(room: Room, merge: Merge, settled: tuple[Resolution, ...]) -> dict[str, Item]:
+    """The target's shelf with what changed in the source, conflicts as they were settled."""
+    now = dict(room.shelf.get(scope_of(merge.target), {}))
+    answers = {each.conflict_id: each for each in settled}
+    for key, item in changed(room, merge.source, parted(room, merge)).items():
+        chosen = choose(item, now.get(key), answers.get(key))
         if chosen is None:
-            theirs.pop(key, None)
+            now.pop(key, None)
         else:
-            theirs[key] = replace(chosen, changed=version)
-    return theirs
+            now[key] = chosen
+    return now
 
 
-def choose(
-    key: str, item: Item | None, theirs: Mapping[str, Item], settled: Mapping[str, Resolution]
-) -> Item | None:
+def choose(item: Item | None, held: Item | None, answer: Resolution | None) -> Item | None:
     """What becomes of one key."""
-    answer = settled.get(key)
     if answer is None or answer.resolution == "use_source":
         return item
-    held = theirs.get(key)
     if answer.resolution == "use_target":
         return held
     base = item or held
-    return base and replace(base, content=answer.custom_value, content_ref=None)
+    named = narrowest(item, held)
+    return base and replace(base, content=answer.custom_value, content_ref=None, visible_to=named)
+
+
+def narrowest(*items: Item | None) -> Seats | None:
+    """Those who could see each of them."""
+    named = [shelf.audience(item) for item in items if item is not None]
+    limits = [each for each in named if each is not None]
+    return frozenset.intersection(*limits) if limits else None
 
 
 DECIDE: Deciders = {MergePropose: propose, MergeExecute: execute}

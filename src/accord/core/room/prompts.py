@@ -19,6 +19,7 @@ from accord.core.kernel.log import (
     Say,
 )
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import forks
 from accord.core.room.state import (
     Id,
     Ids,
@@ -26,6 +27,7 @@ from accord.core.room.state import (
     Room,
     Short,
     Text,
+    check_place,
     scope_of,
     sees,
     without,
@@ -54,6 +56,12 @@ class PromptSubmit(Body, frozen=True, omit_defaults=True, gc=False):
     contributors: Ids
     context_keys: tuple[Short, ...]
     config: PromptConfig | None = None
+
+    def repeats(self, said: Body) -> bool:
+        """Keys may have been taken out by the server, so they do not tell two asks apart."""
+        if not isinstance(said, PromptSubmit) or not {*said.context_keys} <= {*self.context_keys}:
+            return False
+        return self == replace(said, context_keys=self.context_keys)
 
 
 class PromptDraft(Body, frozen=True, omit_defaults=True, gc=False):
@@ -123,9 +131,8 @@ def submit(room: Room, ask: Ask, body: PromptSubmit) -> Iterator[Event]:
 def deliverable(room: Room, ask: Ask, body: PromptSubmit) -> tuple[str, ...]:
     """The keys its sender may name, less those that are not for the agent."""
     shelf = room.shelf.get(scope_of(ask.message.fork), {})
-    hidden = {key for key in body.context_keys if key in shelf}
-    for key in sorted(hidden):
-        if not sees(shelf[key], ask.actor.seat):
+    for key in body.context_keys:
+        if key in shelf and not sees(shelf[key], ask.actor.seat):
             raise Refused(Why.FORBIDDEN, f"You cannot see the context {key}")
     return tuple(
         k for k in body.context_keys if k not in shelf or sees(shelf[k], body.target_agent)
@@ -148,31 +155,41 @@ def amend(room: Room, ask: Ask, body: PromptAmend) -> Iterator[Event]:
     """By whoever submitted it, a contributor or an admin, before it is answered."""
     record = ask.known[body.original_prompt]
     prompt = record.said
+    if record.fork is not None:
+        forks.open_for(room, ask, record.fork)
+    check_place(ask, record.id, record.fork)
     if not isinstance(prompt, PromptSubmit):
         raise Refused(Why.MALFORMED, f"{body.original_prompt} is not a prompt.submit")
     seat = ask.actor.seat
     admin = Role.ADMIN in room.members[seat].roles
     if not (admin or seat == record.sender or seat in prompt.contributors):
         raise Refused(Why.FORBIDDEN, "Only its authors or an admin can amend a prompt")
-    if body.original_prompt in room.answered:
+    if answer_key(prompt.target_agent, record.id) in room.answered:
         raise Refused(Why.WRONG_STATE, f"{body.original_prompt} is answered already; ask anew")
     agent(room, prompt.target_agent, record.fork)
     yield PromptAmended(said=body, agent=prompt.target_agent, fork=record.fork)
 
 
+def answer_key(agent: str, prompt: str) -> str:
+    """Under which it is remembered that this agent has answered this prompt."""
+    return f"{agent}\n{prompt}"  # no id has a line break
+
+
 def on_submitted(room: Room, event: PromptSubmitted, record: Record) -> Room:
     """A stopped agent that is prompted may go on."""
-    return released(room, event.said.target_agent)
+    return released(room, event.said.target_agent, record.actor)
 
 
 def on_amended(room: Room, event: PromptAmended, record: Record) -> Room:
     """An amendment is a prompt, too."""
-    return released(room, event.agent)
+    return released(room, event.agent, record.actor)
 
 
-def released(room: Room, seat: str) -> Room:
-    """A new prompt sets a stopped agent free (OPEN-45)."""
-    return replace(room, halted=without(room.halted, seat)) if seat in room.halted else room
+def released(room: Room, seat: str, by: str) -> Room:
+    """A new prompt sets a stopped agent free (OPEN-45), if it is not from one that is stopped."""
+    if seat not in room.halted or by in room.halted:
+        return room
+    return replace(room, halted=without(room.halted, seat))
 
 
 DECIDE: Deciders = {PromptSubmit: submit, PromptDraft: draft, PromptAmend: amend}

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from accord.core.kernel.authority import Capabilities, Kind, May, Roles, Verbs, verbs
 from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters
-from accord.core.kernel.log import Instant
+from accord.core.kernel.log import Ask, Instant
 from accord.core.kernel.refusal import Refused, Why
 
 Thing = TypeVar("Thing")
@@ -338,6 +338,26 @@ def remember(past: Mapping[str, str], outcomes: Mapping[str, str]) -> Mapping[st
     both = {**past, **outcomes}
     surplus = len(both) - MOST_PAST
     return dict(list(both.items())[surplus:]) if surplus > 0 else both
+
+
+def past_key(fork: str | None, id: str) -> str:
+    """Where an outcome is remembered; what ended in a fork is known there alone."""
+    return id if fork is None else f"{fork}\n{id}"  # no id has a line break
+
+
+def outcome(room: Room, id: str, seat: str) -> str | None:
+    """How something ended, as far as this seat may know."""
+    if found := room.past.get(id):
+        return found
+    readable = (fork.id for fork in room.forks.values() if seat in fork.readers)
+    known = (room.past.get(past_key(fork, id)) for fork in readable)
+    return next((each for each in known if each is not None), None)
+
+
+def check_place(ask: Ask, id: str, fork: str | None) -> None:
+    """What is said about something is said where it is; leaving `fork` out is fine (OPEN-47)."""
+    if ask.message.fork not in (None, fork):
+        raise Refused(Why.WRONG_STATE, f"{id} is not in the fork {ask.message.fork}")
 
 
 def sees(item: Item, seat: str) -> bool:

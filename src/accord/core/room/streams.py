@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from accord.core.kernel.authority import May
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Record, stay
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.prompts import PromptSubmit
-from accord.core.room.state import Id, Room, Short, Stream, Text, remember, without
+from accord.core.room.prompts import PromptSubmit, answer_key
+from accord.core.room.state import Id, Room, Short, Stream, Text, past_key, remember, without
 
 Tokens = Annotated[int, Meta(ge=0)]
 
@@ -142,12 +142,13 @@ def opened(room: Room, stream: Stream) -> Room:
     return replace(room, streams={**room.streams, stream.id: stream})
 
 
-def closed(room: Room, id: str | None, outcome: str) -> Room:
+def closed(room: Room, id: str | None, ended: str) -> Room:
     """One less."""
-    if id is None or id not in room.streams:
+    stream = room.streams.get(id or "")
+    if stream is None:
         return room
-    past = remember(room.past, {id: outcome})
-    return replace(room, streams=without(room.streams, id), past=past)
+    past = remember(room.past, {past_key(stream.fork, stream.id): ended})
+    return replace(room, streams=without(room.streams, stream.id), past=past)
 
 
 def on_started(room: Room, event: ResponseStarted, record: Record) -> Room:
@@ -161,7 +162,8 @@ def on_ended(room: Room, event: ResponseEnded, record: Record) -> Room:
     stream = room.streams.get(record.ref or "")
     reason = event.said.finish_reason
     if stream is not None and reason != "tool_use":
-        room = replace(room, answered=remember(room.answered, {stream.prompt: reason}))
+        answered = {answer_key(stream.agent, stream.prompt): reason}
+        room = replace(room, answered=remember(room.answered, answered))
     return closed(room, record.ref, reason)
 
 

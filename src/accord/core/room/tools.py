@@ -33,8 +33,8 @@ from accord.core.room.state import (
     Short,
     Text,
     Tool,
-    remember,
-    without,
+    check_place,
+    outcome,
 )
 
 # OPEN-21: a tool whose name says what it does is gated as that, whatever its proposer calls it.
@@ -248,19 +248,20 @@ def tool_of(id: str, body: ToolPropose, prompt: str | None, fork: str | None) ->
 
 def approve(room: Room, ask: Ask, body: ToolApprove) -> Iterator[Fact]:
     """A vote by the proposal's id."""
-    return gates.vote_yes(room, ask, body, gates.find(room, body.tool_proposal, ask.message.ref))
+    return gates.vote_yes(room, ask, body, gates.find(room, ask, body.tool_proposal))
 
 
 def reject(room: Room, ask: Ask, body: ToolReject) -> Iterator[Fact]:
     """A veto by the proposal's id."""
-    return gates.vote_no(room, ask, body, gates.find(room, body.tool_proposal, ask.message.ref))
+    return gates.vote_no(room, ask, body, gates.find(room, ask, body.tool_proposal))
 
 
 def granted(room: Room, ask: Ask, proposal: str, shown: Grant | str | None) -> Tool:
     """The sender's tool, if its grant is live and is the one shown."""
     tool = room.tools.get(proposal)
-    if tool is None:
-        raise gone(room, proposal)
+    if tool is None or ask.actor.seat not in room.seats(tool.fork):
+        raise gone(room, ask, proposal)
+    check_place(ask, proposal, tool.fork)
     if tool.agent != ask.actor.seat:
         raise Refused(Why.FORBIDDEN, f"{proposal} was proposed by {tool.agent}")
     if tool.grant is None or tool.expires_at is None:
@@ -272,14 +273,14 @@ def granted(room: Room, ask: Ask, proposal: str, shown: Grant | str | None) -> T
     return tool
 
 
-def gone(room: Room, proposal: str) -> Refused:
+def gone(room: Room, ask: Ask, proposal: str) -> Refused:
     """Why a proposal cannot be used any more."""
-    outcome = room.past.get(proposal)
-    if outcome is None:
+    ended = outcome(room, proposal, ask.actor.seat)
+    if ended is None:
         return Refused(Why.UNKNOWN, f"There is no open proposal {proposal}")
-    if outcome.startswith(DEAD):
-        return Refused(Why.GATE_FAILED, f"{proposal} was {outcome}; propose again under a new id")
-    return Refused(Why.WRONG_STATE, f"{proposal} is over: {outcome}")
+    if ended.startswith(DEAD):
+        return Refused(Why.GATE_FAILED, f"{proposal} was {ended}; propose again under a new id")
+    return Refused(Why.WRONG_STATE, f"{proposal} is over: {ended}")
 
 
 def execute(room: Room, ask: Ask, body: ToolExecute) -> Iterator[Fact]:
@@ -309,7 +310,7 @@ def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
     """Grants that ran out."""
     for tool in room.tools.values():
         if tool.expires_at is not None and tool.expires_at <= ask.at:
-            yield ToolExpired(tool=tool.id)
+            yield ToolExpired(tool=tool.id, fork=tool.fork)
             news = Failure(Why.GATE_FAILED, "Its grant expired before a result came", tool.id)
             yield Say(news, None if tool.fork is None else room.seats(tool.fork))
 
@@ -328,20 +329,14 @@ def on_started(room: Room, event: ToolStarted, record: Record) -> Room:
     return replace(room, tools={**room.tools, tool.id: replace(tool, started=True)})
 
 
-def over(room: Room, tool: str, outcome: str) -> Room:
-    """The proposal is history."""
-    past = remember(room.past, {tool: outcome})
-    return replace(room, tools=without(room.tools, tool), past=past)
-
-
 def on_finished(room: Room, event: ToolFinished, record: Record) -> Room:
     """Done, well or badly."""
-    return over(room, event.said.tool_proposal, "finished")
+    return grants.over(room, "finished", event.said.tool_proposal)
 
 
 def on_expired(room: Room, event: ToolExpired, record: Record) -> Room:
     """Too late."""
-    return over(room, event.tool, "expired")
+    return grants.over(room, "expired", event.tool)
 
 
 DECIDE: Deciders = {
