@@ -22,7 +22,7 @@ from accord.core.kernel.actor import PRESENCE, TIMER, Actor, Grant
 from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import AnyOf, Quorum
 from accord.core.kernel.ids import SYSTEM, derived
-from accord.core.kernel.log import Ask, Body, Event, Fact, Message, Record, Say, fold
+from accord.core.kernel.log import Ask, Body, Effect, Event, Fact, Message, Record, Say, fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, iso
 from accord.core.room import CONTEXT, Tick
@@ -77,6 +77,7 @@ CONFIG = SessionConfig(
 )
 
 _numbers = count(1)
+_versions = count(1)
 
 
 # The script
@@ -90,6 +91,7 @@ class Step(NamedTuple):
     id: str | None = None
     ref: str | None = None
     at: int = T0
+    fork: str | None = None
 
 
 class Facts(list[Fact]):
@@ -102,8 +104,18 @@ def given(*script: Step, house: House = HOUSE, room: Room | None = None) -> Room
     """The room after a script, each message admitted, decided and folded in turn."""
     room = CONTEXT.start(STREAM) if room is None else room
     known: dict[str, Record] = {}
-    for actor, body, id, ref, at in script:
-        facts = when(room, actor, body, id=id, ref=ref, at=at, known=known.values(), house=house)
+    for actor, body, id, ref, at, fork in script:
+        facts = when(
+            room,
+            actor,
+            body,
+            id=id,
+            ref=ref,
+            fork=fork,
+            at=at,
+            known=known.values(),
+            house=house,
+        )
         known.update({record.id: record for record in facts.records})
         room = after(room, facts)
     return room
@@ -149,7 +161,10 @@ def asked(
 def after(room: Room, facts: Facts) -> Room:
     """The room once these facts are on the log; the stored bytes must say the same."""
     kept = [seal(record).body for record in facts.records]
-    read = [unseal(STREAM, version, body).record for version, body in enumerate(kept, 1)]
+    read = [
+        unseal(STREAM, record.version, body).record
+        for record, body in zip(facts.records, kept, strict=True)
+    ]
     now = fold(CONTEXT, room, facts.records)
     assert fold(CONTEXT, room, read) == now
     return now
@@ -176,10 +191,11 @@ def _stamped(ask: Ask, events: list[Event]) -> tuple[Record, ...]:
 def _record(ask: Ask, event: Event, place: int, *, own: bool) -> Record:
     message, at = ask.message, ask.at
     said: Body | None = getattr(event, "said", None)
+    version = next(_versions)
     return Record(
         stream=STREAM,
-        version=place + 1,
-        seq=0 if said is None else place + 1,
+        version=version,
+        seq=0 if said is None else version,
         id=message.id if own else derived(at, STREAM, message.id, str(place)),
         at=at,
         actor=ask.actor.seat,
@@ -189,6 +205,7 @@ def _record(ask: Ask, event: Event, place: int, *, own: bool) -> Record:
         event=event,
         said=said,
         ref=event.ref or (message.ref if own else None),
+        fork=event.fork or (message.fork if message.body.scoped else None),
         to=event.to,
     )
 
@@ -209,6 +226,11 @@ def events(facts: Iterable[Fact]) -> list[Event]:
 def says(facts: Iterable[Fact]) -> list[Say]:
     """What is told and forgotten."""
     return [fact for fact in facts if isinstance(fact, Say)]
+
+
+def effects(facts: Iterable[Fact]) -> list[Effect]:
+    """What is done after the commit, whatever it is."""
+    return [fact for fact in facts if isinstance(fact, Effect)]
 
 
 @contextmanager
@@ -257,10 +279,16 @@ def holding(
 
 
 def step(
-    actor: Actor, body: Body, *, id: str | None = None, ref: str | None = None, at: int = T0
+    actor: Actor,
+    body: Body,
+    *,
+    id: str | None = None,
+    ref: str | None = None,
+    at: int = T0,
+    fork: str | None = None,
 ) -> Step:
     """Somebody says something, as a step of a script."""
-    return Step(actor, body, id, ref, at)
+    return Step(actor, body, id, ref, at, fork)
 
 
 def opened(by: Actor = ALICE, *, at: int = T0, **config: Any) -> Step:
