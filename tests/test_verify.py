@@ -248,9 +248,13 @@ def key_of(database: Path, stream: str) -> int:
 
 
 # What is done to a room whose fifth record is a prompt, and what is said of which record.
+EDIT = """
+    UPDATE records SET body = CAST(replace(body, 'Number', 'Member') AS BLOB)
+    WHERE stream = ? AND version = 5
+"""
 STORIES = {
     "edited": (
-        "UPDATE records SET body = replace(body, 'Numb', 'Memb') WHERE stream = ? AND version = 5",
+        EDIT,
         5,
         "does not follow from the one before it",
     ),
