@@ -266,9 +266,7 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
 
 def find(room: Room, *names: str | None) -> Gate:
     """The open gate of that id, or the one on that action (OPEN-19); the first name known wins."""
-    for name in names:
-        if name is None:
-            continue
+    for name in filter(None, names):
         if gate := room.gates.get(name) or on_action(room, name):
             return gate
         if outcome := room.past.get(name):
@@ -390,7 +388,7 @@ def escalated(room: Room, ask: Ask, gate: Gate) -> GateOpened:
         action_type=gate.action_type,  # type: ignore[arg-type]
         action_ref=gate.action,
         quorum=OfRole(Role.ADMIN, 1),
-        timeout_seconds=gate.timeout_seconds or ask.house.gate_seconds,
+        timeout_seconds=gate.timeout_seconds,
         message=f"Escalated: {gate.message}"[:LONGEST_MESSAGE],
     )
     return opened(room, ask, said, gate.initiator, Resolution.REJECTED)
