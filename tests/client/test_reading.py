@@ -1,6 +1,8 @@
 """What a client reads over HTTP, without a connection of its own."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -104,6 +106,45 @@ async def test_who_is_not_known_reads_nothing(hall: ServerProcess, what: str) ->
 async def test_an_address_where_nobody_answers(what: str) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         await READINGS[what](Client(nobody_listens(), id="alice"))
+
+
+@asynccontextmanager
+async def answering(*lines: str) -> AsyncIterator[str]:
+    """A server that answers everything with these lines."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write("\r\n".join(lines).encode())
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+
+
+async def test_a_redirect_does_not_carry_the_token_away(hall: ServerProcess) -> None:
+    """A server that answers properly stands where the redirect points to."""
+    token = hall.issue("bob")
+    moved = ("HTTP/1.1 302 Found", f"Location: {hall.url}/sessions", "", "")
+    async with answering(*moved) as url:
+        with pytest.raises(Unreachable, match="302"):
+            await Client(url, token=token).sessions()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("HTTP/1.1 200 OK", "Content-Length: 2", "", "hi"),
+        ("HTTP/1.1 200 OK", "Content-Length: 9", "", "hi"),
+        ("What?",),
+        ("",),
+    ],
+)
+async def test_something_else_answers(lines: tuple[str, ...]) -> None:
+    async with answering(*lines) as url:
+        with pytest.raises(Unreachable, match=r"no Accord server|cannot be reached"):
+            await Client(url, id="alice").sessions()
 
 
 def test_a_page_of_somebody_else_is_no_refusal_of_ours() -> None:
