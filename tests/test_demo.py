@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from accord.demo import play
+from accord.demo.stage import SceneFailedError, Stage
 from tests.helpers.cli import environment
 
 CHECKED = (
@@ -38,3 +42,22 @@ def test_the_story_plays_to_its_end_and_leaves_nothing_behind(tmp_path: Path) ->
     assert "Fast-forward" in ran.stdout
     assert "\x1b" not in ran.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_story_that_goes_wrong_does_not_end_well(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def goes_wrong(stage: Stage, folder: Path) -> None:
+        stage.proved("The moon is made of cheese", holds=False)
+
+    monkeypatch.setattr(play, "play", goes_wrong)
+
+    assert await play.perform() == 1
+    told = capsys.readouterr().out
+    assert "✗ The moon is made of cheese" in told
+    assert "It did not happen as it should" in told
+
+
+def test_what_does_not_hold_ends_the_story() -> None:
+    with pytest.raises(SceneFailedError):
+        Stage().proved("Never", holds=None)
