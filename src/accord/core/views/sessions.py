@@ -8,7 +8,7 @@ from accord.core.kernel import ballot as ballots
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Record
 from accord.core.kernel.times import iso
-from accord.core.room.state import Gate, Member, Room, Tool
+from accord.core.room.state import Gate, Member, Presence, Room, Tool
 
 
 def known_to(room: Room, actor: Actor) -> bool:
@@ -45,7 +45,14 @@ def summary(room: Room, seat: str) -> dict[str, Any]:
         "participants": len(room.members),
         "open_gates": len(room.gates),
         "standing": standing(room, seat),
+        "lost": lost(room, seat),
     }
+
+
+def lost(room: Room, seat: str) -> bool:
+    """Whether somebody is out only because their connection was, for too long."""
+    former = room.former.get(seat)
+    return former is not None and former.presence is Presence.DISCONNECTED and not room.ended
 
 
 def status(room: Room) -> str:
