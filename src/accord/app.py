@@ -5,8 +5,9 @@ import contextlib
 import gc
 import logging
 import os
+import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from accord.engine import workers
 from accord.engine.clock import SystemClock
 from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
-from accord.engine.ports import Clock, EventLog, Sealed
+from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.stores import open_log
 from accord.transports import archive, operator
 from accord.transports.identity import Keyring, bearer, ensure_loopback, open_actor
@@ -103,6 +104,7 @@ class Server:
         trust = Trust(self.keyring, self.revoked, open=options.auth == "open")
         self.reception = Reception(self.engine, trust, options.rate)
         self.hall = Hall(self.reception)
+        self.signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.heard.append(self.heard)
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -123,8 +125,7 @@ class Server:
         """Take up what the log holds; returns a token for the operator."""
         await self.desk.introduce()
         await self.engine.start()
-        signer = HeadSigner(self.events, self.keyring, self.engine.clock)
-        for work in (self.engine.follow(), workers.run(self.events, signer)):
+        for work in (self.engine.follow(), workers.run(self.events, self.signer)):
             self.tasks.append(asyncio.create_task(work))
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token
@@ -137,6 +138,8 @@ class Server:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
         await self.engine.settle()
+        with contextlib.suppress(StoreError):  # what is not signed now is at the next start
+            await workers.finish(self.events, self.signer)
         await self.events.close()
 
     async def identify(self, request: Request) -> Actor:
@@ -226,6 +229,20 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal ends the serving; what comes after it is ours, the store above all.
+
+        uvicorn would raise the signal again, and the process would die of it.
+        """
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self.handle_exit) for each in signals}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
 
 class Ready(msgspec.Struct, frozen=True):

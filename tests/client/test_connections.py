@@ -37,10 +37,10 @@ def of(server: ServerProcess, id: str, **options: Any) -> dict[str, Any]:
 
 @proves("OPEN-29", "OPEN-32")
 async def test_all_connections_of_a_person_hear_everything_and_one_may_go(
-    server: ServerProcess,
+    hall: ServerProcess,
 ) -> None:
-    desk, phone = of(server, "olga"), of(server, "olga")
-    async with a_room(server) as room:
+    desk, phone = of(hall, "olga"), of(hall, "olga")
+    async with a_room(hall) as room:
         async with Client(**phone) as there, Ear(await there.join(room.alice.id)) as phone_ear:
             async with Client(**desk) as here, Ear(await here.join(room.alice.id)) as desk_ear:
                 asked = await room.alice.prompt("Both?", "claude")
@@ -57,11 +57,11 @@ async def test_all_connections_of_a_person_hear_everything_and_one_may_go(
 
 
 @proves("PVP-19.5-3")
-async def test_leaving_is_for_all_connections_of_a_person(server: ServerProcess) -> None:
+async def test_leaving_is_for_all_connections_of_a_person(hall: ServerProcess) -> None:
     async with (
-        a_room(server) as room,
-        Client(**of(server, "olga")) as one,
-        Client(**of(server, "olga")) as two,
+        a_room(hall) as room,
+        Client(**of(hall, "olga")) as one,
+        Client(**of(hall, "olga")) as two,
     ):
         first, second = await one.join(room.alice.id), await two.join(room.alice.id)
         await first.leave("Tea")
@@ -78,10 +78,10 @@ async def test_leaving_is_for_all_connections_of_a_person(server: ServerProcess)
 
 @proves("OPEN-29")
 async def test_a_runtime_that_comes_again_takes_its_own_place_and_there_is_no_war(
-    server: ServerProcess,
+    hall: ServerProcess,
 ) -> None:
-    desk = of(server, "olga", runtime="desk")
-    async with a_room(server) as room, Client(**desk) as old:
+    desk = of(hall, "olga", runtime="desk")
+    async with a_room(hall) as room, Client(**desk) as old:
         before = await old.join(room.alice.id)
         async with Client(**desk) as new, Ear(await new.join(room.alice.id)) as ear:
             with pytest.raises(Replaced, match="newer connection"):
@@ -96,15 +96,15 @@ async def test_a_runtime_that_comes_again_takes_its_own_place_and_there_is_no_wa
 
 
 async def test_a_connection_that_came_back_replaces_the_one_that_hangs(
-    server: ServerProcess,
+    hall: ServerProcess,
 ) -> None:
     """The server has not noticed yet that the old one is dead; the new one is let in anyway."""
-    desk = of(server, "olga", runtime="desk")
+    desk = of(hall, "olga", runtime="desk")
     headers = {"Authorization": f"Bearer {desk['token']}"}
-    async with a_room(server) as room:
+    async with a_room(hall) as room:
         session = room.alice.id
         async with connect(
-            f"{server.ws_url}?runtime=desk", additional_headers=headers, proxy=None
+            f"{hall.ws_url}?runtime=desk", additional_headers=headers, proxy=None
         ) as hangs:
             who = {"id": "olga", "name": "Olga", "type": "human", "roles": ["observer"]}
             join = {"participant": {**who, "transport": "websocket"}, "supported_versions": [1]}
@@ -138,8 +138,8 @@ def envelope(id: str, session: str, type: str, payload: Any, sender: str = "olga
 
 
 @proves("OPEN-29")
-async def test_on_trust_a_seat_is_taken_once(open_server: ServerProcess) -> None:
-    url = open_server.url
+async def test_on_trust_a_seat_is_taken_once(open_hall: ServerProcess) -> None:
+    url = open_hall.url
     async with Client(url, id="alice", retry=SOON) as alice:
         session = await alice.create()
         async with Client(url, id="alice", retry=SOON) as thief:
@@ -170,19 +170,19 @@ async def test_a_token_that_is_revoked_ends_the_connection_for_good(
             pass
 
 
-async def test_a_token_that_is_none_is_not_taken(server: ServerProcess) -> None:
+async def test_a_token_that_is_none_is_not_taken(hall: ServerProcess) -> None:
     with pytest.raises(SignedOut, match="Tokens are signed"):
-        async with Client(server.url, token="e30.e30.e30", id="alice"):
+        async with Client(hall.url, token="e30.e30.e30", id="alice"):
             pass
 
 
 @proves("OPEN-30")
 async def test_a_joiner_hears_who_is_there_then_what_was_then_its_own_coming(
-    server: ServerProcess,
+    hall: ServerProcess,
 ) -> None:
-    async with a_room(server) as room:
+    async with a_room(hall) as room:
         asked = await room.alice.prompt("Before you came", "claude")
-        async with client(server, "olga") as guest, Ear(await guest.join(room.alice.id)) as ear:
+        async with client(hall, "olga") as guest, Ear(await guest.join(room.alice.id)) as ear:
             await ear.until(lambda said: is_announcement(said, "olga"))
             await room.his.until(lambda said: is_announcement(said, "olga"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.client import Envelope, ServerRefused
+from accord.client import Envelope, ServerRefused, Unreachable
 from accord.core.room.members import ParticipantAnnounce, SessionJoin
 from accord.core.room.notices import ErrorReport
 from tests.client.scripted import Guest, guest, scripted
@@ -204,6 +204,24 @@ async def test_who_is_not_let_in_again_is_told(code: str) -> None:
         assert refused.value.code == code
         with pytest.raises(ServerRefused):
             await session.send(HELLO)
+
+
+async def test_who_cannot_read_how_a_session_ended_is_told() -> None:
+    """It ended meanwhile, and the archive does not answer."""
+
+    async def script(guest: Guest) -> None:
+        if guest.number == 1:
+            await guest.let_in()
+            return
+        await guest.refuse(await guest.hear(), "INVALID_STATE", recoverable=False)
+        await guest.connection.wait_closed()
+
+    async with scripted(script) as url, guest(url) as client:
+        session = await client.join("s")
+
+        with pytest.raises(Unreachable):
+            async for _ in session.messages():
+                pass
 
 
 @pytest.mark.parametrize("code", ["RATE_LIMITED", "INTERNAL_ERROR"])

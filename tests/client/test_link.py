@@ -146,6 +146,20 @@ async def test_a_cancelled_block_closes_the_client() -> None:
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("accord")]
 
 
+async def test_a_fault_in_the_client_is_told_to_whoever_waits(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(data: bytes) -> None:
+        raise KeyError("a bug")
+
+    async with scripted(stay) as url, guest(url) as client:
+        monkeypatch.setattr("accord.client.hub.head", broken)
+
+        with pytest.raises(GaveUp, match="Something went wrong in the client"):
+            await client.join("s")
+    assert "the client's link died" in caplog.text
+
+
 async def test_sessions_are_joined_inside_the_block() -> None:
     with pytest.raises(RuntimeError, match="async with"):
         await Client("http://127.0.0.1:1", id="alice", retry=QUICK).join("s")

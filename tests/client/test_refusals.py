@@ -1,7 +1,7 @@
 """Each common refusal has a code for programs and a sentence for people."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -102,13 +102,6 @@ REFUSALS: dict[str, tuple[str, str, Deed]] = {
         lambda room: room.alice.change_roles("bob", ["observer"], ["driver"]),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One server for all of these."""
-    with a_server(tmp_path_factory.mktemp("hall")) as running:
-        yield running
 
 
 @proves("PVP-17-12", "PVP-17-13")

@@ -106,6 +106,47 @@ async def test_a_refusal_is_raised_where_it_was_caused_and_nothing_else_is_distu
         assert (await second).seq == 2
 
 
+@proves("OPEN-36")
+async def test_a_post_that_was_cut_off_is_said_again() -> None:
+    said = []
+
+    async def script(guest: Guest) -> None:
+        message = await guest.hear()
+        said.append(message)
+        if guest.number == 2:
+            await guest.echo(message, seq=7)
+            await guest.connection.wait_closed()
+
+    async with scripted(script) as url, guest(url) as client:
+        assert (await client.post("s", prompt("Hi"))).seq == 7
+    assert said[0] == said[1]
+
+
+async def test_a_join_that_is_given_up_is_not_tried_again() -> None:
+    heard = asyncio.Event()
+    types = []
+
+    async def script(guest: Guest) -> None:
+        types.append((await guest.hear())["type"])
+        heard.set()
+        if guest.number == 1:
+            await given_up.wait()
+
+    given_up = asyncio.Event()
+    async with scripted(script) as url, guest(url) as client:
+        joining = asyncio.create_task(client.join("s"))
+        await heard.wait()
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+        given_up.set()
+        heard.clear()
+        posting = asyncio.create_task(client.post("s", prompt("Hi")))
+        await heard.wait()
+        posting.cancel()
+    assert types == ["session.join", "prompt.submit"]
+
+
 async def test_a_create_that_was_cut_off_creates_one_session() -> None:
     said = []
 

@@ -18,8 +18,8 @@ from tests.client.people import a_room, client
 from tests.helpers.server import ServerProcess
 
 
-async def test_a_prompt_is_answered_bit_by_bit(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_a_prompt_is_answered_bit_by_bit(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         asked = await room.alice.prompt(
             "Say hello", "claude", contributors=["alice", "bob"], config=PromptConfig(max_tokens=9)
         )
@@ -38,8 +38,8 @@ async def test_a_prompt_is_answered_bit_by_bit(server: ServerProcess) -> None:
         ]
 
 
-async def test_an_answer_that_fails_ends_for_everybody(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_an_answer_that_fails_ends_for_everybody(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         asked = await room.alice.prompt("Divide by zero", "claude")
         with pytest.raises(ZeroDivisionError):
             async with room.claude.respond(asked) as out:
@@ -50,8 +50,8 @@ async def test_an_answer_that_fails_ends_for_everybody(server: ServerProcess) ->
         assert end.ref == out.id
 
 
-async def test_an_answer_that_is_stopped_ends_for_everybody(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_an_answer_that_is_stopped_ends_for_everybody(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         asked = await room.alice.prompt("Go on for ever", "claude")
         started = asyncio.Event()
 
@@ -71,8 +71,8 @@ async def test_an_answer_that_is_stopped_ends_for_everybody(server: ServerProces
             await answering
 
 
-async def test_two_answers_at_once_do_not_mix(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_two_answers_at_once_do_not_mix(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         asked = [await room.alice.prompt(text, "claude") for text in "ab"]
         async with room.claude.respond(asked[0]) as one, room.claude.respond(asked[1]) as two:
             for number in range(20):
@@ -91,8 +91,8 @@ async def test_two_answers_at_once_do_not_mix(server: ServerProcess) -> None:
         assert texts[two.id] == "".join(f"b{number} " for number in range(20))
 
 
-async def test_a_tool_from_proposal_to_result(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_a_tool_from_proposal_to_result(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         asked = await room.alice.prompt("List the files", "claude")
         proposal = await room.claude.propose(
             "shell",
@@ -125,15 +125,15 @@ async def test_a_tool_from_proposal_to_result(server: ServerProcess) -> None:
         assert await room.hers.session.decision(proposal) == granted
 
 
-async def test_what_needs_no_approval_is_granted_at_once(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_what_needs_no_approval_is_granted_at_once(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         proposal = await room.claude.propose("cat", {"path": "x"}, category="file_read")
 
         assert (await room.claude.decision(proposal)).approved_by == ()
 
 
-async def test_nobody_approved_in_time(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_nobody_approved_in_time(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         proposal = await room.claude.propose("sh", {}, category="shell_execute")
         waiting = asyncio.create_task(room.claude.decision(proposal))
         await room.alice.end("Out of time")
@@ -143,8 +143,8 @@ async def test_nobody_approved_in_time(server: ServerProcess) -> None:
         assert no.value.by == "system"
 
 
-async def test_a_gate_for_something_one_has_said(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_a_gate_for_something_one_has_said(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         asked = await room.alice.prompt("Deploy?", "claude")
         gate = await room.alice.request_gate(asked, "deploy", AnyOf(1), message="Shall we?")
         heard = await room.his.until(lambda said: isinstance(said.body, GateRequest))
@@ -155,8 +155,8 @@ async def test_a_gate_for_something_one_has_said(server: ServerProcess) -> None:
         assert (await room.hers.until_seq(vote.seq)).type == "gate.approve"
 
 
-async def test_members_and_rules_change(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_members_and_rules_change(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         await room.bob.announce("Robert", metadata={"pronouns": "he"})
         await room.alice.change_roles("bob", ["approver", "driver"], [Role.OBSERVER], "Holiday")
         await room.bob.presence("away")
@@ -169,12 +169,12 @@ async def test_members_and_rules_change(server: ServerProcess) -> None:
         (change,) = [each for each in kept if isinstance(each, ParticipantRoleChange)]
         assert (change.participant, change.new_roles) == ("bob", (Role.OBSERVER,))
         assert kept[-1] == SessionConfigUpdate({"max_participants": 4}, "Fewer")
-        async with client(server, "alice") as reader:
+        async with client(hall, "alice") as reader:
             assert (await reader.session(room.alice.id)).config.max_participants == 4
 
 
-async def test_a_creator_may_join_for_more_roles(server: ServerProcess) -> None:
-    async with client(server, "alice") as alice:
+async def test_a_creator_may_join_for_more_roles(hall: ServerProcess) -> None:
+    async with client(hall, "alice") as alice:
         session = await alice.create()
         same = await alice.join(session.id, roles=["driver"], name="Alice A.")
         (member,) = (await alice.session(session.id)).members
@@ -195,8 +195,8 @@ async def test_a_creator_is_an_admin_and_nothing_else_after_a_restart(
         assert member.roles == ("admin",)
 
 
-async def test_after_the_end_there_is_nothing_to_hear_or_say(server: ServerProcess) -> None:
-    async with a_room(server) as room:
+async def test_after_the_end_there_is_nothing_to_hear_or_say(hall: ServerProcess) -> None:
+    async with a_room(hall) as room:
         await room.alice.end("Done", "aborted")
         for ear in (room.hers, room.his, room.its):
             assert (await ear.end())[-1].type == "session.end"

@@ -1,7 +1,7 @@
 """The WebSocket itself, without a client: frames in, frames out."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,19 +14,12 @@ from accord.client import usual_config
 from accord.core.dialects import pvp
 from accord.core.room.lifecycle import SessionCreate
 from tests.client.test_connections import envelope
-from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.server import ServerProcess
 from tests.spec import proves
 
 CREATE = json.loads(pvp.encode(SessionCreate(config=usual_config())))
 WHO = {"id": "alice", "name": "Alice", "type": "human", "roles": ["driver"]}
 JOIN = {"participant": {**WHO, "transport": "websocket"}, "supported_versions": [1]}
-
-
-@pytest.fixture(scope="module")
-def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One server for all of these."""
-    with a_server(tmp_path_factory.mktemp("hall"), "open") as running:
-        yield running
 
 
 @pytest.fixture
@@ -55,10 +48,10 @@ async def say(socket: ClientConnection, room: str, id: str, type: str, payload: 
 
 @proves("PVP-19.1-1", "OPEN-35")
 async def test_each_frame_is_one_envelope_and_the_echo_has_a_place(
-    hall: ServerProcess,
+    open_hall: ServerProcess,
     room: str,
 ) -> None:
-    async with alice(hall) as socket:
+    async with alice(open_hall) as socket:
         await say(socket, room, "c", "session.create", CREATE)
         created, announced = await hear(socket), await hear(socket)
 
@@ -70,8 +63,8 @@ async def test_each_frame_is_one_envelope_and_the_echo_has_a_place(
     )
 
 
-async def test_a_create_and_a_join_may_be_sent_at_once(hall: ServerProcess, room: str) -> None:
-    async with alice(hall) as socket:
+async def test_a_create_and_a_join_may_be_sent_at_once(open_hall: ServerProcess, room: str) -> None:
+    async with alice(open_hall) as socket:
         await say(socket, room, "c", "session.create", CREATE)
         await say(socket, room, "j", "session.join", JOIN)
         await say(socket, room, "p", "presence.update", {**PRESENT, "status": "idle"})
@@ -93,10 +86,10 @@ PRESENT = {"participant": "alice", "status": "active", "last_active": "2026-01-3
 
 @proves("OPEN-36")
 async def test_the_same_message_again_has_one_effect_and_one_outcome(
-    hall: ServerProcess,
+    open_hall: ServerProcess,
     room: str,
 ) -> None:
-    async with alice(hall) as socket:
+    async with alice(open_hall) as socket:
         await say(socket, room, "c", "session.create", CREATE)
         await say(socket, room, "p", "presence.update", PRESENT)
         first = [await hear(socket) for _ in range(3)][-1]
@@ -126,9 +119,9 @@ async def test_the_same_message_again_has_one_effect_and_one_outcome(
     ],
 )
 async def test_what_is_not_understood_is_answered_and_the_connection_stays(
-    hall: ServerProcess, room: str, frame: Any, related: str | None
+    open_hall: ServerProcess, room: str, frame: Any, related: str | None
 ) -> None:
-    async with alice(hall) as socket:
+    async with alice(open_hall) as socket:
         await say(socket, room, "c", "session.create", CREATE)
         await hear(socket)
         await hear(socket)
@@ -148,15 +141,15 @@ async def test_what_is_not_understood_is_answered_and_the_connection_stays(
     ("offered", "chosen"), [(None, None), (["pvp.v1"], "pvp.v1"), (["chat", "pvp.v1"], "pvp.v1")]
 )
 async def test_the_subprotocol_is_taken_where_it_is_offered(
-    hall: ServerProcess, room: str, offered: list[Subprotocol] | None, chosen: str | None
+    open_hall: ServerProcess, room: str, offered: list[Subprotocol] | None, chosen: str | None
 ) -> None:
-    async with alice(hall, subprotocols=offered) as socket:
+    async with alice(open_hall, subprotocols=offered) as socket:
         assert socket.subprotocol == chosen
 
 
 @proves("OPEN-51")
-async def test_frames_are_text_and_of_a_size(hall: ServerProcess, room: str) -> None:
-    async with alice(hall) as socket:
+async def test_frames_are_text_and_of_a_size(open_hall: ServerProcess, room: str) -> None:
+    async with alice(open_hall) as socket:
         await socket.send(json.dumps(envelope("c", room, "session.create", CREATE)).encode())
         binary = await hear(socket)
         two = json.dumps(envelope("c", room, "session.create", CREATE, "alice"))
@@ -179,8 +172,8 @@ async def test_frames_are_text_and_of_a_size(hall: ServerProcess, room: str) -> 
 
 
 @proves("OPEN-49")
-async def test_a_stranger_learns_of_no_session(hall: ServerProcess, room: str) -> None:
-    async with alice(hall) as socket, alice(hall) as stranger:
+async def test_a_stranger_learns_of_no_session(open_hall: ServerProcess, room: str) -> None:
+    async with alice(open_hall) as socket, alice(open_hall) as stranger:
         await say(socket, room, "c", "session.create", CREATE)
         await hear(socket)
         answers = []

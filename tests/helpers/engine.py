@@ -20,15 +20,15 @@ from accord.core.dialects import canonical
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.chain import Head, genesis, link
+from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import SECOND, iso
 from accord.core.room.state import House, Room
 from accord.engine.cell import Asked, Outcome
 from accord.engine.engine import Engine, World
-from accord.engine.ports import EventLog, Row, Sealed, Snapshot, StoreError
+from accord.engine.ports import Clock, EventLog, Row, Sealed, Snapshot, StoreError
 from accord.stores.memory import MemoryLog
-from tests.helpers.desk import Ids
 from tests.helpers.room import ALICE, HOUSE, ROOM, STREAM, T0, creates, joins
 
 TURNS = 25
@@ -243,20 +243,24 @@ class Stage:
         self,
         log: EventLog | None = None,
         *,
-        clock: Watch | None = None,
+        clock: Clock | None = None,
         house: House = HOUSE,
         window: int = 1000,
         check: bool = True,
     ) -> None:
         self.log = log or MemoryLog()
-        self.clock = clock or Watch()
+        self.clock: Any = clock or Watch()
         self.options: dict[str, Any] = {"house": house, "window": window, "check": check}
-        world = World(canonical, self.clock, Ids(), house)
+        self._name = f"m{next(_stages)}"
+        self._made = count(1)
+        world = World(canonical, self.clock, self._new_id, house)
         self.engine = Engine(self.log, [rooms.CONTEXT], world, window=window, check=check)
         self.ears: dict[str, Ear] = {}
-        self._name = f"m{next(_stages)}"
         self._said = 0
         self._connections = 0
+
+    def _new_id(self) -> str:
+        return derived(T0, self._name, str(next(self._made)))
 
     # Saying
 

@@ -56,9 +56,20 @@ def a_short_text(path: Path) -> None:
     path.write_text("short")
 
 
+def a_beginning_alone(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\x00" + bytes(5000))
+
+
 @pytest.mark.parametrize(
     "somebody",
-    [other_program, nameless_program, nameless_program_with_a_log, no_database, a_short_text],
+    [
+        other_program,
+        nameless_program,
+        nameless_program_with_a_log,
+        no_database,
+        a_short_text,
+        a_beginning_alone,
+    ],
 )
 async def test_the_file_of_somebody_else_is_left_alone(
     tmp_path: Path, somebody: Callable[[Path], None]

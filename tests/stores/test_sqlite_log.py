@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from accord.engine.ports import Row
-from accord.stores.sqlite import SqliteLog, checkpoint, recent
+from accord.engine.ports import Row, StoreError
+from accord.stores.sqlite import SqliteLog, checkpoint, reader, recent
 from accord.stores.sqlite.committer import Committer
 from accord.stores.sqlite.jobs import Commit, Job
 from accord.stores.sqlite.reader import Reader
@@ -55,10 +55,11 @@ async def test_a_mistake_in_one_append_is_its_own(tmp_path: Path) -> None:
         log.append(HERE, 0, [wrong]),
         log.append("room/a", 0, rows("room/a", 1)),
         log.append("room/b", 0, [worse]),
+        log.advance("notes", None),  # type: ignore[arg-type]
         return_exceptions=True,
     )
 
-    assert [True, False, True] == [isinstance(each, Exception) for each in outcomes]
+    assert [True, False, True, True] == [isinstance(each, Exception) for each in outcomes]
     assert {"room/a": 1} == await log.streams()
     await log.close()
 
@@ -96,14 +97,80 @@ async def test_a_question_that_would_wait_is_asked_in_the_thread(
     log = await SqliteLog.open(str(tmp_path / "log.db"))
     position = Reader.position
 
-    def busy(reader: Reader) -> int:
-        if reader is log._near:
+    def busy(asked: Reader) -> int:
+        if asked is log._near:
             raise apsw.BusyError("locked")
-        return position(reader)
+        return position(asked)
 
     monkeypatch.setattr(Reader, "position", busy)
 
     assert 0 == await log.position()
+    await log.close()
+
+
+@pytest.mark.parametrize("question", ["position", "streams"])
+async def test_what_is_wrong_with_the_file_is_told_to_whoever_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    def torn(*_: object) -> None:
+        raise apsw.CorruptError("malformed")
+
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    monkeypatch.setattr(Reader, question, torn)
+
+    with pytest.raises(StoreError, match="damaged"):
+        await getattr(log, question)()
+    await log.close()
+
+
+async def test_bodies_that_do_not_come_joined_are_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    await log.append(HERE, 0, rows(HERE, 200))
+    cast = reader._JOINED.replace("length(body)", "1 + length(body)")
+    monkeypatch.setattr(reader, "_JOINED", cast)
+
+    assert rows(HERE, 200) == await log.read(HERE)
+    await log.close()
+
+
+async def test_many_rows_go_into_a_stream_that_is_known(tmp_path: Path) -> None:
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    await log.append(HERE, 0, rows(HERE, 1))
+    await log.append(HERE, 1, rows(HERE, 2500, after=1))
+
+    assert rows(HERE, 2501) == await log.read(HERE)
+    await log.close()
+
+
+async def test_a_row_that_is_too_large_fails_alone(tmp_path: Path) -> None:
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    log._writer._db.limit(apsw.SQLITE_LIMIT_LENGTH, 10_000)
+
+    outcomes = await asyncio.gather(
+        log.append(HERE, 0, [row(HERE, 1, body=b"x" * 20_000)]),
+        log.append("room/a", 0, rows("room/a", 1)),
+        return_exceptions=True,
+    )
+
+    assert [StoreError, type(None)] == [type(outcome) for outcome in outcomes]
+    assert {"room/a": 1} == await log.streams()
+    await log.close()
+
+
+async def test_streams_may_be_more_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.stores.sqlite.places.BOUND", 2)
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    names = [f"room/{n}" for n in range(10)]
+
+    for at in range(3):
+        for name in names:
+            await log.append(name, at, rows(name, 1, after=at))
+
+    assert dict.fromkeys(names, 3) == await log.streams()
     await log.close()
 
 

@@ -27,23 +27,29 @@ def commands() -> Iterator[str]:
         yield f"## `accord {name}`\n"
         yield f"{parser.description}\n"
         yield from _flags(parser)
-        for verb, inner in _verbs(parser):
+        verbs = list(_verbs(parser))
+        for verb, summary, inner in verbs:
             yield f"### `accord {name} {verb}`\n"
+            yield f"{capital(summary)}.\n"
             yield from _flags(inner)
-        yield "Examples:\n"
-        yield from fenced(_examples(parser), "sh")
-        yield ""
+            yield from _examples(inner)
+        if not verbs:
+            yield from _examples(parser)
 
 
-def _examples(parser: Parser) -> str:
+def _examples(parser: Parser) -> Iterator[str]:
     lines = (parser.epilog or "").removeprefix("examples:\n").splitlines()
-    return "\n".join(line.removeprefix("  ") for line in lines)
+    yield "Examples:\n" if len(lines) > 1 else "Example:\n"
+    yield from fenced("\n".join(line.removeprefix("  ") for line in lines), "sh")
+    yield ""
 
 
-def _verbs(parser: Parser) -> Iterator[tuple[str, Parser]]:
+def _verbs(parser: Parser) -> Iterator[tuple[str, str, Parser]]:
+    """The verbs of a command, each with its line of help and its own flags."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
-            yield from action.choices.items()
+            for shown in action._choices_actions:  # noqa: SLF001 - the same
+                yield shown.dest, shown.help or "", action.choices[shown.dest]
 
 
 def _flags(parser: Parser) -> Iterator[str]:
@@ -63,9 +69,9 @@ def _is_shown(action: argparse.Action) -> bool:
 
 
 def _usage(parser: Parser, actions: list[argparse.Action]) -> str:
-    verbs = [f"{'|'.join(name for name, _ in _verbs(parser))} …"] if list(_verbs(parser)) else []
-    flags = [_in_usage(each) for each in actions]
-    words = [parser.prog, *verbs, *flags]
+    names = "|".join(name for name, _, _ in _verbs(parser))
+    verbs = [f"{names} …"] if names else []
+    words = [parser.prog, *verbs, *(_in_usage(each) for each in actions)]
     lines, line = [], ""
     for word in words:
         if line and len(line) + len(word) > 90:

@@ -35,20 +35,19 @@ class Found(NamedTuple):
 
 async def gather(args: argparse.Namespace) -> Found:
     """The open gates of one session, or of all of the caller's."""
-    client = where.client(args)
-    if args.session:
-        async with client:
+    async with where.client(args) as client:
+        if args.session:
             return Found(await inside(client, args.session), [])
-    return await everywhere(client)
+        return await everywhere(client)
 
 
 async def everywhere(client: "Client") -> Found:
-    """Over all sessions the caller is in."""
+    """Over all sessions the caller is in, or fell out of for want of a connection."""
     sessions = [msgspec.to_builtins(each) for each in await client.sessions()]
     asking = [each for each in sessions if each["open_gates"]]
-    mine = [each for each in asking if each["standing"] == "member"]
-    found = [gate for each in mine for gate in await outside(client, each["id"])]
-    return Found(found, [each for each in asking if each["standing"] != "member"])
+    mine = [each for each in asking if each["standing"] == "member" or each["lost"]]
+    found = [gate for each in mine for gate in await inside(client, each["id"])]
+    return Found(found, [each for each in asking if each not in mine])
 
 
 async def inside(client: "Client", session: str) -> list[Waiting]:

@@ -118,7 +118,21 @@ def parser(name: str, module: Module) -> "argparse.ArgumentParser":
         allow_abbrev=False,
     )
     module.arguments(made)
+    for action in made._actions:  # noqa: SLF001 - argparse has no other way to ask
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
+            for verb, inner in action.choices.items():
+                illustrate(inner, f"accord {name} {verb}", examples)
     return made
+
+
+def illustrate(verb: "argparse.ArgumentParser", words: str, examples: str) -> None:
+    """Give a verb those of its command's examples that show it."""
+    import argparse
+
+    own = [line for line in examples.splitlines() if words in line]
+    verb.epilog = "\n".join(["examples:", *own])
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    verb.allow_abbrev = False
 
 
 def overview() -> str:

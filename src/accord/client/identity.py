@@ -39,11 +39,6 @@ class Address(NamedTuple):
 
     base: str
 
-    @property
-    def host(self) -> str:
-        """The host alone."""
-        return urlsplit(self.base).hostname or ""
-
     def websocket(self, runtime: str) -> str:
         """Where PVP is spoken; `runtime` is whom a newer connection replaces."""
         parts = urlsplit(self.base)

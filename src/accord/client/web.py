@@ -33,6 +33,7 @@ class Summary(Struct, frozen=True):
     participants: int
     open_gates: int
     standing: str
+    lost: bool = False
 
 
 class Person(Struct, frozen=True):

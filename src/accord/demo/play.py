@@ -99,6 +99,7 @@ async def crash(cast: Cast) -> None:
     ready = await cast.server.start()
     took = span(time.monotonic() - began)
     cast.stage.fact("restart", f"process {ready.pid} on the same files, {took} later")
+    cast.stage.write("")
     gates = (await cast.alice.session(cast.room.id)).gates
     cast.stage.proved("The gate is still open", len(gates) == 1)
 

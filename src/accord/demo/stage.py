@@ -25,7 +25,6 @@ class Stage:
         self._began = time.monotonic()
         self._timeline = Timeline()
         self._column = 0
-        self._running = False
 
     def chapter(self, title: str) -> None:
         """What comes next."""
@@ -41,10 +40,9 @@ class Stage:
         """Something about the stage."""
         self.write(f"{MARGIN}{paint.dim(name.ljust(12))}{what}")
 
-    def aside(self, what: str, words: str = "", *, bad: bool = False) -> None:
+    def aside(self, what: str, *, bad: bool = False) -> None:
         """What the room does not hear."""
-        said = (paint.red if bad else paint.dim)(words)
-        self.write(f"{MARGIN}{INDENT}{what} {said}".rstrip())
+        self.write(f"{MARGIN}{INDENT}{paint.red(what) if bad else what}")
 
     def proved(self, what: str, holds: object) -> None:
         """Say that it was checked; the story ends where it does not hold."""

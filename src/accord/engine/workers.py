@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import aclosing
 from typing import Protocol
 
 from accord.engine.ports import EventLog, Row
@@ -44,6 +45,21 @@ async def _run(events: EventLog, worker: Worker) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(follower.follow(events, worker))
         tasks.create_task(follower.act(events, worker))
+
+
+async def finish(events: EventLog, worker: Worker) -> None:
+    """Let the worker see what was committed so far and act on it, once, before a stop."""
+    reached, end = await events.cursor(worker.name), await events.position()
+    if reached >= end:
+        return
+    async with aclosing(events.tail(reached)) as batches:  # type: ignore[type-var]
+        async for batch in batches:
+            worker.note(row for _, row in batch)
+            reached = batch[-1][0]
+            if reached >= end:
+                break
+    await worker.act()
+    await events.advance(worker.name, reached)
 
 
 class _Follower:

@@ -148,7 +148,8 @@ def gated(config: dict[str, Any]) -> str:
     rule = quorum(config["default_gate_quorum"])
     if not categories:
         return f"only what is risky needs {rule}"
-    what = "everything" if "all" in categories else listed(categories)
+    if "all" in categories:
+        return f"everything needs {rule}"
     if set(categories) >= ALL_BUT_READING:
-        what = "everything but reading files"
-    return f"{what} needs {rule}"
+        return f"everything but reading files needs {rule}"
+    return f"{listed(categories)} {'needs' if len(categories) == 1 else 'need'} {rule}"

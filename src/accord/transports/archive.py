@@ -36,20 +36,20 @@ class Archive:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    async def room(self, id: str, seat: str) -> Room:
+    async def room(self, id: str, actor: Actor) -> Room:
         """The session, if it exists for this reader; raises Refused."""
         room: Room = await self.engine.state(f"room/{id}")
-        if not room.exists or sessions.standing(room, seat) is None:
+        if not sessions.known_to(room, actor):
             raise Refused(Why.NO_ROOM, f"There is no session {id}")
         return room
 
-    async def listing(self, seat: str) -> list[dict[str, Any]]:
+    async def listing(self, actor: Actor) -> list[dict[str, Any]]:
         """Every session the reader is or was in, newest first."""
         names = await self.engine.events.streams("room/")
         rooms: list[Room] = [await self.engine.state(name) for name in names]
-        mine = [room for room in rooms if sessions.standing(room, seat)]
+        mine = [room for room in rooms if sessions.known_to(room, actor)]
         mine.sort(key=lambda room: room.created_at, reverse=True)
-        return [sessions.summary(room, seat) for room in mine]
+        return [sessions.summary(room, actor.seat) for room in mine]
 
     async def transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
         """Envelopes behind `seq` number `after`, oldest first."""
@@ -103,16 +103,16 @@ def routes(archive: Archive, identify: Identify) -> list[Route]:
 
     async def listing(request: Request) -> Response:
         actor = await identify(request)
-        return answer({"sessions": await archive.listing(actor.seat)})
+        return answer({"sessions": await archive.listing(actor)})
 
     async def detail(request: Request) -> Response:
         actor = await identify(request)
-        room = await archive.room(request.path_params["id"], actor.seat)
+        room = await archive.room(request.path_params["id"], actor)
         return answer(sessions.detail(room, actor.seat))
 
     async def transcript(request: Request) -> Response:
         actor = await identify(request)
-        room = await archive.room(request.path_params["id"], actor.seat)
+        room = await archive.room(request.path_params["id"], actor)
         after = number(request, "after", 0, 1 << 53)
         limit = max(1, number(request, "limit", USUAL_PAGE, LARGEST_PAGE))
         page = await archive.transcript(room, actor.seat, after, limit)

@@ -7,8 +7,9 @@ import pytest
 
 from accord.core.dialects import pvp
 from accord.core.dialects.canonical import EVENTS, recall, say, seal, unseal
-from accord.core.kernel.log import Failure, Message, Record, Say
+from accord.core.kernel.log import Failure, Message, Record, Say, Unknown, fold
 from accord.core.kernel.refusal import Why
+from accord.core.room import CONTEXT
 from accord.core.room.gates import GatePassed, GateTimedOut, GateTimeout
 from accord.core.room.members import SessionLeave
 from accord.core.room.notices import ErrorReport
@@ -155,3 +156,16 @@ def test_what_the_server_says_again_has_the_id_it_had_and_no_seq() -> None:
 
     assert told["id"] == "m"
     assert "seq" not in told
+
+
+def test_what_a_newer_version_recorded_is_passed_by_and_passed_on() -> None:
+    """UNI-27: unknown things are kept, not understood."""
+    said = b'{"v":1,"id":"m","ts":"2026-01-30T20:00:00Z","session":"r","sender":"a","type":"x.y",'
+    frame = said + b'"payload":{"new":true},"seq":7}'
+    body = b'{"kind":"x.happened","at":1,"fact":{"what":1},"said":' + frame + b"}"
+
+    sealed = unseal("room/r", 3, body)
+
+    assert isinstance(sealed.record.event, Unknown)
+    assert (sealed.frame, sealed.record.seq, sealed.record.actor) == (frame, 7, "a")
+    assert fold(CONTEXT, CONTEXT.start("room/r"), [sealed.record]) == CONTEXT.start("room/r")

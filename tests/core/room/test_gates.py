@@ -244,6 +244,7 @@ def test_a_room_has_a_bounded_number_of_open_gates() -> None:
         Named(("alice", "claude")),
         AllOf((AnyOf(1), AllOf((Named(("claude",)),)))),
         AllOf((AllOf((AllOf((AllOf((AnyOf(1),)),)),)),)),
+        AllOf((AllOf((AnyOf(1),) * 5), AllOf((AnyOf(1),) * 4))),
     ],
 )
 def test_a_quorum_that_could_never_count_is_refused(quorum: Quorum) -> None:

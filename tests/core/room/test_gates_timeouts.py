@@ -352,6 +352,21 @@ def test_an_escalation_happens_once() -> None:
     assert resolution(facts) is Resolution.REJECTED
 
 
+def test_an_escalation_has_as_much_time_as_the_gate_had() -> None:
+    room = given(
+        opened(by=ALICE),
+        joined(BOB, Role.DRIVER),
+        joined(CLAUDE, Role.DRIVER),
+        step(BOB, prompts(), id="q"),
+        step(BOB, requests("q", timeout=60), id="g"),
+        house=ESCALATING,
+    )
+
+    room = after(room, ticks(room, after_seconds(60), house=ESCALATING))
+
+    assert gate_on(room, "q").expires_at == after_seconds(120)
+
+
 @proves("OPEN-24")
 def test_a_late_vote_on_what_was_escalated_does_not_count_for_the_admins_gate() -> None:
     room = asking(house=ESCALATING)

@@ -72,6 +72,24 @@ def test_every_command_has_a_module_whose_docstring_is_its_help(name: str) -> No
     assert callable(module.run)
 
 
+def verbs() -> list[tuple[str, str]]:
+    """Every verb of every command."""
+    return [
+        (name, verb)
+        for name in cli.COMMANDS
+        for action in cli.parser(name, cli.load(name))._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for verb in action.choices
+    ]
+
+
+@pytest.mark.parametrize(("name", "verb"), verbs())
+def test_every_verb_has_an_example_too(name: str, verb: str) -> None:
+    shown = accord(name, verb, "--help").out
+
+    assert f"accord {name} {verb}" in shown.partition("examples:\n")[2]
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_help_by_either_road_is_the_same(name: str) -> None:
     by_flag, by_word = accord(name, "--help"), accord("help", name)

@@ -13,7 +13,19 @@ from msgspec.structs import replace
 
 from accord.core import people, room
 from accord.core.dialects import pvp
-from accord.core.kernel.log import Body, Event, Failure, Instant, Message, Recall, Record, Say, Tell
+from accord.core.kernel.log import (
+    Body,
+    Event,
+    Failure,
+    Instant,
+    Message,
+    Recall,
+    Record,
+    Say,
+    Tell,
+    Unknown,
+    Unread,
+)
 from accord.core.room.secrets import SecretShare
 
 EVENTS: dict[str, type[Event]] = {
@@ -84,8 +96,9 @@ def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
     return Decoder(msgspec.defstruct(f"{event.__name__}Fact", fields))
 
 
-_OWN = {event: _own_fields(event) for event in EVENTS.values()}
-_FACTS = {event: _fact_decoder(event) for event in EVENTS.values()}
+READABLE: tuple[type[Event], ...] = (*EVENTS.values(), Unknown)
+_OWN = {event: _own_fields(event) for event in READABLE}
+_FACTS = {event: _fact_decoder(event) for event in READABLE}
 _BODIES = {name: Decoder(body).decode for name, body in pvp.BODIES.items()}
 _PLAIN = {event: b'{"kind":"%b","at":' % event.name.encode() for event in EVENTS.values()}
 _stored = Decoder(Stored).decode
@@ -126,14 +139,16 @@ def _is_plain(record: Record) -> bool:
 def unseal(stream: str, version: int, body: bytes) -> Sealed:
     """The record in these stored bytes."""
     stored = _stored(body)
-    kind = EVENTS[stored.kind]
+    kind = EVENTS.get(stored.kind, Unknown)
     fact = _FACTS[kind].decode(stored.fact)
     facts = {name: getattr(fact, name) for name in _OWN[kind]}
     if stored.said == Raw():
         return Sealed(_unspoken(stream, version, stored.id, stored, kind(**facts)), body, None)
     said = _said(stored.said)
-    heard: Body = _BODIES[said.type](said.payload)
-    event = kind(said=heard, ref=said.ref, to=stored.to, fork=said.fork, **facts)  # type: ignore[call-arg]
+    read = _BODIES.get(said.type) if kind is not Unknown else None
+    heard: Body = read(said.payload) if read else Unread()
+    words = {} if kind is Unknown else {"said": heard}
+    event = kind(ref=said.ref, to=stored.to, fork=said.fork, **words, **facts)
     record = Record(
         stream,
         version,

@@ -68,6 +68,19 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
     fork: str | None = None
 
 
+class Unread(Body, frozen=True, gc=False):
+    """What a newer version said and this one cannot read; it is passed on as it is."""
+
+    type = "unread"
+    needs = May.SERVE
+
+
+class Unknown(Event, frozen=True, kw_only=True, gc=False):
+    """What a newer version recorded and this one does not know; folding passes it by."""
+
+    name = "unknown"
+
+
 class Failure(msgspec.Struct, frozen=True):
     """Bad news about `related_to`, told to those whom it concerns."""
 

@@ -426,7 +426,7 @@ def escalated(room: Room, ask: Ask, gate: Gate) -> GateOpened:
         action_type=gate.action_type,  # type: ignore[arg-type]
         action_ref=gate.action,
         quorum=OfRole(Role.ADMIN, 1),
-        timeout_seconds=gate.timeout_seconds or ask.house.gate_seconds,
+        timeout_seconds=gate.timeout_seconds,
         message=f"Escalated: {gate.message}"[:LONGEST_MESSAGE],
     )
     return opened(room, ask, said, gate.initiator, Resolution.REJECTED, gate.fork)

@@ -1,18 +1,24 @@
 """A session as a reader sees it: who is there, what is open, what was said."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from accord.core.kernel import ballot as ballots
+from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Record
 from accord.core.kernel.times import iso
-from accord.core.room.state import Gate, Member, Room, Tool
+from accord.core.room.state import Gate, Member, Presence, Room, Tool
+
+
+def known_to(room: Room, actor: Actor) -> bool:
+    """Whether the room exists for this principal; a name in another workspace is another one."""
+    mine = actor.workspace == room.workspace
+    return room.exists and mine and standing(room, actor.seat) is not None
 
 
 def standing(room: Room, seat: str) -> str | None:
-    """What somebody is to the room: `member`, `former`, or None, for whom it does not exist."""
+    """What a seat is to the room: `member`, `former`, or None."""
     if seat in room.members:
         return "member"
     return "former" if seat in room.former else None
@@ -39,7 +45,14 @@ def summary(room: Room, seat: str) -> dict[str, Any]:
         "participants": len(room.members),
         "open_gates": len(room.gates),
         "standing": standing(room, seat),
+        "lost": lost(room, seat),
     }
+
+
+def lost(room: Room, seat: str) -> bool:
+    """Whether somebody is out only because their connection was, for too long."""
+    former = room.former.get(seat)
+    return former is not None and former.presence is Presence.DISCONNECTED and not room.ended
 
 
 def status(room: Room) -> str:
@@ -108,8 +121,3 @@ def proposal(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "approved": tool.grant is not None,
     }
-
-
-def readable(room: Room, seat: str, records: Iterator[Record]) -> Iterator[Record]:
-    """Those records that this reader may see."""
-    return (record for record in records if may_read(room, seat, record))

@@ -84,8 +84,10 @@ class Committer:
             with self._db:
                 self._chore(job)
                 outcome = self._append(batch, job) if isinstance(job, Append) else None
-        except (Duplicate, StoreError, TypeError, ValueError) as error:
+        except (Duplicate, TypeError, ValueError) as error:
             outcome = error.with_traceback(None)
+        except (apsw.ConstraintError, apsw.TooBigError) as error:
+            outcome = StoreError(f"SQLite does not take it ({error})")
         return outcome
 
     def _append(self, batch: "_Batch", job: Append) -> Outcome:
@@ -105,10 +107,8 @@ class Committer:
             insert(self._db, (key, row.version, row.id, row.body, row.hash))
         except apsw.ConstraintError as error:
             if error.extendedresult != apsw.SQLITE_CONSTRAINT_UNIQUE:  # type: ignore[attr-defined]
-                raise StoreError(f"{row.stream} {row.version} is incomplete ({error})") from None
+                raise
             raise Duplicate(row.stream, row.id) from None
-        except apsw.TooBigError:
-            raise StoreError(f"{row.stream} {row.version} is too large for SQLite") from None
 
     def _chore(self, job: Job) -> None:
         if isinstance(job, Chore):

@@ -67,5 +67,5 @@ class Follow:
     def _ask(self, seen: int) -> int:
         try:
             return self._changes()
-        except apsw.BusyError:
+        except apsw.Error:  # whoever reads is told what is wrong
             return seen

@@ -1,15 +1,15 @@
 """Many rows in one statement, because each statement is a struggle for the interpreter's lock.
 
-Measured on two cores, rows of 400 bytes, FULL, µs of CPU per row in batches of 64 / 256 / 512:
+Measured on two busy cores, rows of 400 bytes in five streams, FULL. CPU is the best of three in
+batches of 100 and 500; rows per second are two runs in batches of 256 beside a thread that never
+rests, as the event loop does at its limit.
 
-    a row at a time, `executemany`          7.4 / 5.6 / 5.2
-    one statement over `json_each`, bodies
-      in one blob cut by `substr`           9.9 / 7.0 / 6.3
-    one statement over `carray` of blobs    8.3 / 6.2 / 5.7
-    this: VALUES filled up with NULLs       6.6 / 4.4 / 3.8
-
-The first takes the lock back once per row: while the event loop is busy, that made a commit of
-500 rows wait for seconds where one statement waited for milliseconds.
+    way                                        µs of CPU per row    rows per second
+    a row at a time, `executemany`                    6.5 / 3.9    13,000 .. 30,000
+    one statement over `json_each`, bodies cut
+      out of one blob by `substr`                     8.1 / 4.9    15,000 .. 21,000
+    one statement over a `carray` of blobs            7.0 / 4.7    20,000 .. 36,000
+    this: VALUES, filled up with NULLs                6.6 / 3.3    46,000 .. 66,000
 """
 
 from collections.abc import Sequence

@@ -2,13 +2,14 @@
 
 A row that is fetched costs the interpreter's lock once; while the event loop is busy, a thread
 that fetches a thousand of them was seen to wait for seconds. So what is small is asked on the
-loop itself, in microseconds, and what is large comes as one row of JSON, in hexadecimal: 4.5 µs
-of CPU a row instead of 1.7, and one wait instead of a thousand.
+loop itself, in microseconds, and what is large comes as one row that holds them all: 3.4 µs of
+CPU a row instead of 2.4, and one wait instead of a thousand.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
+import apsw
 import msgspec
 
 from accord.core.kernel.chain import Head
@@ -44,9 +45,10 @@ _STREAMS = """
 _HEADS = (
     "SELECT stream, version, hash, at, key, signature FROM heads WHERE stream = ? ORDER BY place"
 )
-_IN_JSON = (
+_JOINED = (
     "SELECT json_group_array(pos), json_group_array(name), json_group_array(version), "
-    "json_group_array(id), json_group_array(hex(body)), json_group_array(hex(hash))"
+    "json_group_array(id), json_group_array(hex(hash)), json_group_array(length(body)), "
+    "CAST(group_concat(body, '') AS BLOB)"
 )
 _numbers = msgspec.json.Decoder(list[int]).decode
 _words = msgspec.json.Decoder(list[str]).decode
@@ -116,12 +118,15 @@ class Reader:
         self._db.close()
 
     def _many(self, sql: str, *values: str | int) -> list[Placed]:
-        # S608: the statement is one of the two above.
-        size = self._db.execute(f"SELECT total(length(body)) FROM ({sql})", values).get  # noqa: S608
-        if size > MANY_BYTES:
-            return self._each(sql, values, MANY_BYTES)
-        columns = self._db.execute(f"{_IN_JSON} FROM ({sql})", values).get
-        return _placed(*columns)
+        whole = self._db.limit(apsw.SQLITE_LIMIT_LENGTH, MANY_BYTES)
+        try:
+            columns = self._db.execute(f"{_JOINED} FROM ({sql})", values).get
+        except apsw.TooBigError:
+            columns = None
+        finally:
+            self._db.limit(apsw.SQLITE_LIMIT_LENGTH, whole)
+        placed = _placed(*columns) if columns else None
+        return self._each(sql, values, MANY_BYTES) if placed is None else placed
 
     def _each(self, sql: str, values: tuple[str | int, ...], most: int) -> list[Placed]:
         placed = list[Placed]()
@@ -135,17 +140,31 @@ class Reader:
 
 
 def _placed(
-    positions: str, names: str, versions: str, ids: str, bodies: str, hashes: str
-) -> list[Placed]:
-    rows = zip(
-        _words(names),
-        _numbers(versions),
-        _words(ids),
-        map(bytes.fromhex, _words(bodies)),
-        map(bytes.fromhex, _words(hashes)),
-        strict=True,
-    )
-    return [(position, Row(*row)) for position, row in zip(_numbers(positions), rows, strict=True)]
+    positions: str,
+    names: str,
+    versions: str,
+    ids: str,
+    hashes: str,
+    lengths: str,
+    bodies: bytes | None,
+) -> list[Placed] | None:
+    """None when the bodies did not come out as they went in.
+
+    SQLite promises to join text; that it joins any bytes is what it does, and what we check.
+    """
+    joined, sizes = bodies or b"", _numbers(lengths)
+    if len(joined) != sum(sizes):
+        return None
+    words = (_words(names), _numbers(versions), _words(ids))
+    rows = zip(*words, _cut(joined, sizes), map(bytes.fromhex, _words(hashes)), strict=True)
+    return [(at, Row(*row)) for at, row in zip(_numbers(positions), rows, strict=True)]
+
+
+def _cut(joined: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
+    start = 0
+    for size in sizes:
+        yield joined[start : start + size]
+        start += size
 
 
 def _size(rows: Iterable[Row]) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -17,6 +18,7 @@ from accord.stores.sqlite.jobs import Commit, Job
 
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 CACHE_KIB = 32 << 10
+MORE, LAST = True, False
 
 
 class Writer:
@@ -29,41 +31,33 @@ class Writer:
         self._db.pragma("journal_size_limit", KEEP_BYTES)
         self._db.pragma("cache_size", -CACHE_KIB)
         self._beside = connect(path)
-        self._waiting: list[Job] = []
-        self._busy = False
-        self._batches: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._waiting: deque[Job] = deque()
+        self._armed = False
+        self._turns: SimpleQueue[bool] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="accord-writer", daemon=True)
 
     def start(self, committed: Callable[[Commit], None]) -> None:
         """Begin; `committed` is called on this loop before the jobs are answered."""
         self._committed = committed
         self._loop = asyncio.get_running_loop()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._thread.start()
 
     def put(self, job: Job) -> None:
         """Have the job in the next commit."""
         self._waiting.append(job)
-        if not self._busy:
-            self._busy = True
-            self._idle.clear()
+        if not self._armed:
+            self._armed = True
             # At the end of this turn of the loop, so that one turn is one commit.
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._turn)
 
     async def close(self) -> None:
         """Everything put so far is answered; then the thread ends."""
-        await self._idle.wait()
-        self._batches.put(None)
+        self._turns.put(LAST)
         await asyncio.to_thread(self._thread.join)
 
-    def _flush(self) -> None:
-        batch, self._waiting = self._waiting, []
-        if batch:
-            self._batches.put(batch)
-        else:
-            self._busy = False
-            self._idle.set()
+    def _turn(self) -> None:
+        self._armed = False
+        self._turns.put(MORE)
 
     def _answer(self, batch: list[Job], commit: Commit) -> None:
         self._committed(commit)
@@ -74,17 +68,22 @@ class Writer:
                 job.done.set_result(None)
             else:
                 job.done.set_exception(outcome)
-        self._flush()
 
     def _run(self) -> None:
         committer = Committer(self._db)
         checkpointer = Checkpointer(self._beside, self._db)
-        while (batch := self._batches.get()) is not None:
-            commit = self._commit(committer, batch)
-            self._tell(batch, commit)
-            checkpointer.after_commit()
+        more = MORE
+        while more:
+            more = self._turns.get()
+            # Without asking the loop again: it may be busy, and what waits is here.
+            while batch := self._take():
+                self._tell(batch, self._commit(committer, batch))
+                checkpointer.after_commit()
         checkpointer.close()
         self._let_go()
+
+    def _take(self) -> list[Job]:
+        return [self._waiting.popleft() for _ in range(len(self._waiting))]
 
     def _commit(self, committer: Committer, batch: list[Job]) -> Commit:
         try:

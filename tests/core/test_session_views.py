@@ -1,0 +1,55 @@
+"""What a reader is shown of a session."""
+
+import pytest
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind, Role
+from accord.core.room.state import Presence
+from accord.core.views import sessions
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CLAUDE,
+    after,
+    after_seconds,
+    given,
+    joined,
+    left,
+    now,
+    opened,
+    proposes,
+    time_is,
+    when,
+)
+
+
+def test_a_name_of_another_workspace_is_another_principal() -> None:
+    room = given(opened(by=ALICE))
+    elsewhere = Actor(ALICE.seat, Kind.HUMAN, workspace="elsewhere", grant=ALICE.grant)
+
+    assert sessions.known_to(room, ALICE)
+    assert not sessions.known_to(room, elsewhere)
+    assert not sessions.known_to(room, BOB)
+
+
+@pytest.mark.parametrize("seat", [ALICE.seat, "nobody"])
+def test_open_questions_are_for_members(seat: str) -> None:
+    room = given(opened(by=ALICE, require_approval_for=("all",)), joined(CLAUDE, Role.DRIVER))
+    room = after(room, when(room, CLAUDE, proposes(), id="p"))
+
+    shown = sessions.detail(room, seat)
+
+    here = seat == ALICE.seat
+    assert len(shown["gates"]) == len(shown["tools"]) == here
+    assert shown["standing"] == ("member" if here else None)
+
+
+def test_who_lost_the_connection_for_long_is_out_but_not_gone() -> None:
+    absent = given(opened(by=ALICE), joined(BOB, Role.DRIVER), now(BOB, Presence.DISCONNECTED))
+
+    lost = given(time_is(after_seconds(3600)), room=absent)
+    gone = given(left(BOB), room=given(opened(by=ALICE), joined(BOB, Role.DRIVER)))
+
+    assert (sessions.standing(lost, BOB.seat), sessions.lost(lost, BOB.seat)) == ("former", True)
+    assert (sessions.standing(gone, BOB.seat), sessions.lost(gone, BOB.seat)) == ("former", False)
+    assert not sessions.lost(absent, BOB.seat)

@@ -1,0 +1,79 @@
+"""A shell that somebody types into."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+MARK = "--- done:"
+PATIENCE_S = 60.0
+
+
+class Said(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    text: str
+    code: int
+
+
+class Shell:
+    """One bash, so that variables and background jobs stay from line to line."""
+
+    def __init__(self, directory: Path, env: dict[str, str]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._output = directory.with_name("output")
+        self._output.touch()
+        self._read = 0
+        with self._output.open("ab") as out:
+            self._bash = subprocess.Popen(
+                ["bash", "--norc", "--noprofile"],
+                cwd=directory,
+                env={**surroundings(directory), **env},
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def run(self, command: str) -> Said:
+        """Type it and wait until the prompt is back."""
+        assert self._bash.stdin is not None
+        started = len(self._text())
+        line = f"{command}\nprintf '\\n{MARK}%d\\n' $?\n"
+        self._bash.stdin.write(line.encode())
+        self._bash.stdin.flush()
+        deadline = time.monotonic() + PATIENCE_S
+        while f"\n{MARK}" not in (text := self._text()[started:]) or not text.endswith("\n"):
+            assert time.monotonic() < deadline, f"this does not come back: {command}\n{text}"
+            time.sleep(0.02)
+        printed, _, code = text.rpartition(f"\n{MARK}")
+        return Said(printed, int(code))
+
+    def close(self) -> None:
+        """End it, and whatever was left running in it."""
+        os.killpg(self._bash.pid, signal.SIGTERM)
+        assert self._bash.stdin is not None
+        self._bash.stdin.close()
+        self._bash.wait(PATIENCE_S)
+
+    def _text(self) -> str:
+        return self._output.read_text("utf-8")
+
+
+def surroundings(home: Path) -> dict[str, str]:
+    """A plain environment in which `accord` and `python` are the ones under test."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    here = str(Path(sys.executable).parent)
+    return {
+        **kept,
+        "PATH": f"{here}{os.pathsep}{kept.get('PATH', os.defpath)}",
+        "HOME": str(home),
+        "USER": "alice",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "TERM": "dumb",
+        "COLUMNS": "100",
+    }

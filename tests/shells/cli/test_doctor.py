@@ -1,0 +1,147 @@
+"""`accord doctor`: what it looks at, and what it says to do."""
+
+import base64
+import json
+import socket
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.cli import checkup
+from tests.helpers.cli import accord
+from tests.helpers.log import DATABASE, a_log
+from tests.helpers.server import ServerProcess
+
+
+def checks(out: str) -> dict[str, tuple[str, str, str]]:
+    """What was found, by what it is about."""
+    return {about: (state, says, cure) for state, about, says, cure in json.loads(out)["checks"]}
+
+
+def doctor(*words: str, code: int = 0, **env: str) -> dict[str, tuple[str, str, str]]:
+    ran = accord("doctor", "--json", *words, cwd=None, **env)
+    assert ran.code == code, ran
+    return checks(ran.out)
+
+
+def token(**claims: Any) -> str:
+    said = json.dumps({"agent_id": "alice", "kind": "human", **claims}).encode()
+    return f"x.{base64.urlsafe_b64encode(said).decode().rstrip('=')}.x"
+
+
+@pytest.fixture
+def free() -> str:
+    """An address of this machine where nobody listens."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as sock:
+        return f"http://127.0.0.1:{sock.getsockname()[1]}"
+
+
+def test_with_a_server_and_a_token_all_is_well(server: ServerProcess) -> None:
+    login = {"ACCORD_URL": server.url, "ACCORD_TOKEN": server.admin_token}
+    ran = accord("doctor", "--data-dir", str(server.home), cwd=None, **login)
+
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[-1] in {"All is well.", "Accord can work here, with one remark."}
+    assert all(line.startswith(("ok  ", "warn")) for line in lines if line and line[0] in "owf")
+    assert f"ok    server     answers at {server.url}" in lines
+
+
+def test_a_fresh_machine_is_fine_and_told_what_to_do(tmp_path: Path, free: str) -> None:
+    found = doctor("--data-dir", str(tmp_path / "none"), "--url", free)
+
+    assert found["data"][0] == found["keys"][0] == found["store"][0] == "ok"
+    assert found["server"] == (
+        "warn",
+        f"none runs; port {free.rpartition(':')[2]} is free",
+        "accord serve",
+    )
+    assert found["token"][0] == "warn"
+    assert "accord token issue" in found["token"][2]
+    assert not (tmp_path / "none").exists()
+
+
+async def test_keys_that_others_can_read_are_the_matter(tmp_path: Path, free: str) -> None:
+    await a_log(tmp_path / "home")
+    (pem,) = (tmp_path / "home" / "keys").glob("*.pem")
+    pem.chmod(0o644)
+
+    found = doctor("--data-dir", str(tmp_path / "home"), "--url", free, code=5)
+
+    assert found["keys"] == ("fail", "others may reach the signing keys", f"chmod 600 {pem}")
+
+
+async def test_a_data_directory_that_others_can_read_is_remarked(tmp_path: Path, free: str) -> None:
+    await a_log(tmp_path / "home")
+    (tmp_path / "home").chmod(0o755)
+
+    found = doctor("--data-dir", str(tmp_path / "home"), "--url", free)
+
+    assert found["data"][0] == "warn"
+    assert found["data"][2] == f"chmod 700 {tmp_path / 'home'}"
+
+
+async def test_a_store_that_lost_a_record_is_damaged(tmp_path: Path, free: str) -> None:
+    await a_log(tmp_path / "home")
+    with closing(sqlite3.connect(tmp_path / "home" / DATABASE)) as db, db:
+        db.execute("DELETE FROM records WHERE pos = 3")
+
+    found = doctor("--data-dir", str(tmp_path / "home"), "--url", free, code=5)
+
+    assert found["store"][:2] == ("fail", "a record before position 4 is gone")
+
+
+def test_a_foreign_file_is_named(tmp_path: Path, free: str) -> None:
+    (tmp_path / DATABASE).write_text("my diary")
+
+    found = doctor("--data-dir", str(tmp_path), "--url", free, code=5)
+
+    assert found["store"][0] == "fail"
+    assert "is not a log of Accord" in found["store"][1]
+
+
+def test_somebody_else_at_the_address_is_found_out(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as sock:
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        sock.listen(0)
+        found = checkup.silent(url)
+
+    assert found.state == "fail"
+    assert "cannot be used" in found.says
+
+
+@pytest.mark.parametrize("url", ["gopher://x", "http://", "http://x:0", "7420"])
+def test_an_address_must_be_one(url: str, tmp_path: Path) -> None:
+    found = doctor("--data-dir", str(tmp_path / "none"), "--url", url, code=5)
+
+    assert found["server"][0] == "fail"
+
+
+def test_a_token_is_looked_into(server: ServerProcess) -> None:
+    def of(text: str, code: int = 5) -> tuple[str, str, str]:
+        words = ("--data-dir", str(server.home), "--url", server.url)
+        return doctor(*words, code=code, ACCORD_TOKEN=text)["token"]
+
+    assert of("rubbish")[1] == "ACCORD_TOKEN is no token of Accord"
+    assert of(token(exp=1_000_000_000))[1].startswith("alice, human: expired ")
+    assert of(token(exp=4_000_000_000))[1] == "alice, human: the server does not take it"
+    assert of(server.issue("bob", ttl_s=600), code=0)[0] == "warn"
+    assert of(server.admin_token, code=0)[0] == "ok"
+
+
+def test_clocks_apart_are_a_matter() -> None:
+    assert list(checkup.agreed("")) == []
+    (apart,) = checkup.agreed("Thu, 01 Jan 2015 00:00:00 GMT")
+    assert apart.state == "fail"
+
+
+def test_settings_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / ".accord.toml").write_text("token = 'secret'")
+
+    ran = accord("doctor", cwd=tmp_path)
+
+    assert ran.code == 5
+    assert "never into a file" in ran.out

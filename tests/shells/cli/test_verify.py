@@ -1,0 +1,103 @@
+"""`accord verify`: what it prints, what it proves, and how it ends."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.cli import Shell, accord
+from tests.helpers.log import DATABASE, ROOMS, a_log
+from tests.helpers.server import ServerProcess
+
+ROOM = ROOMS[0]
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Path:
+    """A log that is signed to its last record."""
+    made = tmp_path / "home"
+    await a_log(made)
+    return made
+
+
+def tamper(home: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db, db:
+        db.execute("UPDATE records SET body = CAST(replace(body, 'Number', 'Member') AS BLOB)")
+
+
+def head(home: Path, stream: str = ROOM) -> str:
+    (found,) = accord("verify", stream, "--data-dir", str(home), "--json").json["streams"]
+    return f"{found['version']}:{found['hash']}"
+
+
+async def test_a_log_that_holds_says_what_that_means(home: Path) -> None:
+    ran = accord("verify", "--data-dir", str(home))
+
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == "holds    people/default  2 records, all signed"
+    assert lines[2] == "holds    room/r1  13 records, all signed"
+    assert lines[3].strip() == head(home)
+    assert lines[-1].startswith("The log holds. What is signed is as the server wrote it")
+
+
+async def test_a_broken_chain_names_the_first_bad_record(home: Path) -> None:
+    before = head(home)
+    tamper(home)
+
+    ran = accord("verify", ROOM, "--data-dir", str(home))
+
+    assert ran.code == 5
+    lines = ran.out.splitlines()
+    assert lines[:2] == [
+        "broken   room/r1",
+        "         record 5 does not follow from the one before it",
+    ]
+    assert lines[2].strip().startswith("good up to 4:")
+    assert "The log does not hold." in lines[-1]
+    told = accord("verify", "--data-dir", str(home), "--json")
+    assert told.code == 5
+    assert told.json["holds"] is False
+    assert before not in told.out
+
+
+async def test_a_head_that_was_noted_is_compared(home: Path) -> None:
+    noted = head(home)
+    other = f"13:{'0' * 64}"
+
+    assert accord("verify", ROOM, "--data-dir", str(home), "--expect", noted).code == 0
+    wrong = accord("verify", ROOM, "--data-dir", str(home), "--expect", other)
+    assert wrong.code == 5
+    assert "record 13 is not the one that was noted" in wrong.out
+
+
+async def test_what_makes_no_sense_is_bad_input(home: Path) -> None:
+    assert accord("verify", ROOM, "--data-dir", str(home), "--expect", "13:short").code == 2
+    assert accord("verify", "--data-dir", str(home), "--expect", head(home)).code == 2
+
+
+async def test_what_is_not_there_is_not_found_and_not_made(home: Path, tmp_path: Path) -> None:
+    assert accord("verify", "nowhere", "--data-dir", str(home)).code == 4
+    assert accord("verify", "--data-dir", str(tmp_path / "none")).code == 4
+    assert not (tmp_path / "none").exists()
+
+
+async def test_keys_that_only_the_log_names_are_told_apart(home: Path) -> None:
+    for file in (home / "keys").iterdir():
+        file.unlink()
+
+    ran = accord("verify", "--data-dir", str(home))
+
+    assert ran.code == 0
+    assert "keys that only the log itself names" in ran.out
+
+
+def test_it_reads_beside_a_server_that_runs(
+    server: ServerProcess, alice: Shell, session: str
+) -> None:
+    ran = accord("verify", session, "--data-dir", str(server.home))
+
+    assert ran.code == 0
+    assert f"room/{session}" in ran.out
+    assert alice.good("session", "end", session)

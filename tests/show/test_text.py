@@ -1,0 +1,265 @@
+"""Words from others, made fit to be shown."""
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accord.show import text
+from accord.show.cards import card, left, progress
+from accord.show.markdown import escaped, fenced
+from accord.show.page import page
+from accord.show.prose import conversation, railed
+from accord.show.timeline import Turn, turns
+
+SESSION = {
+    "id": "ses_1",
+    "name": "",
+    "status": "active",
+    "created_at": "2026-01-30T20:00:00.000Z",
+    "created_by": "alice",
+}
+
+
+@given(st.text())
+def test_nothing_that_is_shown_can_steer_a_terminal(words: str) -> None:
+    shown = text.safe(words)
+
+    assert all(letter.isprintable() or letter in "\n\u200d" for letter in shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("plain – é 漢 👩‍💻", "plain – é 漢 👩‍💻"),
+        ("one\r\ntwo\ttabs", "one\ntwo tabs"),
+        ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
+        ("user\u202etxt.exe", r"user\u202etxt.exe"),
+        ("a\rb", r"a\rb"),
+        ("\x9b31m", r"\x9b31m"),
+    ],
+)
+def test_control_characters_are_spelled_out(words: str, shown: str) -> None:
+    assert text.safe(words) == shown
+
+
+def test_of_what_a_tool_printed_colours_are_dropped_and_the_rest_is_kept() -> None:
+    assert text.unstyled("\x1b[01;34mdir\x1b[0m \x1b[2J") == "dir \x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (0.051, "51 ms"),
+        (1.2, "1.2 s"),
+        (3, "3 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (299, "4 min 59 s"),
+        (3600, "1 h"),
+        (43_199, "11 h 59 min"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert text.span(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"type": "any", "count": 1}, "1 approval"),
+        ({"type": "any", "count": 2}, "2 approvals"),
+        ({"type": "all"}, "the approval of everyone who may approve"),
+        ({"type": "majority"}, "the approval of more than half of those who may"),
+        ({"type": "role", "role": "approver", "count": 2}, "2 approvals by role approver"),
+        ({"type": "label", "label": "legal", "count": 1}, "1 approval by label legal"),
+        ({"type": "specific", "participants": ["a", "b"]}, "the approval of a and b"),
+        (
+            {"type": "all_of", "rules": [{"type": "any", "count": 2}, {"type": "all"}]},
+            "2 approvals and the approval of everyone who may approve",
+        ),
+        ({"type": "of a later version"}, '{"type": "of a later version"}'),
+    ],
+)
+def test_a_quorum_is_said_in_words(rule: dict[str, object], said: str) -> None:
+    assert text.quorum(rule) == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ({"argv": ["git", "commit", "-m", "a b"]}, "$ git commit -m 'a b'"),
+        ({"command": "ls -l"}, "$ ls -l"),
+        ({"argv": ["ls"], "cwd": "/"}, '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": "/"\n}'),
+        ({"argv": "ls"}, '{\n  "argv": "ls"\n}'),
+    ],
+)
+def test_what_would_be_run_is_shown_whole(arguments: dict[str, object], shown: str) -> None:
+    assert text.invocation(arguments) == shown
+
+
+def test_prose_is_wrapped_and_its_own_lines_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+
+    lines = list(
+        text.wrapped("one two three four five six\n\n  - item that is longer than that", "> ")
+    )
+
+    assert lines == [
+        "> one two three four five six",
+        ">",
+        ">   - item that is longer than",
+        ">   that",
+    ]
+    assert list(text.wrapped("a\nb\nc", most=1)) == ["a", "… 2 more lines"]
+
+
+def test_rules_are_said_in_one_line() -> None:
+    def said(*categories: str) -> str:
+        config = {
+            "require_approval_for": list(categories),
+            "default_gate_quorum": {"type": "any", "count": 1},
+        }
+        return text.gated(config)
+
+    assert said() == "only what is risky needs 1 approval"
+    assert said("all") == "everything needs 1 approval"
+    assert said("deploy", "database") == "deploy and database need 1 approval"
+    assert said(*text.ALL_BUT_READING) == "everything but reading files needs 1 approval"
+
+
+def gate(**more: object) -> dict[str, object]:
+    return {
+        "id": "g",
+        "initiator": "bob",
+        "request": {
+            "action_type": "merge",
+            "action_ref": "m",
+            "quorum": {"type": "all"},
+            "timeout_seconds": 0,
+            "message": "May I \x1b[2J?",
+        },
+        "approvals": ["alice"],
+        "approvals_received": 1,
+        "approvals_required": 2,
+        "expires_at": None,
+        "action": None,
+        **more,
+    }
+
+
+def test_a_gate_that_is_about_no_tool_says_what_it_was_asked_with() -> None:
+    assert list(card(gate())) == [
+        "● bob asks about: merge",
+        "  g",
+        r"  May I \x1b[2J?",
+        "  1 of 2 approvals (alice); needs the approval of everyone who may approve",
+        "  no time limit",
+    ]
+    assert left(gate(expires_at="2001-01-01T00:00:00.000Z")) == "time is up"
+    assert progress(gate(approvals=[])).startswith("1 of 2 approvals;")
+
+
+def test_long_output_is_cut_and_a_proposal_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    many = "\n".join(map(str, range(100)))
+
+    def shown(kind: str, *, whole: bool = False) -> list[str]:
+        turn = Turn(kind, "2026-01-30T20:00:00Z", "claude", "does", code=many)
+        return list(conversation([turn], whole=whole))
+
+    assert shown("output")[-1] == "          │ … 60 more lines; --full shows all"
+    assert shown("output", whole=True)[-1] == "          │ 99"
+    assert shown("proposal")[-1] == "          │ 99"
+    assert list(railed("x" * 100, indent="")) == ["│ " + "x" * 98, "│ xx"]
+
+
+def test_each_day_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Turn("note", "2026-01-30T12:00:00Z", "alice", "came")
+    two = Turn("note", "2026-01-31T12:00:00Z", "alice", "went")
+
+    days = [line for line in conversation([one, two]) if "2026" in line]
+
+    assert days == ["Friday, 30 January 2026", "Saturday, 31 January 2026"]
+
+
+def test_the_page_of_an_empty_session_says_so() -> None:
+    assert "Nothing has been said yet." in page(SESSION, [])
+
+
+class Tags(HTMLParser):
+    """The tags of a page, in order."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(f"{tag} {sorted(name for name, _ in attrs)}")
+
+
+@given(st.text(min_size=1))
+def test_no_words_of_others_become_markup_of_the_page(words: str) -> None:
+    words = f"x{words}"
+
+    def tags(by: str) -> list[str]:
+        turn = Turn("answer", "2026-01-30T20:00:00Z", by, by, text=by, code=by)
+        named = {**SESSION, "id": by, "name": by, "status": by, "created_by": by}
+        return Tags(page(named, [turn], head=by)).found
+
+    assert tags(words) == tags("x")
+
+
+def test_a_fence_is_longer_than_any_inside() -> None:
+    assert list(fenced("a\n````\nb")) == ["`````text", "a\n````\nb", "`````"]
+    assert escaped("*a* <b> [c](d) `e`") == r"\*a\* \<b\> \[c\](d) \`e\`"
+
+
+def said(type_: str, payload: dict[str, object], **more: object) -> dict[str, object]:
+    head = {"id": type_, "ts": "2026-01-30T20:00:00Z", "sender": "system", "seq": 1}
+    return {**head, "type": type_, "payload": payload, **more}
+
+
+def test_what_is_rare_has_its_words_too() -> None:
+    told = turns(
+        [
+            said("session.create", {"name": None}, sender="alice"),
+            said("session.leave", {"participant": "bob", "reason": "Connection lost"}),
+            said("session.config_update", {"changes": {"a": 1}, "reason": "r"}, sender="alice"),
+            said(
+                "participant.role_change",
+                {"participant": "bob", "new_roles": ["approver"]},
+                sender="alice",
+            ),
+            said(
+                "gate.timeout",
+                {
+                    "gate": "g",
+                    "resolution": "rejected",
+                    "approvals_received": 0,
+                    "approvals_required": 1,
+                },
+            ),
+            said("response.start", {"agent": "claude", "prompt_ref": "p"}, id="r"),
+            said("response.end", {"finish_reason": "max_tokens"}, ref="r"),
+            said(
+                "tool.result",
+                {"tool_proposal": "t", "success": False, "duration_ms": 5, "error": "no"},
+            ),
+            said("of.a.later.version", {}),
+        ]
+    )
+
+    assert [(turn.who, turn.title) for turn in told] == [
+        ("alice", "opened the session"),
+        ("bob", "left"),
+        ("alice", "changed the rules: a = 1"),
+        ("alice", "made bob approver"),
+        ("system", "time is up, rejected (0 of 1 approval)"),
+        ("system", "answers (max tokens)"),
+        ("system", "failed at it after 5 ms"),
+    ]
