@@ -9,10 +9,11 @@ import msgspec
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.chain import genesis
-from accord.core.kernel.log import Context, Instant, Message, Say
+from accord.core.kernel.log import Context, Effect, Instant, Message, Record, Silence
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import Row, Sealed
 
+MOST_SIGNALS = 256
 NOTHING: Mapping[str, Sealed | None] = {}
 
 
@@ -78,7 +79,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
     asked: Asked
     sealed: tuple[Sealed, ...] = ()
-    says: tuple[Say, ...] = ()
+    says: tuple[Effect, ...] = ()
     refused: Refused | None = None
     after: Place | None = None
     again: bool = False
@@ -103,7 +104,10 @@ class Cell:
         "outbox",
         "place",
         "queue",
+        "quiet",
         "rows",
+        "seen",
+        "signals",
         "stream",
         "underway",
         "waiting",
@@ -127,6 +131,9 @@ class Cell:
         self.deadline: Instant | None = None
         self.waiting: list[asyncio.Future[None]] = []
         self.kept = 0
+        self.seen: dict[str, Instant] = {}
+        self.quiet: dict[str, Silence] = {}
+        self.signals: dict[str, str | None] = {}  # drafts and the like, and where they were sent
         self.ahead = 0  # how far the time of its records is ahead of our clock
 
     def remember(self, sealed: Sealed) -> None:
@@ -136,6 +143,17 @@ class Cell:
             self.index.pop(window[0].record.id, None)
         window.append(sealed)
         self.index[sealed.record.id] = sealed
+
+    def note_signal(self, message: Message) -> None:
+        """A signal may be referred to for a while; the oldest give way."""
+        self.signals[message.id] = message.fork
+        if len(self.signals) > MOST_SIGNALS:
+            del self.signals[next(iter(self.signals))]
+
+    def may_see(self, record: Record, seat: str) -> bool:
+        """Whether a record is for this seat, as things stand."""
+        to = record.to if record.fork is None else self.context.audience(self.base.state, record)
+        return to is None or seat in to
 
     def forget_pending(self) -> None:
         """Stand where the log stands: nothing of what ran ahead counts any more."""

@@ -13,7 +13,17 @@ from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.chain import link
 from accord.core.kernel.ids import SYSTEM, derived
-from accord.core.kernel.log import Ask, Body, Context, Event, Message, Record, Say, fold
+from accord.core.kernel.log import (
+    Ask,
+    Body,
+    Context,
+    Effect,
+    Event,
+    Lifetime,
+    Message,
+    Record,
+    fold,
+)
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.engine.cell import Answerer, Asked, Cell, Outcome, Peer, Place
@@ -28,11 +38,14 @@ from accord.engine.ports import (
     Sealed,
     StoreError,
 )
+from accord.engine.pulse import Pulse
 from accord.engine.scheduler import Scheduler
 from accord.engine.snapshots import Snapshots
+from accord.engine.vault import Vault
 
 log = logging.getLogger("accord.engine")
 
+SIGNAL = Lifetime.SIGNAL
 NOTHING_KNOWN: Mapping[str, Record] = {}
 LONGEST_QUEUE = 10_000
 MOST_CELLS = 4096
@@ -86,6 +99,8 @@ class Engine:
         self.peers = Peers(self)
         self.scheduler = Scheduler(self.clock, self._due)
         self.snapshots = Snapshots(events)
+        self.vault = Vault()
+        self.pulse = Pulse(self)
         self.heard: list[Callable[[Sealed], None]] = []
         self.failures: list[BaseException] = []
         self.pinned: set[str] = set()
@@ -325,16 +340,26 @@ class Engine:
             or not (message.ref is None or context.knows(place.state, message.ref))
         ):
             ask.known = self._known(cell, asked)
-        says: list[Say] = []
+        says: list[Effect] = []
         events: list[Event] = []
         for fact in context.decide[type(body)](place.state, ask, body):
-            (says if isinstance(fact, Say) else events).append(fact)  # type: ignore[arg-type]
+            (says if isinstance(fact, Effect) else events).append(fact)  # type: ignore[arg-type]
+        self._note(cell, ask, relayed=bool(says) and not events)
         made = self._stamp(cell, ask, events)
         for sealed in made.sealed:
             cell.index[sealed.record.id] = sealed
         cell.rows += made.rows
         cell.place = made.after
         self._post(cell, Outcome(asked, made.sealed, tuple(says), None, made.after))
+
+    def _note(self, cell: Cell, ask: Ask, *, relayed: bool) -> None:
+        """A sign of life; and a signal that was relayed may be referred to."""
+        seat = ask.actor.seat
+        cell.seen[seat] = ask.at
+        if seat in cell.quiet:
+            self.pulse.heard(cell, seat)
+        if relayed and ask.message.body.lifetime is SIGNAL:
+            cell.note_signal(ask.message)
 
     def _stamp(self, cell: Cell, ask: Ask, events: list[Event]) -> Made:
         """Events as records in their place, sealed and folded; the cell is left as it was."""
@@ -344,6 +369,7 @@ class Engine:
         now = cell.place
         state, version, seq, last = now.state, now.version, now.seq, now.hash
         spoken = 0 if len(events) == 1 else own_voice(message, events)
+        scope = message.fork if message.body.scoped else None
         made: list[Sealed] = []
         rows: list[Row] = []
         for place, event in enumerate(events):
@@ -366,7 +392,7 @@ class Engine:
                     said,
                     event.ref or message.ref,
                     message.causal_refs,
-                    None,
+                    event.fork or scope,
                     event.to,
                 )
             else:
@@ -384,7 +410,7 @@ class Engine:
                     said,
                     event.ref,
                     (),
-                    None,
+                    event.fork or scope,
                     event.to,
                 )
             sealed = self.codec.seal(record)
@@ -404,7 +430,9 @@ class Engine:
         missing: list[str] = []
         for name in cited | {id for id in named if not cell.context.knows(state, id)}:
             sealed = cell.index.get(name) or asked.found.get(name)
-            if sealed is None or not visible(sealed, asked.actor.seat):
+            if name in cell.signals and cell.signals[name] == message.fork:
+                continue
+            if sealed is None or not visible(cell, sealed, asked.actor.seat):
                 missing.append(name)
             else:
                 found[name] = sealed.record
@@ -648,7 +676,6 @@ def own_voice(message: Message, events: list[Event]) -> int:
     return 0
 
 
-def visible(sealed: Sealed, seat: str) -> bool:
+def visible(cell: Cell, sealed: Sealed, seat: str) -> bool:
     """Whether this seat may see the record at all."""
-    record = sealed.record
-    return record.said is not None and (record.to is None or seat in record.to)
+    return sealed.record.said is not None and cell.may_see(sealed.record, seat)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from accord.core.kernel.actor import PRESENCE
 from accord.core.kernel.authority import May
-from accord.core.kernel.log import Body, Door, Record, Seats
+from accord.core.kernel.log import (
+    Body,
+    Door,
+    Effect,
+    Forget,
+    Recall,
+    Record,
+    Say,
+    Seats,
+    Stash,
+    Tell,
+)
 from accord.core.kernel.refusal import Why
 from accord.engine.cell import Asked, Cell, Outcome, Peer
 from accord.engine.ports import Sealed, StoreError
@@ -77,6 +88,7 @@ class Peers:
         self._leave_hall(stream, peer)
         self.rooms.setdefault(stream, {})[peer] = None
         self.places.setdefault(peer, set()).add(stream)
+        self.engine.pulse.start(stream, peer.seat)
 
     def detach(self, stream: str, peer: Peer) -> None:
         """It hears the room no more."""
@@ -161,19 +173,51 @@ class Peers:
             peer = outcome.asked.peer
             if peer is not None and peer not in here:
                 self._from_outside(cell, outcome, peer, entering)
+            if outcome.says:
+                self._hold(cell, outcome.says)
             for sealed in outcome.sealed:
                 record = sealed.record
                 if sealed.frame is not None:
-                    lines.append((sealed.frame, record.to))
+                    lines.append(self._line(cell, sealed))
                 if record.event.door is OUT:
                     self._write(cell.stream, lines)
                     lines = []
                     self._put_out(cell, record, entering)
-            for said in outcome.says:
-                lines.append((self._say(outcome, said), said.to))
+            lines += self._said(outcome)
         self._write(cell.stream, lines)
         if entering or astray:
             self._open_doors(cell, entering, astray)
+
+    def _line(self, cell: Cell, sealed: Sealed) -> Line:
+        """A record's bytes for those who may see it; a secret is whispered with its value."""
+        record, frame = sealed.record, sealed.frame or b""
+        if record.event.whispers:
+            key: str = record.said.key  # type: ignore[union-attr]
+            value = self.engine.vault.value(cell.stream, key)
+            frame = self.engine.codec.whisper(record, value or "")
+        if record.fork is None:
+            return frame, record.to
+        return frame, cell.context.audience(cell.base.state, record)
+
+    def _hold(self, cell: Cell, effects: Iterable[Effect]) -> None:
+        """Secrets come and go with what is on record about them."""
+        for effect in effects:
+            if isinstance(effect, Stash):
+                self.engine.vault.stash(cell.stream, effect.key, effect.value)
+            elif isinstance(effect, Forget):
+                self.engine.vault.forget(cell.stream, effect.key)
+
+    def _said(self, outcome: Outcome) -> Iterator[Line]:
+        """What is told and not kept."""
+        engine = self.engine
+        for said in outcome.says:
+            if isinstance(said, Say | Tell):
+                id, at = engine.ids(), engine.clock.now()
+                yield engine.codec.say(id, at, outcome.asked.message, said), said.to
+
+    def shout(self, stream: str, frame: bytes) -> None:
+        """To everybody who is connected, at once."""
+        self._write(stream, [(frame, None)])
 
     def _open_doors(
         self, cell: Cell, entering: dict[Peer, Entry], astray: Iterable[Outcome]
@@ -216,7 +260,8 @@ class Peers:
         elif comes_in:
             entering[peer] = self._entry(cell, outcome.asked, peer)
         else:
-            mine = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, peer.seat)]
+            sealed = [s for s in outcome.sealed if s.frame and cell.may_see(s.record, peer.seat)]
+            mine = [self._line(cell, each)[0] for each in sealed]
             if mine:
                 peer.write(peer.join(mine))
 
@@ -225,16 +270,12 @@ class Peers:
         lines: list[Line] = []
         for sealed in fresh:
             if sealed.frame is not None:
-                lines.append((sealed.frame, sealed.record.to))
+                lines.append(self._line(cell, sealed))
             if sealed.record.event.door is OUT:
                 self._write(cell.stream, lines)
                 lines = []
                 self._put_out(cell, sealed.record, {})
         self._write(cell.stream, lines)
-
-    def _say(self, outcome: Outcome, said: object) -> bytes:
-        engine = self.engine
-        return engine.codec.say(engine.ids(), engine.clock.now(), outcome.asked.message, said)  # type: ignore[arg-type]
 
     def _write(self, stream: str, lines: list[Line]) -> None:
         here = self.rooms.get(stream)
@@ -289,7 +330,8 @@ class Peers:
             self.arriving.setdefault(stream, {})[peer] = None
             self.engine.spawn(self._page_in(cell, entry))
         else:
-            peer.write(peer.join([*self._roll_call(cell), *self._missed(cell, entry)]))
+            told = [*self._roll_call(cell, peer.seat), *self._missed(cell, entry)]
+            peer.write(peer.join([*told, *self._whispers(cell, peer.seat)]))
             self.attach(stream, peer)
         return True
 
@@ -301,15 +343,25 @@ class Peers:
                 continue
             if until is not None and record.version > until:
                 return
-            if may_see(record, seat):
+            if cell.may_see(record, seat):
                 yield sealed.frame
 
-    def _roll_call(self, cell: Cell, told: Container[str] = ()) -> Iterator[bytes]:
-        """Everybody who is here, unless the replay says it anyway."""
+    def _roll_call(self, cell: Cell, seat: str, told: Container[str] = ()) -> Iterator[bytes]:
+        """Who and what is here, unless the replay says it anyway."""
+        now, room = self.engine.clock.now(), cell.stream.partition("/")[2]
+        for said in cell.context.welcome(cell.base.state, seat):
+            if said.secret is None and said.id not in cell.index and said.id not in told:
+                yield self.engine.codec.recall(now, room, said)
+
+    def _whispers(self, cell: Cell, seat: str) -> Iterator[bytes]:
+        """The values somebody may have; what the replay tells of them is blank."""
         engine, room = self.engine, cell.stream.partition("/")[2]
-        for id, body in cell.context.welcome(cell.base.state):
-            if id not in cell.index and id not in told:
-                yield engine.codec.recall(id, engine.clock.now(), room, body)
+        for said in cell.context.welcome(cell.base.state, seat):
+            value = said.secret and engine.vault.value(cell.stream, said.secret)
+            if value:
+                body = engine.codec.whispered(said.body, value)
+                again = Recall(engine.ids(), said.sender, body)
+                yield engine.codec.recall(engine.clock.now(), room, again, said.id)
 
     async def _page_in(self, cell: Cell, entry: Entry) -> None:
         """Somebody who was away for long gets it all, page by page, and then the room."""
@@ -327,7 +379,7 @@ class Peers:
         while (end := self._end(cell, peer)) > at:
             rows = await self.engine.events.read(cell.stream, at, min(PAGE, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
-            mine = [s.frame for s in sealed if s.frame and may_see(s.record, peer.seat)]
+            mine = [s.frame for s in sealed if s.frame and cell.may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))
             at = rows[-1].version
@@ -341,12 +393,14 @@ class Peers:
     async def _begin(self, cell: Cell, entry: Entry) -> int:
         """Call the roll; the version behind which the pages begin."""
         peer, ref = entry.peer, entry.ref
-        names = [id for id, _ in cell.context.welcome(cell.base.state) if id not in cell.index]
+        here = cell.context.welcome(cell.base.state, peer.seat)
+        names = [said.id for said in here if said.id not in cell.index]
         rows = await self.engine.events.find(cell.stream, [*names, *([ref] if ref else [])])
         versions = {row.id: row.version for row in rows}
         at = entry.since or versions.get(ref or "", 0)
         told = {id for id, version in versions.items() if version > at}
-        if self._end(cell, peer) and (roll := list(self._roll_call(cell, told))):
+        roll = [*self._roll_call(cell, peer.seat, told), *self._whispers(cell, peer.seat)]
+        if self._end(cell, peer) and roll:
             peer.write(peer.join(roll))
         return at
 

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from accord.core.kernel.chain import Head
-from accord.core.kernel.log import Body, Instant, Message, Record, Say
+from accord.core.kernel.log import Body, Instant, Message, Recall, Record, Say, Tell
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -148,12 +148,20 @@ class Codec(Protocol):
         """The record in stored bytes."""
         ...
 
-    def say(self, id: str, at: Instant, message: Message, said: Say) -> bytes:
+    def say(self, id: str, at: Instant, message: Message, said: Say | Tell) -> bytes:
         """An effect as it is sent."""
         ...
 
-    def recall(self, id: str, at: Instant, room: str, body: Body) -> bytes:
-        """Something the server says again to somebody who was not there."""
+    def recall(self, at: Instant, room: str, recalled: Recall, ref: str | None = None) -> bytes:
+        """Something said before, said again to somebody who was not there."""
+        ...
+
+    def whisper(self, record: Record, value: str) -> bytes:
+        """A record's envelope with the value that is never kept."""
+        ...
+
+    def whispered(self, body: Body, value: str) -> Body:
+        """What was said, with its value."""
         ...
 
 

@@ -152,7 +152,7 @@ def test_a_signal_is_relayed_as_its_sender_sent_it() -> None:
 
 
 def test_what_the_server_says_again_has_the_id_it_had_and_no_seq() -> None:
-    told = json.loads(recall("m", T0, "r", SessionLeave(participant="bob")))
+    told = json.loads(recall(T0, "r", Recall("m", SYSTEM, SessionLeave(participant="bob"))))
 
     assert told["id"] == "m"
     assert "seq" not in told

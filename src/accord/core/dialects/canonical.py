@@ -183,10 +183,9 @@ def say(id: str, at: Instant, message: Message, said: Say | Tell) -> bytes:
     return pvp.relayed(message)
 
 
-def recall(at: Instant, room: str, recalled: Recall, value: str | None = None) -> bytes:
-    """Something said before, said again; with its value, if it is a secret that is held."""
-    body = recalled.body if value is None else whispered(recalled.body, value)
-    return pvp.told(recalled.id, at, room, body, sender=recalled.sender)
+def recall(at: Instant, room: str, recalled: Recall, ref: str | None = None) -> bytes:
+    """Something said before, said again."""
+    return pvp.told(recalled.id, at, room, recalled.body, ref, recalled.sender)
 
 
 def whisper(record: Record, value: str) -> bytes:

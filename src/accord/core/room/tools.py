@@ -231,7 +231,7 @@ def check_allowed(ask: Ask, body: ToolPropose) -> None:
         raise Refused(Why.WRONG_STATE, detail)
 
 
-def tool_of(id: str, body: ToolPropose, prompt: str | None, fork: str | None) -> Tool:
+def tool_of(id: str, body: ToolPropose, prompt: str | None, fork: str | None = None) -> Tool:
     """A proposal as the room keeps it."""
     return Tool(
         id=id,
