@@ -13,11 +13,13 @@ from tests.docs.shell import Said, Shell
 from tests.helpers.server import ServerProcess
 
 FIRST_SCREEN = 64
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 # Asking these again changes nothing, so what they show may take a moment to come about.
 LOOKS = re.compile(r"(\w+=\S+ )*accord (gates|verify|doctor|session (log|show|list|export))\b")
-# Programs in the background have a moment to come in before the next line is typed.
-BACKGROUND_S = 1.5
+# Programs in the background have a moment to come in before the next line is typed; who asks an
+# agent that is not there yet asks again.
+BACKGROUND_S = 1.0
+NOT_THERE_YET = "PARTICIPANT_NOT_FOUND"
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 REGISTRIES = re.compile(
     r"pypi\.|pythonhosted|registry\.npmjs|ghcr\.io|docker\.io|quay\.io", re.IGNORECASE
@@ -65,7 +67,9 @@ def follow(shell: Shell, step: Step, names: dict[str, str]) -> tuple[Said, dict[
     while True:
         said = shell.run(command)
         found = {} if step.expect is None else compare(step.expect, said.text)
-        if found is not None or not LOOKS.match(command) or time.monotonic() > deadline:
+        early = NOT_THERE_YET in said.text and said.code != 0
+        unseen = found is None and LOOKS.match(command)
+        if not (early or unseen) or time.monotonic() > deadline:
             break
     if command.endswith("&"):
         time.sleep(BACKGROUND_S)

@@ -326,11 +326,46 @@ def test_a_quorum_has_at_most_eight_rules_in_all() -> None:
         check(AllOf((four, four, AnyOf(1))))
 
 
-def test_where_too_few_are_here_comers_are_taken_to_fit() -> None:
-    voters = {"a": ADMIN}
-    quorum = AllOf((OfRole(Role.ADMIN, 1), OfLabel("security", 2), Named(("zoe",))))
+def labelled(*labels: str) -> Voter:
+    return Voter(frozenset({Role.NAVIGATOR}), frozenset(labels))
+
+
+def test_the_one_who_satisfies_most_rules_is_not_always_among_the_fewest() -> None:
+    voters = {"a": labelled(*"1234"), "b": labelled(*"135"), "c": labelled(*"246")}
+    quorum = AllOf(tuple(OfLabel(label, 1) for label in "123456"))
+
+    assert tally(opened(quorum, voters), voters).required == 2
+
+
+@pytest.mark.parametrize(
+    ("quorum", "needed"),
+    [
+        # Somebody who carries the label and is an admin, twice; and Zoe.
+        (AllOf((OfRole(Role.ADMIN, 1), OfLabel("security", 2), Named(("zoe",)))), 3),
+        # Only as many come as are missing: one for the label, who counts for `any` as well.
+        (AllOf((OfLabel("legal", 2), AnyOf(3))), 3),
+        (AllOf((OfLabel("legal", 1), OfRole(Role.APPROVER, 2), AnyOf(2))), 2),
+        # Whoever comes later is not on the roll.
+        (AllOf((Everyone(), OfRole(Role.ADMIN, 1))), 3),
+        (AllOf((Majority(), OfRole(Role.ADMIN, 1))), 3),
+    ],
+)
+def test_where_too_few_are_here_comers_are_taken_to_fit(quorum: Quorum, needed: int) -> None:
+    voters = {"a": labelled("legal"), "b": APPROVER}
+
+    assert tally(opened(quorum, voters), voters).required == needed
+
+
+def test_no_more_people_are_imagined_than_are_missing() -> None:
+    voters = {"a": labelled("legal"), "b": APPROVER, "c": APPROVER}
+    quorum = AllOf((OfLabel("legal", 2), OfRole(Role.APPROVER, 2)))
 
     assert tally(opened(quorum, voters), voters).required == 3
+
+
+@pytest.mark.parametrize("rule", [Everyone(), Majority()])
+def test_in_an_empty_room_one_comer_may_be_everybody(rule: Quorum) -> None:
+    assert tally(opened(AllOf((rule, AnyOf(1))), {}), {}).required == 1
 
 
 def test_an_open_ended_search_gives_the_best_it_has_found() -> None:

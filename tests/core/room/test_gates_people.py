@@ -32,6 +32,7 @@ from tests.helpers.room import (
     Step,
     after_seconds,
     approves,
+    approves_tool,
     changes_roles,
     configures,
     gate_on,
@@ -45,6 +46,7 @@ from tests.helpers.room import (
     proposes,
     refused,
     rejects,
+    rejects_tool,
     step,
     ticks,
     waits,
@@ -422,6 +424,8 @@ def test_people_vote_on_in_a_paused_room_and_agents_wait() -> None:
 
     assert GatePassed in kinds(when(room, BOB, approves(BOB, "p")))
     assert Rejected in kinds(when(room, BOB, rejects(BOB, "p")))
+    assert GatePassed in kinds(when(room, BOB, approves_tool(BOB, "p")))
+    assert Rejected in kinds(when(room, BOB, rejects_tool(BOB, "p")))
     with refused(Why.WRONG_STATE, "paused"):
         when(room, CLAUDE, proposes())
 

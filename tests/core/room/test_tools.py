@@ -445,6 +445,7 @@ def test_a_result_is_written_as_the_specification_has_it() -> None:
     for result in ({"exit": 0}, [1, "a"], "text", 3, False):
         assert msgspec.convert(whole | {"result": result}, ToolResult).result == result
     assert msgspec.convert(whole | {"error": "Oh"}, ToolResult).error == "Oh"
+    assert msgspec.convert(whole | {"duration_ms": 0}, ToolResult).duration_ms == 0
     for field in whole:
         with pytest.raises(msgspec.ValidationError, match=field):
             msgspec.convert({k: v for k, v in whole.items() if k != field}, ToolResult)
