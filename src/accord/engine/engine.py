@@ -325,7 +325,8 @@ class Engine:
             self._repeat(cell, asked, before)
             return
         place = cell.place
-        at = max(self.clock.now() + cell.ahead, place.at)
+        at = self.clock.now() + cell.ahead
+        at = max(at, place.at)
         actor = asked.actor
         if message.sender != actor.seat and actor.kind is not Kind.SYSTEM:
             detail = f"You are {actor.seat}; the sender says {message.sender}"
@@ -344,7 +345,12 @@ class Engine:
         events: list[Event] = []
         for fact in context.decide[type(body)](place.state, ask, body):
             (says if isinstance(fact, Effect) else events).append(fact)  # type: ignore[arg-type]
-        self._note(cell, ask, relayed=bool(says) and not events)
+        seat = actor.seat
+        cell.seen[seat] = at
+        if seat in cell.quiet:
+            self.pulse.heard(cell, seat)
+        if says and not events and body.lifetime is SIGNAL:
+            cell.note_signal(message)
         made = self._stamp(cell, ask, events)
         for sealed in made.sealed:
             cell.index[sealed.record.id] = sealed
@@ -352,23 +358,16 @@ class Engine:
         cell.place = made.after
         self._post(cell, Outcome(asked, made.sealed, tuple(says), None, made.after))
 
-    def _note(self, cell: Cell, ask: Ask, *, relayed: bool) -> None:
-        """A sign of life; and a signal that was relayed may be referred to."""
-        seat = ask.actor.seat
-        cell.seen[seat] = ask.at
-        if seat in cell.quiet:
-            self.pulse.heard(cell, seat)
-        if relayed and ask.message.body.lifetime is SIGNAL:
-            cell.note_signal(ask.message)
-
     def _stamp(self, cell: Cell, ask: Ask, events: list[Event]) -> Made:
         """Events as records in their place, sealed and folded; the cell is left as it was."""
+        if len(events) == 1:
+            return self._stamp_one(cell, ask, events[0])
         if not events:
             return Made((), (), cell.place)
         message, actor, at = ask.message, ask.actor, ask.at
         now = cell.place
         state, version, seq, last = now.state, now.version, now.seq, now.hash
-        spoken = 0 if len(events) == 1 else own_voice(message, events)
+        spoken = own_voice(message, events)
         scope = message.fork if message.body.scoped else None
         made: list[Sealed] = []
         rows: list[Row] = []
@@ -419,6 +418,35 @@ class Engine:
             rows.append(Row(cell.stream, version, record.id, sealed.body, last))
             made.append(sealed)
         return Made(tuple(made), rows, Place(state, version, seq, last, at))
+
+    def _stamp_one(self, cell: Cell, ask: Ask, event: Event) -> Made:
+        """The same for the one event that almost every message leads to, without detours."""
+        message, at, now, stream = ask.message, ask.at, cell.place, cell.stream
+        said: Body | None = getattr(event, "said", None)
+        id, version = message.id, now.version + 1
+        seq = now.seq if said is None else now.seq + 1
+        record = Record(
+            stream,
+            version,
+            0 if said is None else seq,
+            id,
+            at,
+            ask.actor.seat,
+            id,
+            message.ts,
+            message.sender,
+            event,
+            said,
+            event.ref or message.ref,
+            message.causal_refs,
+            event.fork or (message.fork if message.body.scoped else None),
+            event.to,
+        )
+        sealed = self.codec.seal(record)
+        last = link(now.hash, sealed.body)
+        state = cell.context.evolve[type(event)](now.state, event, record)
+        row = Row(stream, version, id, sealed.body, last)
+        return Made((sealed,), (row,), Place(state, version, seq, last, at))
 
     def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
         """The records a message cites; each must be here and visible to its sender (OPEN-35)."""

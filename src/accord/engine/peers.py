@@ -177,13 +177,16 @@ class Peers:
                 self._hold(cell, outcome.says)
             for sealed in outcome.sealed:
                 record = sealed.record
+                event = record.event
                 if sealed.frame is not None:
-                    lines.append(self._line(cell, sealed))
-                if record.event.door is OUT:
+                    plain = record.fork is None and not event.whispers
+                    lines.append((sealed.frame, record.to) if plain else self._line(cell, sealed))
+                if event.door is OUT:
                     self._write(cell.stream, lines)
                     lines = []
                     self._put_out(cell, record, entering)
-            lines += self._said(outcome)
+            if outcome.says:
+                lines += self._said(outcome)
         self._write(cell.stream, lines)
         if entering or astray:
             self._open_doors(cell, entering, astray)
