@@ -1,7 +1,7 @@
 """Open gates of the caller, and a vote on one of them."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -11,12 +11,13 @@ from accord.client import ServerRefused
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.show import paint
-from accord.show.text import count, line
+from accord.show.text import count, invocation, line
 
 if TYPE_CHECKING:
     from accord.client import Client
 
 NO_SESSION = "SESSION_NOT_FOUND"
+MADE = 26  # letters of an id that the server made; whoever types all of them means that gate
 
 
 class Waiting(NamedTuple):
@@ -92,17 +93,22 @@ async def vote(
 
 
 def pick(word: str, found: list[Waiting]) -> Waiting:
-    """The one gate meant: its id, its proposal, or the beginning of either."""
-    exact = [each for each in found if word in names(each)]
+    """The one gate meant: its id, its proposal, or the beginning of either.
+
+    Agents choose ids too, so one that is also the beginning of another decides nothing.
+    """
     near = [each for each in found if any(name.startswith(word) for name in names(each))]
-    match exact or near:
+    same = [each for each in near if each.gate["id"] == word and len(word) >= MADE]
+    match same or near:
         case [one]:
             return one
         case []:
+            word = line(word)
             raise Refused(Why.UNKNOWN, f"There is no open gate {word}; `accord gates` lists them")
         case several:
-            ids = ", ".join(each.gate["id"] for each in several)
-            raise Refused(Why.MALFORMED, f"{word} could be {ids}; write more of it, or --session")
+            ids = ", ".join(line(each.gate["id"]) for each in several)
+            detail = f"{line(word)} could be {ids}; write a whole id, or --session"
+            raise Refused(Why.MALFORMED, detail)
 
 
 def names(waiting: Waiting) -> tuple[str, str]:
@@ -125,7 +131,23 @@ def outcome(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) ->
 
 
 def sentence(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) -> str:
-    """What became of it, for a person."""
+    """What became of it, for a person, and what it was."""
+    return "\n".join([verdict(chosen, still, rejected=rejected), *subject(chosen)])
+
+
+def subject(chosen: Waiting) -> Iterator[str]:
+    """What would be run, and in which session."""
+    from accord.show.cards import INDENT
+    from accord.show.prose import railed
+
+    if action := chosen.gate.get("action"):
+        yield from railed(invocation(action["arguments"]), indent=INDENT)
+    session = line(chosen.session["name"]) or line(chosen.session["id"])
+    yield f"{INDENT}in {session}"
+
+
+def verdict(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) -> str:
+    """What became of it, in a sentence."""
     who, action = line(chosen.gate["initiator"]), chosen.gate.get("action")
     what = f"run {line(action['tool_name'])}" if action else "go on"
     if rejected:

@@ -488,7 +488,12 @@ class Engine:
     def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
         """OPEN-36: a retry gets the first outcome; the same id for something else is refused."""
         record, body = before.record, asked.message.body
-        same_sender = record.actor == asked.actor.seat
+        state = cell.place.state
+        same_sender = record.actor == asked.actor.seat and cell.context.insider(state, asked.actor)
+        if not same_sender:  # whoever is not here is told that, and nothing of the id
+            now = self.clock.now()
+            ask = Ask(asked.message, asked.actor, now, NOTHING_KNOWN, self.house)
+            cell.context.admit(state, ask)
         if not same_sender or (record.said is not None and not body.repeats(record.said)):
             detail = f"The id {asked.message.id} was used for another message"
             raise Refused(Why.KEY_REUSED, detail)

@@ -10,7 +10,7 @@ import jwt
 import msgspec
 from msgspec import Meta
 
-from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor, Grant
+from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor, Grant, ceiling
 from accord.core.kernel.authority import Capabilities, Capability, Kind, Role, Roles
 from accord.core.kernel.ids import is_id, ulid
 from accord.core.kernel.log import Instant
@@ -155,7 +155,8 @@ def verify(token: str, now: Instant, keyring: Keyring, revoked: Container[str]) 
     if claims.jti in revoked:
         raise _no("The token was revoked; ask an operator for a new one")
     grant = Grant(claims.roles, claims.capabilities, claims.labels)
-    actor = Actor(claims.agent_id, claims.kind, claims.session_id, claims.workspace_id, grant)
+    most = ceiling(claims.kind, grant)
+    actor = Actor(claims.agent_id, claims.kind, claims.session_id, claims.workspace_id, grant, most)
     return Identity(actor, claims, claims.exp * 1000)
 
 
@@ -221,7 +222,7 @@ def _warnings(claims: Claims) -> Iterator[str]:
     unused = claims.roles & {Role.ADMIN, Role.APPROVER}
     if claims.kind is Kind.AGENT and unused:
         roles = " and ".join(sorted(unused))
-        yield f"{claims.agent_id} is an agent: as {roles} its approvals never count (OPEN-12)"
+        yield f"{claims.agent_id} is an agent: as {roles} its approvals never count"
 
 
 def _read(token: str, keyring: Keyring) -> Claims:

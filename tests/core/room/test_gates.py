@@ -43,7 +43,9 @@ from tests.helpers.room import (
     finishes,
     gate_on,
     given,
+    holding,
     joined,
+    joins,
     kinds,
     left,
     may_run,
@@ -487,9 +489,10 @@ def test_an_agents_capability_to_approve_is_worth_nothing() -> None:
 @proves("OPEN-12")
 def test_a_human_who_comes_back_as_an_agent_has_no_vote_left() -> None:
     room = asking(step(BOB, approves(BOB, "p")), default_gate_quorum=AnyOf(2))
-    machine = replace(BOB, kind=Kind.AGENT)
+    as_agent = joins(replace(BOB, kind=Kind.AGENT), Role.APPROVER)
+    back = step(holding(BOB, Role.APPROVER), as_agent)
 
-    room = given(joined(machine, Role.APPROVER), step(ALICE, approves(ALICE, "p")), room=room)
+    room = given(back, step(ALICE, approves(ALICE, "p")), room=room)
 
     assert waits(room, "p")
     assert gate_on(room, "p").ballot.yes == {"alice"}
@@ -742,6 +745,10 @@ def test_the_end_of_a_session_rejects_its_gates_first() -> None:
     assert [GateTimedOut, Say, GateTimedOut, Say, SessionEnded] == kinds(facts)
     timeouts = [fact.said for fact in facts if isinstance(fact, GateTimedOut)]
     assert [said.resolution.value for said in timeouts] == ["rejected", "rejected"]
+    told = [fact.body for fact in facts if isinstance(fact, Say)]
+    assert {each.detail for each in told if isinstance(each, Failure)} == {
+        "The session ended first"
+    }
     room = after(room, facts)
     assert (room.gates, room.tools) == ({}, {})
 

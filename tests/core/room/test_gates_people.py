@@ -130,8 +130,8 @@ def test_who_gains_the_right_first_is_all_too() -> None:
         joined(CLAUDE, Role.ADMIN),
         step(ALICE, changes_roles(ALICE, ALICE, [Role.ADMIN], [Role.DRIVER])),
         step(CLAUDE, proposes(), id="p"),
-        step(CLAUDE, changes_roles(CLAUDE, BOB, [Role.DRIVER], [Role.NAVIGATOR])),
-        step(CLAUDE, changes_roles(CLAUDE, ALICE, [Role.DRIVER], [Role.NAVIGATOR])),
+        joined(BOB, Role.NAVIGATOR),
+        joined(CAROL, Role.NAVIGATOR),
     )
 
     assert gate_on(room, "p").ballot.roll == {"bob"}

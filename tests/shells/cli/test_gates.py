@@ -10,6 +10,8 @@ from accord.core.kernel.refusal import Refused, Why
 from tests.helpers.cli import Shell
 from tests.spec import proves
 
+WHAT = "\n  │ $ git push --force\n  in Fix the parser"
+
 
 async def asks(claude: Session, risk: str = "high") -> str:
     """A proposal that needs an approval."""
@@ -56,7 +58,7 @@ async def test_a_yes_that_is_enough_lets_it_run(
 
     said = alice.good("approve", gate["id"][:20], "--comment", "Go on")
 
-    assert said == "Approved, and that was enough: claude may run shell now."
+    assert said == "Approved, and that was enough: claude may run shell now." + WHAT
     assert (await claude.decision(proposal)).approved_by == ("alice",)
     assert alice.good("gates") == "Nothing waits for an approval."
     assert "Go on" in alice.good("session", "log", session)
@@ -75,7 +77,7 @@ async def test_a_yes_that_is_not_enough_says_what_is_missing(
 
     assert first["state"] == "open"
     assert (first["approvals_received"], first["approvals_required"]) == (1, 2)
-    assert second == "Approved, and that was enough: claude may run shell now."
+    assert second == "Approved, and that was enough: claude may run shell now." + WHAT
     assert (await claude.decision(proposal)).approved_by == ("alice", "bob")
 
 
@@ -92,7 +94,7 @@ async def test_in_words_too(alice: Shell, claude: Session, session: str) -> None
 
     said = alice.good("approve", proposal)
 
-    assert said == "Approved. 1 more approval needed before claude may run shell."
+    assert said == "Approved. 1 more approval needed before claude may run shell." + WHAT
     assert "1 of 2 approvals (alice)" in alice.good("gates")
 
 
@@ -101,7 +103,7 @@ async def test_a_no_is_final(alice: Shell, session: str, claude: Session) -> Non
 
     said = alice.good("reject", proposal, "--reason", "Not on a Friday")
 
-    assert said == "Rejected. claude may not run shell, and was told why."
+    assert said == "Rejected. claude may not run shell, and was told why." + WHAT
     with pytest.raises(Rejected, match="Not on a Friday"):
         await claude.decision(proposal)
     assert alice("approve", proposal).code == 4
@@ -137,10 +139,20 @@ def test_a_gate_goes_by_its_id_its_proposal_or_the_beginning_of_one() -> None:
     assert pick("g-one", [one, two]) is one
     assert pick("p-two", [one, two]) is two
     assert pick("g-t", [one, two]) is two
-    assert pick("g-one", [waiting("g-one-and-more", "p"), one]) is one
     with pytest.raises(Refused, match="could be g-one, g-two") as no:
         pick("g-", [one, two])
     assert no.value.why is Why.MALFORMED
     with pytest.raises(Refused, match="no open gate x") as no:
         pick("x", [one, two])
     assert no.value.why is Why.UNKNOWN
+
+
+def test_of_two_that_begin_alike_only_a_whole_id_decides() -> None:
+    shown = waiting("01M7GN84G29DZEZRJSYK08Q96P", "p")
+    longer = waiting("01M7GN84G29DZEZRJSYK08Q96P-2", "q")
+    forged, short = waiting("g", "01M7GN84"), waiting("01M7GN84", "r")
+
+    assert pick("01M7GN84G29DZEZRJSYK08Q96P", [longer, shown]) is shown
+    for other in (forged, short, longer):
+        with pytest.raises(Refused, match="01M7GN84 could be"):
+            pick("01M7GN84", [shown, other])

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from accord.core.kernel.authority import Capabilities, Kind, Role, Roles
+from accord.core.kernel.authority import Capabilities, Kind, Role, Roles, Verbs, verbs
 from accord.core.kernel.ids import SYSTEM
 
 DEFAULT_WORKSPACE = "default"
@@ -27,6 +27,7 @@ class Actor(msgspec.Struct, frozen=True):
     runtime: str = ""
     workspace: str = DEFAULT_WORKSPACE
     grant: Grant | None = None
+    ceiling: Verbs | None = None  # the most this credential can ever do; None: nobody checked
 
     @property
     def is_operator(self) -> bool:
@@ -38,3 +39,9 @@ class Actor(msgspec.Struct, frozen=True):
 TIMER = Actor(seat=f"{SYSTEM}:timer", kind=Kind.SYSTEM)
 PRESENCE = Actor(seat=f"{SYSTEM}:presence", kind=Kind.SYSTEM)
 POLICY = Actor(seat=f"{SYSTEM}:policy", kind=Kind.SYSTEM)
+
+
+def ceiling(kind: Kind, grant: Grant) -> Verbs:
+    """What a credential allows at most; a human admin's allows every role (OPEN-8)."""
+    roles = frozenset(Role) if kind is Kind.HUMAN and Role.ADMIN in grant.roles else grant.roles
+    return verbs(kind, roles or frozenset({Role.OBSERVER}), grant.capabilities)

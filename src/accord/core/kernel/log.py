@@ -224,6 +224,7 @@ class Context(NamedTuple, Generic[State]):
     absent: Callable[[str, Instant], Body] | None = None
     back: Callable[[State, str, Instant], Body | None] = lambda *_: None
     present: Callable[[State], Iterator[str]] = lambda _: iter(())
+    insider: Callable[[State, Actor], bool] = lambda *_: True
 
 
 def stay(state: State, event: Event, record: Record) -> State:

@@ -24,7 +24,7 @@ from accord.core.room import (
     tools,
 )
 from accord.core.room.audience import audience
-from accord.core.room.state import House, Presence, Room
+from accord.core.room.state import House, Member, Presence, Room
 
 # Looking a member of an enum up is slow, and these are asked for with every message.
 SERVER, ENTER = Kind.SYSTEM, May.ENTER
@@ -82,6 +82,8 @@ def admit(room: Room, ask: Ask) -> None:
         raise over(room)
     if body.needs not in member.may:
         raise Refused(Why.FORBIDDEN, forbidden(body, actor.seat))
+    if actor.ceiling is not None:
+        check_credential(room, ask, member)
     check_claims(ask)
     if room.paused_at is not None and not body.while_paused:
         raise Refused(Why.WRONG_STATE, "The session is paused until everybody is back")
@@ -105,6 +107,21 @@ def insider(room: Room, actor: Actor) -> bool:
     """Whether this principal, not just somebody of that name elsewhere, is or was a member."""
     known = actor.seat in room.members or actor.seat in room.former
     return known and actor.workspace == room.workspace
+
+
+def check_credential(room: Room, ask: Ask, member: Member) -> None:
+    """A seat is used by what may hold it today, whatever it was given in the past.
+
+    What the room itself gave, to its creator or by a role change, is the room's to take.
+    """
+    actor, body = ask.actor, ask.message.body
+    if member.kind is Kind.HUMAN and actor.kind is Kind.AGENT:
+        raise Refused(
+            Why.CLAIM_MISMATCH, f"{actor.seat} is a person here; your token is an agent's"
+        )
+    given = member.settled or actor.seat == room.created_by
+    if body.needs not in (actor.ceiling or ()) and not given:
+        raise Refused(Why.FORBIDDEN, forbidden(body, actor.seat))
 
 
 def check_claims(ask: Ask) -> None:
@@ -194,5 +211,6 @@ CONTEXT: Context[Room] = Context(
     beats=heartbeats.beats,
     absent=members.disconnected,
     back=members.reconnected,
+    insider=insider,
     present=members.connected,
 )

@@ -118,9 +118,23 @@ def check_config(room: Room, config: SessionConfig) -> None:
 
 
 def configure(room: Room, ask: Ask, body: SessionConfigUpdate) -> Iterator[Fact]:
-    """All of the changes or none (OPEN-55)."""
-    check_config(room, merged(room.rules, body.changes))
+    """All of the changes or none (OPEN-55); only a person loosens what is gated."""
+    after = merged(room.rules, body.changes)
+    check_config(room, after)
+    check_loosens(room, ask, after)
     yield SessionConfigured(said=body)
+
+
+def check_loosens(room: Room, ask: Ask, after: SessionConfig) -> None:
+    """An agent may gate more, never less: gates are there against agents."""
+    before, member = room.rules, room.members[ask.actor.seat]
+    gated = set(before.require_approval_for) <= set(after.require_approval_for)
+    same = (before.default_gate_quorum, before.on_participant_timeout) == (
+        after.default_gate_quorum,
+        after.on_participant_timeout,
+    )
+    if member.kind is Kind.AGENT and not (gated and same):
+        raise Refused(Why.FORBIDDEN, "Only a person can loosen what needs approval")
 
 
 def merged(config: SessionConfig, changes: dict[str, Any]) -> SessionConfig:
@@ -137,7 +151,7 @@ def merged(config: SessionConfig, changes: dict[str, Any]) -> SessionConfig:
 def end(room: Room, ask: Ask, body: SessionEnd) -> Iterator[Fact]:
     """Open gates are rejected and streams closed first, so nothing runs on (OPEN-27)."""
     for gate in room.gates.values():
-        yield from gates.time_out(room, ask, gate, Resolution.REJECTED)
+        yield from gates.time_out(room, ask, gate, Resolution.REJECTED, gates.ENDED)
     yield from thinking.interrupted(room)
     yield from secrets.all_void(room, "The session has ended")
     yield SessionEnded(said=body)

@@ -215,6 +215,8 @@ def kind_of(actor: Actor, now: ParticipantAnnounce, known: Member | None) -> Kin
     was_agent = known is not None and known.kind is Kind.AGENT
     if claimed is Kind.HUMAN and (proven_agent or was_agent):
         raise Refused(Why.CLAIM_MISMATCH, f"{actor.seat} is an agent and cannot join as a human")
+    if proven_agent and known is not None and known.kind is Kind.HUMAN:
+        raise Refused(Why.CLAIM_MISMATCH, f"{actor.seat} is a person here; use another id")
     return claimed
 
 
@@ -294,6 +296,7 @@ def change_roles(room: Room, ask: Ask, body: ParticipantRoleChange) -> Iterator[
     if (frozenset(body.old_roles) or OBSERVER) != member.roles:
         held = ", ".join(sorted(member.roles))
         raise Refused(Why.WRONG_STATE, f"{member.id} holds {held}; old_roles must say so")
+    check_agent_manages(room, ask, member, body)
     touches_admin = Role.ADMIN in member.roles ^ frozenset(body.new_roles)
     is_admin = Role.ADMIN in room.members[ask.actor.seat].roles
     if not is_admin and (touches_admin or member.id == ask.actor.seat):
@@ -304,6 +307,14 @@ def change_roles(room: Room, ask: Ask, body: ParticipantRoleChange) -> Iterator[
     if touches_admin and Role.ADMIN in member.roles and not others:
         raise Refused(Why.WRONG_STATE, f"{member.id} is the last admin; make another one first")
     yield RolesChanged(said=body)
+
+
+def check_agent_manages(room: Room, ask: Ask, member: Member, body: ParticipantRoleChange) -> None:
+    """An agent has no say in who of the people may approve, nor makes approvers (UNI-13)."""
+    by_agent = ask.actor.kind is not Kind.SYSTEM and room.members[ask.actor.seat].kind is Kind.AGENT
+    raises = frozenset(body.new_roles) & {Role.ADMIN, Role.APPROVER}
+    if by_agent and (member.kind is Kind.HUMAN or raises):
+        raise Refused(Why.FORBIDDEN, "An agent cannot change people's roles or make approvers")
 
 
 def update_presence(room: Room, ask: Ask, body: PresenceUpdate) -> Iterator[Fact]:
