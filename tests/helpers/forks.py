@@ -52,7 +52,9 @@ class Talk:
         house: House = envelope.pop("house", HOUSE)
         facts = when(self.room, actor, body, at=at, known=seen, house=house, **envelope)
         fork = envelope.get("fork")
-        facts.records = tuple(self._placed(record, fork, n) for n, record in enumerate(facts.records))
+        facts.records = tuple(
+            self._placed(record, fork, n) for n, record in enumerate(facts.records)
+        )
         return facts
 
     def _placed(self, record: Record, fork: str | None, place: int) -> Record:
