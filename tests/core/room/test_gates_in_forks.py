@@ -181,6 +181,29 @@ def test_a_gate_that_a_member_asks_for_in_a_fork_is_the_forks() -> None:
         talk.tries(CLAUDE, requests("q"), fork=fork)
 
 
+def test_a_gate_is_where_its_action_is() -> None:
+    """Else those outside would hear what becomes of it."""
+    talk, fork = a_talk()
+    talk.says(CLAUDE, prompts(CLAUDE), id="inside", fork=fork)
+    talk.says(CLAUDE, prompts(CLAUDE), id="outside")
+
+    talk.says(CLAUDE, requests("inside"), id="g")
+
+    assert talk.readers("g") == INSIDE
+    with refused(Why.WRONG_STATE, f"outside is not in the fork {fork}"):
+        talk.tries(CLAUDE, requests("outside"), fork=fork)
+
+
+@proves("OPEN-48")
+def test_no_gate_is_opened_in_a_merged_fork() -> None:
+    talk, fork = a_talk()
+    talk.says(CLAUDE, prompts(CLAUDE), id="q", fork=fork)
+    talk.merges(fork, by=BOB)
+
+    with refused(Why.WRONG_STATE, "can only be read"):
+        talk.tries(CLAUDE, requests("q"))
+
+
 # What comes of it
 
 

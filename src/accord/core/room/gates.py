@@ -36,6 +36,7 @@ from accord.core.room.state import (
     Short,
     Tool,
     check_place,
+    open_for,
     outcome,
     past_key,
     remember,
@@ -260,9 +261,12 @@ def timeout_of(ask: Ask, *, never_auto: bool) -> Resolution:
 
 def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
     """A member's own gate, on something it has said itself and that is still open."""
-    seat = ask.actor.seat
-    if ask.known[body.action_ref].sender != seat:
+    seat, action = ask.actor.seat, ask.known[body.action_ref]
+    if action.sender != seat:
         raise Refused(Why.FORBIDDEN, "A gate can be requested only for an action of one's own")
+    if action.fork is not None:
+        open_for(room, ask, action.fork)
+    check_place(ask, action.id, action.fork)
     if on_action(room, body.action_ref):
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} has an open gate already")
     if outcome(room, body.action_ref, seat) or body.action_ref in room.tools:
@@ -272,7 +276,7 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
     check_quorum(room, body.quorum)
     never = body.action_type in NEVER_AUTO_TYPES
     resolution = timeout_of(ask, never_auto=never)
-    yield opened(room, ask, body, seat, resolution, ask.message.fork)
+    yield opened(room, ask, body, seat, resolution, action.fork)
 
 
 # Voting
