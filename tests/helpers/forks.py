@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from accord.core.dialects.canonical import seal, unseal
 from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.authority import Role
-from accord.core.kernel.log import Body, Effect, Event, Fact, Failure, Record, Say, Seats, fold
+from accord.core.kernel.log import Body, Fact, Failure, Record, Say, Seats, fold
 from accord.core.kernel.refusal import Refused
 from accord.core.room import CONTEXT, Tick
 from accord.core.room.forks import ForkCreate, ForkSwitch
@@ -184,10 +184,8 @@ def removes(key: str) -> ContextRemove:
     return ContextRemove(key=key, reason="Not needed")
 
 
-def said(facts: Iterable[Fact], kind: type[Event]) -> Event:
-    """The one event of this kind."""
-    (event,) = (fact for fact in facts if isinstance(fact, kind))
-    return event
+def seats(*names: str) -> Seats:
+    return frozenset(names)
 
 
 def failures(facts: Iterable[Fact]) -> list[tuple[Failure, Seats | None]]:
@@ -197,7 +195,3 @@ def failures(facts: Iterable[Fact]) -> list[tuple[Failure, Seats | None]]:
         for say in facts
         if isinstance(say, Say) and isinstance(say.body, Failure)
     ]
-
-
-def effects(facts: Iterable[Fact]) -> list[Effect]:
-    return [fact for fact in facts if isinstance(fact, Effect)]

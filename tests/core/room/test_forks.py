@@ -14,7 +14,7 @@ from accord.core.room.forks import MOST_FORKS, ForkCreated, ForkSwitched, slug
 from accord.core.room.members import SessionLeave
 from accord.core.room.state import Fork, House
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
-from tests.helpers.forks import START, Talk, adds, forks, merges, removes, switches, updates
+from tests.helpers.forks import START, Talk, adds, forks, merges, removes, seats, switches, updates
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -136,7 +136,7 @@ def test_only_those_who_are_here_can_be_taken_along() -> None:
         talk.tries(BOB, forks("Aside", CODEX, Actor("zoe", Kind.HUMAN)))
 
 
-@proves("PVP-7.2-4")
+@proves("PVP-7.2-5")
 def test_without_the_right_to_fork_nobody_does() -> None:
     talk = Talk.of((BOB, R.APPROVER), (CLAUDE, R.DRIVER))
 
@@ -279,7 +279,7 @@ def test_a_fork_inside_a_fork_takes_from_it() -> None:
 
     inner = talk.room.forks["inner"]
     assert facts.records[0].fork == "inner"
-    assert (inner.parent, inner.members) == (outer, {"bob", "claude"})
+    assert (inner.parent, inner.members) == (outer, seats("bob", "claude"))
     with refused(Why.NO_MEMBER, "Not here to take along: carol"):
         talk.tries(BOB, forks("Inner", CAROL), fork=outer)
 

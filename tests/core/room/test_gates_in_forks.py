@@ -13,7 +13,7 @@ from accord.core.room.gates import GateOpened, GatePassed, GateTimedOut
 from accord.core.room.grants import ToolCleared
 from accord.core.room.state import Category, House, Resolution
 from accord.core.room.tools import ToolExpired
-from tests.helpers.forks import Talk, failures
+from tests.helpers.forks import Talk, failures, seats
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -41,7 +41,7 @@ from tests.helpers.room import (
 from tests.spec import proves
 
 R = Role
-INSIDE = {"bob", "claude"}
+INSIDE = seats("bob", "claude")
 
 
 def a_talk(quorum: Quorum | None = None, **config: Any) -> tuple[Talk, str]:
@@ -81,7 +81,7 @@ def test_the_members_are_asked_and_nobody_else_hears_of_it() -> None:
 
     assert talk.hear(facts) == INSIDE
     gate = gate_on(talk.room, "p")
-    assert (gate.fork, gate.ballot.roll) == (fork, {"bob"})
+    assert (gate.fork, gate.ballot.roll) == (fork, seats("bob"))
 
 
 @proves("OPEN-47")

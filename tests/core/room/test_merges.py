@@ -28,6 +28,7 @@ from tests.helpers.forks import (
     forks,
     merges,
     removes,
+    seats,
     updates,
 )
 from tests.helpers.room import (
@@ -454,8 +455,8 @@ def test_what_is_restricted_stays_so() -> None:
 
     talk.merges("aside")
 
-    assert talk.items()["ours"].visible_to == {"claude"}
-    assert talk.items()["a"].visible_to == {"claude"}
+    assert talk.items()["ours"].visible_to == seats("claude")
+    assert talk.items()["a"].visible_to == seats("claude")
 
 
 @proves("OPEN-39", "OPEN-48")
@@ -472,7 +473,7 @@ def test_a_copy_comes_back_to_all_whom_its_original_was_for(strategy: Strategy) 
     talk.says(BOB, executes_merge("m"))
 
     assert talk.shelf()["some"] == "new"
-    assert talk.items()["some"].visible_to == {"bob", "codex", "claude"}
+    assert talk.items()["some"].visible_to == seats("bob", "codex", "claude")
 
 
 @proves("OPEN-48", "UNI-12")
@@ -487,7 +488,7 @@ def test_how_restricted_items_were_settled_is_not_told_to_all() -> None:
     assert isinstance(executed.said, MergeExecute)
     assert executed.said.resolved_conflicts == (Resolution("a", "use_source"),)
     assert talk.shelf()["private"] == "both"
-    assert talk.items()["private"].visible_to == {"bob", "claude", "codex"}
+    assert talk.items()["private"].visible_to == seats("bob", "claude", "codex")
     assert body.repeats(executed.said)
 
 
@@ -521,7 +522,7 @@ def test_a_value_of_ones_own_is_for_those_who_could_see_both() -> None:
 
     talk.merges(fork, by=BOB, answers={"notes": ["3"]})
 
-    assert talk.items()["notes"].visible_to == {"bob"}
+    assert talk.items()["notes"].visible_to == seats("bob")
 
 
 @proves("OPEN-36")
@@ -730,7 +731,7 @@ def test_nothing_stays_open_in_the_source() -> None:
 
     assert kinds(facts) == [Rejected, Say, MergeExecuted]
     assert facts.records[0].sender == "system"
-    assert [to for _, to in failures(facts)] == [{"alice", "bob", "claude"}]
+    assert [to for _, to in failures(facts)] == [seats("alice", "bob", "claude")]
     assert set(talk.room.tools) == {"trunk's"}
     assert [gate.action for gate in talk.room.gates.values()] == ["trunk's"]
     with refused(Why.WRONG_STATE, "running is over: ended with its fork"):

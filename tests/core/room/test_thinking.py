@@ -16,7 +16,7 @@ from accord.core.room.thinking import (
     ThinkingStart,
     ThinkingStarted,
 )
-from tests.helpers.forks import START, Talk
+from tests.helpers.forks import START, Talk, seats
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -213,7 +213,7 @@ def test_an_agent_that_leaves_has_done_thinking() -> None:
     closed = [record for record in facts.records if isinstance(record.event, ThinkingEnded)]
     assert [record.ref for record in closed] == ["one", "two"]
     assert [record.sender for record in closed] == ["system", "system"]
-    assert all(record.to == {"carol", "claude"} for record in closed)
+    assert all(record.to == seats("carol", "claude") for record in closed)
     assert set(talk.room.streams) == {"other"}
 
 
@@ -242,6 +242,6 @@ def test_a_merge_closes_the_streams_of_its_source() -> None:
     facts = talk.merges(fork)
 
     assert [ThinkingEnded, ResponseEnded] == kinds(facts)[:2]
-    assert facts.records[0].to == {"carol", "claude"}
+    assert facts.records[0].to == seats("carol", "claude")
     assert [record.fork for record in facts.records[:2]] == [fork, fork]
     assert set(talk.room.streams) == {"t"}
