@@ -175,7 +175,7 @@ def on_shared(room: Room, event: SecretShared, record: Record) -> Room:
         scope=frozenset(said.scope),
         sharer=record.actor,
         announced=record.id,
-        said=msgspec.to_builtins(said),
+        said=msgspec.json.decode(msgspec.json.encode(said)),  # as a snapshot gives it back
         expires_at=event.expires_at,
     )
     return replace(room, secrets={**room.secrets, said.key: held})
