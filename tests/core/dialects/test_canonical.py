@@ -6,13 +6,15 @@ import msgspec
 import pytest
 
 from accord.core.dialects import pvp
-from accord.core.dialects.canonical import EVENTS, recall, say, seal, unseal
-from accord.core.kernel.log import Failure, Message, Record, Say, Unknown, fold
+from accord.core.dialects.canonical import EVENTS, recall, say, seal, unseal, whisper
+from accord.core.kernel.log import Failure, Message, Recall, Record, Say, Tell, Unknown, fold
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
 from accord.core.room.gates import GatePassed, GateTimedOut, GateTimeout
+from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.members import SessionLeave
 from accord.core.room.notices import ErrorReport
+from accord.core.room.secrets import SecretShare, SecretShared
 from accord.core.room.state import Resolution
 from accord.core.room.streams import ResponseChunk, ResponseChunked
 from tests.helpers.room import ALICE, CLAUDE, STREAM, T0, creates, given, when
@@ -151,10 +153,28 @@ def test_a_signal_is_relayed_as_its_sender_sent_it() -> None:
     assert pvp.decode(say("e", T0, message, Say(trouble))) == message
 
 
-def test_what_the_server_says_again_has_the_id_it_had_and_no_seq() -> None:
-    told = json.loads(recall(T0, "r", Recall("m", SYSTEM, SessionLeave(participant="bob"))))
+@proves("OPEN-33")
+def test_what_the_server_itself_says_and_nobody_keeps_has_no_seq() -> None:
+    message = Message("m", "2026-01-30T20:00:00Z", "r", "bob", HeartbeatPing())
 
-    assert told["id"] == "m"
+    told = json.loads(say("e", T0, message, Tell(HeartbeatPong(), frozenset({"bob"}), "m")))
+
+    assert told == {
+        "v": 1,
+        "id": "e",
+        "ts": "2026-01-30T20:00:00.000Z",
+        "session": "r",
+        "sender": "system",
+        "type": "heartbeat.pong",
+        "payload": {},
+        "ref": "m",
+    }
+
+
+def test_what_is_said_again_has_the_id_and_the_sender_it_had_and_no_seq() -> None:
+    told = json.loads(recall(T0, "r", Recall("m", "bob", SessionLeave(participant="bob"))))
+
+    assert (told["id"], told["sender"]) == ("m", "bob")
     assert "seq" not in told
 
 
@@ -169,3 +189,33 @@ def test_what_a_newer_version_recorded_is_passed_by_and_passed_on() -> None:
     assert isinstance(sealed.record.event, Unknown)
     assert (sealed.frame, sealed.record.seq, sealed.record.actor) == (frame, 7, "a")
     assert fold(CONTEXT, CONTEXT.start("room/r"), [sealed.record]) == CONTEXT.start("room/r")
+
+
+SHARED = SecretShare(key="k", scope=("bob",), value_ref="")
+
+
+@proves("PVP-10-3", "OPEN-42")
+def test_a_secret_goes_out_with_its_value_and_as_it_was_otherwise() -> None:
+    record = chunk(event=SecretShared(said=SHARED), said=SHARED, ref=None)
+    kept = json.loads(seal(record).frame or b"")
+
+    told = json.loads(whisper(record, "mem:s3cret"))
+
+    assert kept["payload"]["value_ref"] == ""
+    assert told == kept | {"payload": kept["payload"] | {"value_ref": "mem:s3cret"}}
+
+
+def test_a_secret_is_said_again_with_its_value_as_long_as_that_is_held() -> None:
+    again = Recall("m", "alice", SHARED, "k")
+
+    held, lost = (json.loads(recall(T0, "r", again, value)) for value in ("mem:s3cret", None))
+
+    assert held["payload"]["value_ref"] == "mem:s3cret"
+    assert lost["payload"]["value_ref"] == ""
+
+
+def test_what_is_no_secret_has_no_value_to_whisper() -> None:
+    plain, unspoken = chunk(), chunk(event=GatePassed(gate="g", approved_by=()), said=None)
+
+    assert whisper(plain, "mem:s3cret") == seal(plain).frame
+    assert whisper(unspoken, "mem:s3cret") == b""

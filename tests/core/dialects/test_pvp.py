@@ -14,9 +14,8 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Event, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import Joined, SessionJoin, SessionLeave
-from accord.core.room.permissions import TO_COME
 from accord.core.room.streams import ResponseChunk
-from tests.core.dialects.wire import PAYLOADS, envelope, wire, with_payload, without
+from tests.core.dialects.wire import CONTENT_REF, PAYLOADS, envelope, wire, with_payload, without
 from tests.helpers.room import T0, refused
 from tests.spec import proves
 
@@ -67,19 +66,29 @@ def record(message: Message, **fields: Any) -> Record:
 
 
 @proves(
+    "OPEN-1",
+    "PVP-4.1-6",
     "PVP-4.3-1",
     "PVP-4.3-2",
+    "PVP-4.3-3",
+    "PVP-4.3-4",
+    "PVP-4.3-5",
+    "PVP-4.3-6",
     "PVP-4.3-7",
+    "PVP-4.3-8",
     "PVP-4.3-9",
     "PVP-4.3-10",
     "PVP-4.3-11",
+    "PVP-4.3-12",
+    "PVP-4.3-13",
+    "PVP-4.3-14",
     "PVP-4.3-15",
-    "PVP-4.1-6",
+    "PVP-4.3-16",
 )
 def test_the_primitives_are_the_41_of_the_table() -> None:
-    assert len(NAMES) == 41
+    assert (len(NAMES), len({name.partition(".")[0] for name in NAMES})) == (41, 15)
     assert pvp.PRIMITIVES == NAMES
-    assert PAYLOADS.keys() | TO_COME.keys() == NAMES
+    assert PAYLOADS.keys() == pvp.BODIES.keys() == NAMES
 
 
 @proves("OPEN-3", "PVP-4.1-7")
@@ -89,12 +98,6 @@ def test_every_field_of_a_spoken_type_comes_through(name: str) -> None:
 
     assert message.body.type == name
     assert read(msgspec.json.encode(message.body)) == PAYLOADS[name]
-
-
-@pytest.mark.parametrize("name", sorted(TO_COME))
-def test_a_type_of_pvp_that_is_not_spoken_yet_is_refused_as_such(name: str) -> None:
-    with refused(Why.MALFORMED, "not supported by this server yet"):
-        pvp.decode(wire(name))
 
 
 @proves("OPEN-2", "PVP-4.1-6", "PVP-17-2")
@@ -119,7 +122,7 @@ def test_a_type_that_pvp_does_not_have_is_refused(name: str) -> None:
     "PVP-4.1-11",
 )
 def test_an_envelope_becomes_a_message() -> None:
-    data = wire(ref="r", causal_refs=["a", "b"], fork="main")
+    data = wire(ref="r", causal_refs=["a", "b"], fork="try")
 
     assert pvp.decode(data) == Message(
         id="01HX7K9P4QZCVD3N8MYW6R5T2B",
@@ -129,8 +132,14 @@ def test_an_envelope_becomes_a_message() -> None:
         body=ResponseChunk("Hello"),
         ref="r",
         causal_refs=("a", "b"),
-        fork="main",
+        fork="try",
     )
+
+
+@proves("PVP-4.1-11", "OPEN-46")
+@pytest.mark.parametrize("fork", [None, "", "main", "trunk"])
+def test_the_trunk_has_several_names_and_one_meaning(fork: str | None) -> None:
+    assert pvp.decode(wire(fork=fork)) == pvp.decode(wire())
 
 
 def test_what_may_be_absent_may_be_null() -> None:
@@ -306,6 +315,21 @@ REQUIRED = {
     "participant.announce": ("id", "name", "type", "roles", "transport"),
     "participant.role_change": ("participant", "old_roles", "new_roles", "changed_by"),
     "presence.update": ("participant", "status", "last_active"),
+    "context.add": ("key", "content_type"),
+    "context.update": ("key", "reason"),
+    "context.remove": ("key", "reason"),
+    "secret.share": ("key", "scope", "value_ref"),
+    "secret.revoke": ("key", "reason"),
+    "prompt.draft": ("content", "contributors"),
+    "prompt.amend": ("original_prompt", "amendment", "reason"),
+    "thinking.start": ("agent", "prompt_ref", "visible_to"),
+    "thinking.chunk": ("text",),
+    "interrupt.raise": ("urgency", "message"),
+    "interrupt.acknowledge": ("interrupt", "by", "action_taken"),
+    "fork.create": ("name", "from_point", "reason", "participants", "copy_context"),
+    "fork.switch": ("target_fork",),
+    "merge.propose": ("source_fork", "target_fork", "strategy", "summary"),
+    "merge.execute": ("merge_proposal",),
     "prompt.submit": ("content", "target_agent", "contributors", "context_keys"),
     "response.start": ("agent", "prompt_ref"),
     "response.chunk": ("text",),
@@ -344,6 +368,10 @@ FIELDS = [(name, field) for name in PAYLOADS for field in PAYLOADS[name]]
     "PVP-14.1-1",
     "PVP-14.3-4",
     "PVP-17-1",
+    "PVP-8.2-1",
+    "PVP-9.1-1",
+    "PVP-9.3-2",
+    "PVP-10-1",
     "OPEN-3",
 )
 @pytest.mark.parametrize(("name", "field"), FIELDS)
@@ -358,7 +386,23 @@ def test_a_payload_may_lack_what_is_optional_and_nothing_else(name: str, field: 
         pvp.decode(with_payload(name, **{field: None}))
 
 
-@proves("PVP-7.1-1", "PVP-7.4-1", "PVP-12.2-4", "PVP-12.2-5", "PVP-13.1-2", "PVP-17-1", "OPEN-3")
+@proves(
+    "PVP-7.1-1",
+    "PVP-7.4-1",
+    "PVP-8.2-1",
+    "PVP-9.1-1",
+    "PVP-9.1-2",
+    "PVP-9.2-1",
+    "PVP-9.3-2",
+    "PVP-10-1",
+    "PVP-12.2-4",
+    "PVP-12.2-5",
+    "PVP-13.1-2",
+    "PVP-17-1",
+    "OPEN-3",
+    "OPEN-39",
+    "OPEN-42",
+)
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [
@@ -379,6 +423,42 @@ def test_a_payload_may_lack_what_is_optional_and_nothing_else(name: str, field: 
         ("session.end", "final_state", "over"),
         ("session.config_update", "changes", [1]),
         ("presence.update", "status", "asleep"),
+        ("context.add", "key", ""),
+        ("context.add", "key", "x" * 513),
+        ("context.add", "content_type", "video"),
+        ("context.add", "content", ["a"]),
+        ("context.add", "content", 7),
+        ("context.add", "content_ref", CONTENT_REF | {"hash": ""}),
+        ("context.add", "content_ref", CONTENT_REF | {"hash": None}),
+        ("context.add", "content_ref", CONTENT_REF | {"size_bytes": -1}),
+        ("context.add", "content_ref", CONTENT_REF | {"size_bytes": "7"}),
+        ("context.add", "content_ref", CONTENT_REF | {"mime_type": None}),
+        ("context.add", "content_ref", CONTENT_REF | {"storage": "ftp"}),
+        ("context.add", "content_ref", CONTENT_REF | {"uri": 7}),
+        ("context.add", "content_ref", "ab" * 32),
+        ("context.add", "visible_to", []),
+        ("context.add", "visible_to", "alice"),
+        ("context.add", "visible_to", [""]),
+        ("context.add", "source", {}),
+        ("context.add", "tags", ["t"] * 65),
+        ("context.update", "reason", 7),
+        ("context.update", "diff", ["-a"]),
+        ("context.update", "new_content", ["a"]),
+        ("context.remove", "reason", {}),
+        ("secret.share", "scope", []),
+        ("secret.share", "scope", "claude"),
+        ("secret.share", "value_ref", 7),
+        ("secret.share", "value_ref", "x" * 65_537),
+        ("secret.share", "expires_at", 1769803200),
+        ("secret.share", "secret_type", "rumour"),
+        ("thinking.start", "visible_to", "everybody"),
+        ("thinking.end", "duration_ms", -1),
+        ("interrupt.raise", "urgency", "panic"),
+        ("interrupt.acknowledge", "action_taken", "laughed"),
+        ("fork.create", "name", ""),
+        ("fork.create", "copy_context", "yes"),
+        ("merge.propose", "strategy", "rebase"),
+        ("merge.execute", "resolved_conflicts", [{"conflict_id": "a", "resolution": "both"}]),
         ("prompt.submit", "contributors", ["x"] * 257),
         ("prompt.submit", "context_keys", [1]),
         ("prompt.submit", "config", {"temperature": "hot"}),

@@ -33,7 +33,14 @@ CLAUDE = {
     "transport": "websocket",
 }
 GRANT = {"id": "g", "digest": "d", "expires_at": "2026-01-30T21:00:00.000Z"}
-# One payload of every type that is spoken, with every field it has.
+CONTENT_REF = {
+    "hash": "ab" * 32,
+    "size_bytes": 7,
+    "mime_type": "text/plain",
+    "storage": "s3",
+    "uri": "s3://bucket/key",
+}
+# One payload of every type, with every field it has.
 PAYLOADS: dict[str, dict[str, Any]] = {
     "session.create": {"name": "Auth", "config": CONFIG},
     "session.join": {
@@ -55,6 +62,72 @@ PAYLOADS: dict[str, dict[str, Any]] = {
         "participant": "alice",
         "status": "idle",
         "last_active": "2026-01-30T20:00:00Z",
+    },
+    "heartbeat.ping": {},
+    "heartbeat.pong": {},
+    "context.add": {
+        "key": "requirements",
+        "content_type": "structured",
+        "content": {"b": 1, "a": ["ö", 2.5, None]},
+        "content_ref": CONTENT_REF,
+        "visible_to": ["alice", "claude"],
+        "source": "wiki",
+        "tags": ["auth"],
+    },
+    "context.update": {
+        "key": "requirements",
+        "reason": "Wrong",
+        "diff": "@@ -1 +1 @@\n-a\n+b\n",
+        "new_content": "b\n",
+        "new_content_ref": CONTENT_REF,
+    },
+    "context.remove": {"key": "requirements", "reason": "Done"},
+    "secret.share": {
+        "key": "API_KEY",
+        "scope": ["claude"],
+        "value_ref": "env:API_KEY",
+        "expires_at": "2026-01-30T21:00:00Z",
+        "secret_type": "api_key",
+    },
+    "secret.revoke": {"key": "API_KEY", "reason": "Leaked"},
+    "prompt.draft": {"content": "Pl", "contributors": ["alice"], "target_agent": "claude"},
+    "prompt.amend": {"original_prompt": "p", "amendment": "And tests", "reason": "Forgot"},
+    "thinking.start": {"agent": "claude", "prompt_ref": "p", "visible_to": ["alice"]},
+    "thinking.chunk": {"text": "Hm"},
+    "thinking.end": {"summary": "Well", "duration_ms": 5},
+    "interrupt.raise": {
+        "urgency": "stop",
+        "message": "Wrong branch",
+        "target": "claude",
+        "inject_context": "Use main",
+        "inject_context_ref": CONTENT_REF,
+    },
+    "interrupt.acknowledge": {
+        "interrupt": "i",
+        "by": "claude",
+        "action_taken": "ignored",
+        "ignore_reason": "Almost done",
+    },
+    "fork.create": {
+        "name": "Try JWT",
+        "from_point": "p",
+        "reason": "To compare",
+        "participants": ["claude"],
+        "copy_context": True,
+    },
+    "fork.switch": {"target_fork": "try-jwt"},
+    "merge.propose": {
+        "source_fork": "try-jwt",
+        "target_fork": "main",
+        "strategy": "manual",
+        "summary": "It works",
+    },
+    "merge.execute": {
+        "merge_proposal": "m",
+        "resolved_conflicts": [
+            {"conflict_id": "a", "resolution": "use_source"},
+            {"conflict_id": "b", "resolution": "custom", "custom_value": {"c": 1}},
+        ],
     },
     "prompt.submit": {
         "content": "Please",
@@ -270,12 +343,14 @@ def messages(draw: st.DrawFn, cls: type[Body]) -> Message:
 
 @st.composite
 def events(draw: st.DrawFn, cls: type[Event]) -> Event:
-    """Events of one class; only what is said has a reference and an audience."""
+    """Events of one class, in a fork or not; only what is said has a reference and an audience."""
     given: dict[str, st.SearchStrategy[Any]] = {}
     if "said" not in cls.__struct_fields__:
-        given = {"ref": st.none(), "to": st.none()}
-    elif msgspec.inspect.type_info(cls.__annotations__["said"]) == BARE:
-        given = {"said": any_body}
+        given = {"ref": st.none(), "to": st.none(), "fork": st.none() | ids}
+    else:
+        given = {"fork": st.none() | ids}
+        if msgspec.inspect.type_info(cls.__annotations__["said"]) == BARE:
+            given["said"] = any_body
     made = draw(structs(cls, **given))
     assert isinstance(made, Event)
     return made
@@ -286,7 +361,7 @@ BARE = inspect.type_info(Body)
 
 @st.composite
 def records(draw: st.DrawFn, cls: type[Event]) -> Record:
-    """Records as the engine stamps them: the event's reference and audience are the record's."""
+    """Records as the engine stamps them: reference, fork and audience are the event's."""
     event = draw(events(cls))
     said: Body | None = getattr(event, "said", None)
     message = draw(messages(BODIES["response.chunk"]))
@@ -304,6 +379,6 @@ def records(draw: st.DrawFn, cls: type[Event]) -> Record:
         said=said,
         ref=event.ref,
         causal_refs=message.causal_refs,
-        fork=message.fork,
+        fork=event.fork,
         to=event.to,
     )

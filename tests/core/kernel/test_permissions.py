@@ -15,6 +15,7 @@ from accord.core.room.notices import ErrorReport
 from accord.core.room.permissions import PERMISSIONS
 from accord.core.room.state import Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from tests.helpers.bodies import more_of_each
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -131,7 +132,7 @@ def test_each_type_is_for_those_whom_the_specification_names(role: Role, kind: K
 
 
 def some_of_each(me: Actor) -> Iterator[Body]:
-    """A well-formed body of every type that a member can send today."""
+    """A well-formed body of every type that a member can send."""
     yield joins(me, Role.OBSERVER)
     yield SessionLeave()
     yield ends()
@@ -154,6 +155,7 @@ def some_of_each(me: Actor) -> Iterator[Body]:
     yield rejects(me, "g")
     yield GateTimeout("g", 0, 1, Resolution.REJECTED)
     yield ErrorReport(code="AGENT_ERROR", message="Oh", recoverable=True)
+    yield from more_of_each(me)
 
 
 def admitted(room: Room, me: Actor, body: Body) -> bool:

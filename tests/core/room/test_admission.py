@@ -11,11 +11,15 @@ from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import CONTEXT, DECIDE, Tick
+from accord.core.room.forks import ForkCreate
 from accord.core.room.gates import GateTimeout
+from accord.core.room.interrupts import InterruptAcknowledge
 from accord.core.room.members import PresenceUpdate, SessionLeave
 from accord.core.room.notices import ErrorReport
 from accord.core.room.state import OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.thinking import ThinkingStart
+from tests.helpers.bodies import more_of_each
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -84,13 +88,14 @@ def some_of_each(me: Actor) -> list[Body]:
         approves(me, "p"),
         rejects(me, "p"),
         ERROR,
+        *more_of_each(me),
     ]
 
 
-def door(room: Room, me: Actor, body: Body) -> Why | None:
+def door(room: Room, me: Actor, body: Body, fork: str | None = None) -> Why | None:
     """What the door says."""
     try:
-        rooms.admit(room, asked(me, body))
+        rooms.admit(room, asked(me, body, fork=fork))
     except Refused as no:
         return no.why
     return None
@@ -170,6 +175,8 @@ CLAIMS: list[tuple[str, Actor, Callable[[Actor], Body]]] = [
     ("rejector", ALICE, lambda who: rejects_tool(who, "p")),
     ("approver", ALICE, lambda who: approves(who, "p")),
     ("rejector", ALICE, lambda who: rejects(who, "p")),
+    ("agent", CLAUDE, lambda who: ThinkingStart(who.seat, "prompt", "all")),
+    ("by", CLAUDE, lambda who: InterruptAcknowledge("i", who.seat, "paused")),
 ]
 
 
@@ -209,8 +216,9 @@ def test_nobody_reports_the_presence_of_another() -> None:
 
 # When nobody may
 
-# OPEN-18, word for word; heartbeats and interrupts are not spoken yet.
+# OPEN-18, word for word.
 IN_A_PAUSE = {
+    *("heartbeat.ping", "heartbeat.pong", "interrupt.raise", "interrupt.acknowledge"),
     *("session.join", "session.leave", "presence.update", "participant.role_change"),
     *("tool.approve", "tool.reject", "gate.approve", "gate.reject"),
     *("session.config_update", "session.end", "error"),
@@ -269,23 +277,38 @@ def test_a_pause_does_not_let_anybody_create_what_exists() -> None:
 # Where nobody is yet
 
 
-@proves("PVP-4.1-11")
-@pytest.mark.parametrize("fork", [None, "", "main", "trunk"])
-def test_the_trunk_has_several_names(fork: str | None) -> None:
-    room = given(opened(), joined(CLAUDE, R.DRIVER))
-
-    assert when(room, ALICE, prompts(), fork=fork)
-    assert when(room, BOB, joins(BOB), fork=fork)
-
-
 @pytest.mark.parametrize("fork", ["explore", "Main", "x" * 128])
 def test_what_is_said_in_a_fork_that_is_not_there_is_refused(fork: str) -> None:
     room = given(opened(), joined(CLAUDE, R.DRIVER))
 
     with refused(Why.UNKNOWN, f"There is no fork {fork}"):
         when(room, ALICE, prompts(), fork=fork)
-    with refused(Why.UNKNOWN, f"There is no fork {fork}"):
-        when(room, BOB, joins(BOB), fork=fork)
+
+
+# What can be said inside a fork; the rest is about the whole session.
+IN_A_FORK = {
+    *("context.add", "context.update", "context.remove"),
+    *("prompt.draft", "prompt.submit", "prompt.amend"),
+    *("thinking.start", "thinking.chunk", "thinking.end"),
+    *("response.start", "response.chunk", "response.end"),
+    *("tool.propose", "tool.approve", "tool.reject", "tool.execute", "tool.output", "tool.result"),
+    *("gate.request", "gate.approve", "gate.reject", "fork.create", "error"),
+}
+
+
+def test_what_is_about_the_whole_session_is_not_said_in_a_fork() -> None:
+    start = step(ALICE, prompts(), id="prompt")
+    fork = ForkCreate("Try", "prompt", "To see", ("claude",), copy_context=False)
+    room = given(opened(), joined(CLAUDE, R.DRIVER), start, step(ALICE, fork))
+    said = {}
+
+    for me in (ALICE, CLAUDE):
+        for body in some_of_each(me):
+            if (why := door(room, me, body, fork="try")) in {None, Why.MALFORMED}:
+                said[body.type] = why
+
+    assert {type for type, why in said.items() if why is None} == IN_A_FORK
+    assert said.keys() == {body.type for body in DECIDE} - {"tick"}
 
 
 # Time

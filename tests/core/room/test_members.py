@@ -6,7 +6,7 @@ import pytest
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import Everyone
-from accord.core.kernel.log import Door
+from accord.core.kernel.log import Door, Recall
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.gates import Rejected
 from accord.core.room.members import (
@@ -109,9 +109,11 @@ def test_a_joiner_hears_who_is_here_with_what_they_were_granted() -> None:
 
     (alice, claude) = roll_call(room)
 
-    assert alice[1].roles == (R.ADMIN,)
-    assert claude == (
+    assert isinstance(alice.body, ParticipantAnnounce)
+    assert alice.body.roles == (R.ADMIN,)
+    assert claude == Recall(
         room.members["claude"].announced,
+        "system",
         ParticipantAnnounce(
             id="claude",
             name="Claude the Second",

@@ -45,6 +45,7 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     id: str = ""
     to: tuple[str, ...] | None = None
     fact: Any = None
+    fork: str | None = None
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +58,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     id: str = ""
     to: frozenset[str] | None = None
     fact: Raw = Raw(b"{}")
+    fork: str | None = None
     said: Raw = Raw()
 
 
@@ -122,6 +124,7 @@ def seal(record: Record) -> Sealed:
             "" if frame else record.id,
             tuple(sorted(record.to)) if record.to is not None else None,
             {name: getattr(event, name) for name in own} if own else None,
+            None if frame else record.fork,
         )
     )
     if frame is None:
@@ -143,7 +146,8 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
     fact = _FACTS[kind].decode(stored.fact)
     facts = {name: getattr(fact, name) for name in _OWN[kind]}
     if stored.said == Raw():
-        return Sealed(_unspoken(stream, version, stored.id, stored, kind(**facts)), body, None)
+        event = kind(fork=stored.fork, **facts)
+        return Sealed(_unspoken(stream, version, stored.id, stored, event), body, None)
     said = _said(stored.said)
     read = _BODIES.get(said.type) if kind is not Unknown else None
     heard: Body = read(said.payload) if read else Unread()
@@ -170,8 +174,10 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
 
 
 def _unspoken(stream: str, version: int, id: str, kept: Record | Stored, event: Event) -> Record:
-    """A record without a form on the wire has nothing of an envelope but its id."""
-    return Record(stream, version, 0, id, kept.at, kept.actor, kept.cause, "", "", event)
+    """A record without a form on the wire has nothing of an envelope but its id and its place."""
+    return Record(
+        stream, version, 0, id, kept.at, kept.actor, kept.cause, "", "", event, fork=kept.fork
+    )
 
 
 def say(id: str, at: Instant, message: Message, said: Say | Tell) -> bytes:
@@ -190,7 +196,7 @@ def recall(at: Instant, room: str, recalled: Recall, ref: str | None = None) -> 
 
 def whisper(record: Record, value: str) -> bytes:
     """The envelope of a secret with the value that is never kept."""
-    said = None if record.said is None else whispered(record.said, value)
+    said = record.said and whispered(record.said, value)
     return pvp.frame(replace(record, said=said)) or b""
 
 

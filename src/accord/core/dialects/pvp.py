@@ -169,9 +169,7 @@ def payload(said: Envelope) -> Body:
     """The typed payload."""
     read = _payloads.get(said.type)
     if read is None:
-        known = said.type in PRIMITIVES
-        what = "is not supported by this server yet" if known else "is not a type of PVP v1"
-        raise Refused(Why.MALFORMED, f"{said.type[:64]} {what}")
+        raise Refused(Why.MALFORMED, f"{said.type[:64]} is not a type of PVP v1")
     try:
         return read(said.payload)
     except Mistakes as error:

@@ -24,7 +24,7 @@ from accord.core.room import (
     tools,
 )
 from accord.core.room.audience import audience
-from accord.core.room.state import House, Member, Presence, Room
+from accord.core.room.state import House, Member, Presence, Room, open_for
 
 # Looking a member of an enum up is slow, and these are asked for with every message.
 SERVER, ENTER = Kind.SYSTEM, May.ENTER
@@ -149,7 +149,7 @@ def check_fork(room: Room, ask: Ask) -> None:
     body, fork = ask.message.body, ask.message.fork or ""
     if not body.scoped:
         raise Refused(Why.MALFORMED, f"{body.type} is about the whole session; leave fork out")
-    forks.open_for(room, ask, fork)
+    open_for(room, ask, fork)
 
 
 def welcome(room: Room, seat: str) -> Iterator[Recall]:

@@ -3,13 +3,10 @@
 from accord.core.kernel.log import Record, Seats
 from accord.core.room.state import Room
 
-NOBODY: Seats = frozenset()
-
 
 def audience(room: Room, record: Record) -> Seats | None:
     """Those it is for, as of now; None is everybody in the room (UNI-12)."""
     if record.fork is None or record.event.announced:
         return record.to
-    fork = room.forks.get(record.fork)
-    readers = fork.readers if fork else NOBODY
+    readers = room.readers(record.fork)
     return readers if record.to is None else readers & record.to

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, May, Role
+from accord.core.kernel.authority import May, Role
 from accord.core.kernel.ids import MAIN, TRUNK
 from accord.core.kernel.log import (
     Ask,
@@ -162,15 +162,6 @@ def switch(room: Room, ask: Ask, body: ForkSwitch) -> Iterator[Fact]:
     if seat not in fork.members and Role.ADMIN not in room.members[seat].roles:
         raise Refused(Why.FORBIDDEN, f"You are not in the fork {fork.id}")
     yield ForkSwitched(said=body, seat=seat, target=fork.id)
-
-
-def open_for(room: Room, ask: Ask, name: str) -> None:
-    """Refuse what is said in a fork by outsiders, or after it was merged."""
-    fork = room.forks.get(name)
-    if fork is None or (ask.actor.kind is not Kind.SYSTEM and ask.actor.seat not in fork.members):
-        raise Refused(Why.UNKNOWN, f"There is no fork {name} for you here")
-    if fork.merged:
-        raise Refused(Why.WRONG_STATE, f"The fork {name} was merged; it can only be read")
 
 
 def on_created(room: Room, event: ForkCreated, record: Record) -> Room:

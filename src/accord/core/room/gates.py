@@ -36,6 +36,7 @@ from accord.core.room.state import (
     Short,
     Tool,
     check_place,
+    open_for,
     outcome,
     past_key,
     remember,
@@ -61,6 +62,8 @@ ALWAYS_GATED = frozenset({Risk.HIGH, Risk.CRITICAL})
 BallotChange = Callable[[Gate], Ballot]
 LONGEST_MESSAGE = 4096
 NOBODY = " (nobody here can approve this yet)"
+TOO_LATE = "Nobody approved it in time"
+ENDED = "The session ended first"
 
 
 class GateRequest(Body, frozen=True, omit_defaults=True, gc=False):
@@ -260,9 +263,12 @@ def timeout_of(ask: Ask, *, never_auto: bool) -> Resolution:
 
 def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
     """A member's own gate, on something it has said itself and that is still open."""
-    seat = ask.actor.seat
-    if ask.known[body.action_ref].sender != seat:
+    seat, action = ask.actor.seat, ask.known[body.action_ref]
+    if action.sender != seat:
         raise Refused(Why.FORBIDDEN, "A gate can be requested only for an action of one's own")
+    if action.fork is not None:
+        open_for(room, ask, action.fork)
+    check_place(ask, action.id, action.fork)
     if on_action(room, body.action_ref):
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} has an open gate already")
     if outcome(room, body.action_ref, seat) or body.action_ref in room.tools:
@@ -272,7 +278,7 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
     check_quorum(room, body.quorum)
     never = body.action_type in NEVER_AUTO_TYPES
     resolution = timeout_of(ask, never_auto=never)
-    yield opened(room, ask, body, seat, resolution, ask.message.fork)
+    yield opened(room, ask, body, seat, resolution, action.fork)
 
 
 # Voting
@@ -405,15 +411,17 @@ def resolution_of(room: Room, gate: Gate) -> Resolution:
     return Resolution.REJECTED if vacant or gate.initiator in room.halted else gate.on_timeout
 
 
-def time_out(room: Room, ask: Ask, gate: Gate, resolution: Resolution) -> Iterator[Fact]:
-    """End a gate that nobody passed."""
+def time_out(
+    room: Room, ask: Ask, gate: Gate, resolution: Resolution, reason: str = TOO_LATE
+) -> Iterator[Fact]:
+    """End a gate that nobody passed; `reason` is what its initiator is told."""
     voters = room.voters(gate.fork)
     tally = ballots.tally(gate.ballot, voters, skip_absent=room.skips_absent)
     said = GateTimeout(gate.id, tally.received, tally.required, resolution)
     yield GateTimedOut(said=said, ref=gate.id, fork=gate.fork)
     match resolution:
         case Resolution.REJECTED:
-            yield failed(room, gate, "Nobody approved it in time")
+            yield failed(room, gate, reason)
         case Resolution.AUTO_APPROVED:
             yield from passed(room, ask, gate, tally)
         case Resolution.ESCALATED:  # pragma: no branch - the list is closed

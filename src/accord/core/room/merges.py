@@ -30,6 +30,7 @@ from accord.core.room.state import (
     Room,
     Short,
     Strategy,
+    open_for,
     outcome,
     past_key,
     remember,
@@ -128,7 +129,7 @@ def ends(room: Room, ask: Ask, body: MergePropose) -> tuple[Fork, Fork | None]:
         raise Refused(Why.MALFORMED, "A fork cannot be merged into itself")
     for fork in (source, target):
         if fork is not None:
-            forks.open_for(room, ask, fork.id)
+            open_for(room, ask, fork.id)
     return source, target
 
 
@@ -181,7 +182,7 @@ def check_may(room: Room, ask: Ask, merge: Merge) -> None:
     interrupts.check_free(room, ask.actor.seat)
     for fork in (merge.source, merge.target):
         if fork is not None:
-            forks.open_for(room, ask, fork)
+            open_for(room, ask, fork)
     if merge.gated or gates.on_action(room, merge.id):
         raise Refused(Why.WRONG_STATE, f"The merge {merge.id} is not approved yet")
     by_agent = room.members[ask.actor.seat].kind is Kind.AGENT

@@ -19,7 +19,6 @@ from accord.core.kernel.log import (
     Say,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import forks
 from accord.core.room.state import (
     Id,
     Ids,
@@ -28,6 +27,7 @@ from accord.core.room.state import (
     Short,
     Text,
     check_place,
+    open_for,
     scope_of,
     sees,
     without,
@@ -156,7 +156,7 @@ def amend(room: Room, ask: Ask, body: PromptAmend) -> Iterator[Event]:
     record = ask.known[body.original_prompt]
     prompt = record.said
     if record.fork is not None:
-        forks.open_for(room, ask, record.fork)
+        open_for(room, ask, record.fork)
     check_place(ask, record.id, record.fork)
     if not isinstance(prompt, PromptSubmit):
         raise Refused(Why.MALFORMED, f"{body.original_prompt} is not a prompt.submit")

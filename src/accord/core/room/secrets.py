@@ -1,7 +1,7 @@
 """Secrets: that one was shared is on record; its value never is."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
@@ -28,6 +28,8 @@ from accord.core.room.shelf import Key
 from accord.core.room.state import Id, Room, SharedSecret, Short, without
 
 MOST_SECRETS = 256
+EPOCH = datetime.fromtimestamp(0, UTC)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 class SecretShare(Body, frozen=True, omit_defaults=True, gc=False):
@@ -85,19 +87,30 @@ def blank(body: SecretShare) -> SecretShare:
 
 def share(room: Room, ask: Ask, body: SecretShare) -> Iterator[Fact]:
     """To members only, for a time that is still to come (OPEN-42)."""
+    if not body.value_ref:
+        raise Refused(Why.MALFORMED, "value_ref points at nothing")
     if strangers := sorted(seat for seat in body.scope if seat not in room.members):
         raise Refused(Why.NO_MEMBER, f"Not in this session: {', '.join(strangers)}")
-    held = room.secrets.get(body.key)
-    if held is not None and held.sharer != ask.actor.seat:
-        raise Refused(Why.WRONG_STATE, f"{body.key} is shared already; choose another key")
-    if held is None and len(room.secrets) >= MOST_SECRETS:
-        raise Refused(Why.WRONG_STATE, f"{MOST_SECRETS} secrets are shared; revoke one first")
     expires_at = instant(body.expires_at)
     if expires_at is not None and expires_at <= ask.at:
         raise Refused(Why.MALFORMED, "expires_at has passed")
     to = frozenset(body.scope) | {ask.actor.seat}
+    held = replaceable(room, ask, body.key)
+    if held is not None and (shut_out := held.scope - to):
+        anew = SecretRevoke(body.key, f"{held.sharer} shared it anew, with others")
+        yield SecretRevoked(said=anew, to=shut_out)
     yield SecretShared(said=blank(body), expires_at=expires_at, to=to)
     yield Stash(body.key, body.value_ref)
+
+
+def replaceable(room: Room, ask: Ask, key: str) -> SharedSecret | None:
+    """The sender's own secret of that key, if there is one; else there must be a place."""
+    held = room.secrets.get(key)
+    if held is not None and held.sharer != ask.actor.seat:
+        raise Refused(Why.WRONG_STATE, f"{key} is taken; choose another key")
+    if held is None and len(room.secrets) >= MOST_SECRETS:
+        raise Refused(Why.WRONG_STATE, f"{MOST_SECRETS} secrets are shared; revoke one first")
+    return held
 
 
 def instant(text: str | None) -> Instant | None:
@@ -110,7 +123,7 @@ def instant(text: str | None) -> Instant | None:
         raise Refused(Why.MALFORMED, "expires_at is not an ISO 8601 timestamp") from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    return (moment - EPOCH) // MILLISECOND
 
 
 def revoke(room: Room, ask: Ask, body: SecretRevoke) -> Iterator[Fact]:
@@ -162,7 +175,7 @@ def on_shared(room: Room, event: SecretShared, record: Record) -> Room:
         scope=frozenset(said.scope),
         sharer=record.actor,
         announced=record.id,
-        said=msgspec.to_builtins(said),
+        said=msgspec.json.decode(msgspec.json.encode(said)),  # as a snapshot gives it back
         expires_at=event.expires_at,
     )
     return replace(room, secrets={**room.secrets, said.key: held})

@@ -1,6 +1,7 @@
 """The shelf: context that members share, with all or with some."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
@@ -107,6 +108,26 @@ class ContextRemoved(Event, frozen=True, kw_only=True, gc=False):
     said: ContextRemove
 
 
+class Task(msgspec.Struct, frozen=True):
+    """One of the tasks that agents keep for a session (OPEN-41)."""
+
+    id: Id
+    title: Short
+    status: Literal["pending", "in_progress", "completed"]
+    priority: Literal["low", "medium", "high"]
+    created_at: Short
+    updated_at: Short
+    description: Short | None = None
+    completed_at: Short | None = None
+
+
+class Tasks(msgspec.Struct, frozen=True):
+    """What lies under `session:tasks`."""
+
+    tasks: tuple[Task, ...]
+    goal: str | dict[str, Any] | None
+
+
 # Content
 
 
@@ -127,17 +148,15 @@ def content_hash(content: Content) -> str:
 
 def fits(content: Content, ref: ContentRef) -> bool:
     """Whether the reference is to this content; objects may be hashed as written, too."""
-    if ref.hash == content_hash(content):
-        return True
-    return (
-        not isinstance(content, str)
-        and ref.hash == sha256(msgspec.json.encode(content)).hexdigest()
-    )
+    as_written = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
+    return ref.hash == sha256(as_written).hexdigest() or ref.hash == content_hash(content)
 
 
 def size_of(item: Item) -> int:
-    """What an item weighs."""
-    return 0 if item.content is None else len(content_bytes(item.content))
+    """What an item weighs: the bytes of its text, or of its object as written."""
+    if isinstance(item.content, str):
+        return len(item.content.encode())
+    return 0 if item.content is None else len(msgspec.json.encode(item.content))
 
 
 # Deciding
@@ -169,8 +188,14 @@ def check_room_left(room: Room, ask: Ask, item: Item) -> None:
     if size > LARGEST_ITEM:
         detail = f"{item.key} has {size} bytes; inline content may have {LARGEST_ITEM}"
         raise Refused(Why.TOO_LARGE, detail, {"limit": LARGEST_ITEM})
-    items = (held for shelf in room.shelf.values() for held in shelf.values())
-    used = sum(size_of(held) for held in items if held.key != item.key)
+    place = (scope_of(ask.message.fork), item.key)
+    others = (
+        held
+        for scope, shelf in room.shelf.items()
+        for key, held in shelf.items()
+        if (scope, key) != place
+    )
+    used = sum(size_of(held) for held in others)
     if used + size > ask.house.shelf_bytes:
         limit = ask.house.shelf_bytes
         raise Refused(
@@ -184,9 +209,8 @@ def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
     check_content(body)
     held = room.shelf.get(scope_of(ask.message.fork), {}).get(body.key)
     if held is not None and held.author != ask.actor.seat:
-        raise Refused(
-            Why.WRONG_STATE, f"{body.key} is {held.author}'s; update it, or choose another key"
-        )
+        whose = f"{held.author}'s; update it, or" if sees(held, ask.actor.seat) else "taken;"
+        raise Refused(Why.WRONG_STATE, f"{body.key} is {whose} choose another key")
     item = item_of(body, ask.actor.seat)
     check_room_left(room, ask, item)
     yield ContextAdded(said=body, to=audience(item))
@@ -196,13 +220,21 @@ def check_content(body: ContextAdd) -> None:
     """Content, a reference, or both if they agree."""
     if body.content is None and body.content_ref is None:
         raise Refused(Why.MALFORMED, "Give content or content_ref")
-    if body.key == TASKS and (
-        body.content_type != "structured" or not isinstance(body.content, dict)
-    ):
-        raise Refused(Why.MALFORMED, f"{TASKS} is structured: a goal and tasks")
+    if body.key == TASKS:
+        check_tasks(body.content_type, body.content)
     both = body.content is not None and body.content_ref is not None
     if both and not fits(body.content, body.content_ref):  # type: ignore[arg-type]
         raise Refused(Why.MALFORMED, "content_ref.hash is not the hash of content")
+
+
+def check_tasks(content_type: str, content: Content | None) -> None:
+    """`session:tasks` holds a goal and tasks, and nothing else (OPEN-41)."""
+    try:
+        msgspec.convert(content, Tasks)
+    except msgspec.ValidationError as error:
+        raise Refused(Why.MALFORMED, f"{TASKS} holds a goal and tasks: {error}") from error
+    if content_type != "structured":
+        raise Refused(Why.MALFORMED, f"{TASKS} is structured, not {content_type}")
 
 
 def item_of(body: ContextAdd, author: str) -> Item:
@@ -224,7 +256,10 @@ def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
     """A change of what the sender can see, told to those who can."""
     item = find(room, ask, body.key)
     check_reserved(room, ask, body.key)
-    check_room_left(room, ask, updated(item, body))
+    now = updated(item, body)
+    if body.key == TASKS:
+        check_tasks(now.content_type, now.content)
+    check_room_left(room, ask, now)
     yield ContextUpdated(said=body, to=audience(item))
 
 
@@ -280,12 +315,14 @@ def on_added(room: Room, event: ContextAdded, record: Record) -> Room:
 
 
 def on_updated(room: Room, event: ContextUpdated, record: Record) -> Room:
-    """The item after the change."""
+    """The item after the change, if it fits; what a log of another version says may not."""
     scope = scope_of(record.fork)
     item = room.shelf.get(scope, {}).get(event.said.key)
     if item is None:
         return room
-    return put(room, scope, replace(updated(item, event.said), changed=record.version))
+    with suppress(Refused):
+        room = put(room, scope, replace(updated(item, event.said), changed=record.version))
+    return room
 
 
 def on_removed(room: Room, event: ContextRemoved, record: Record) -> Room:

@@ -323,6 +323,16 @@ class Room(msgspec.Struct, frozen=True):
         here = frozenset(self.members)
         return here if fork is None else here & self.forks[fork].members
 
+    def readers(self, fork: str) -> frozenset[str]:
+        """Who may read what was said in a fork; once merged, those who read its target, too."""
+        found = self.forks.get(fork)
+        if found is None:
+            return frozenset()
+        if not found.merged:
+            return found.readers
+        target = self.members if found.into is None else self.readers(found.into)
+        return found.readers.union(target)
+
     def voters(self, fork: str | None = None) -> Voters:
         """The humans who may approve now, in a fork those who are in it (OPEN-47)."""
         here = self.members if fork is None else self.seats(fork)
@@ -349,9 +359,18 @@ def outcome(room: Room, id: str, seat: str) -> str | None:
     """How something ended, as far as this seat may know."""
     if found := room.past.get(id):
         return found
-    readable = (fork.id for fork in room.forks.values() if seat in fork.readers)
+    readable = (fork for fork in room.forks if seat in room.readers(fork))
     known = (room.past.get(past_key(fork, id)) for fork in readable)
     return next((each for each in known if each is not None), None)
+
+
+def open_for(room: Room, ask: Ask, name: str) -> None:
+    """Refuse what is said in a fork by outsiders, or after it was merged."""
+    fork = room.forks.get(name)
+    if fork is None or (ask.actor.kind is not Kind.SYSTEM and ask.actor.seat not in fork.members):
+        raise Refused(Why.UNKNOWN, f"There is no fork {name} for you here")
+    if fork.merged:
+        raise Refused(Why.WRONG_STATE, f"The fork {name} was merged; it can only be read")
 
 
 def check_place(ask: Ask, id: str, fork: str | None) -> None:
