@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from accord.core.dialects import pvp
-from accord.core.dialects.canonical import EVENTS, recall, say, seal, unseal, whisper
+from accord.core.dialects.canonical import (
+    EVENTS,
+    recall,
+    say,
+    seal,
+    unseal,
+    whisper,
+    whispered,
+)
 from accord.core.kernel.log import Failure, Message, Recall, Record, Say, Tell, Unknown, fold
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
@@ -205,13 +213,13 @@ def test_a_secret_goes_out_with_its_value_and_as_it_was_otherwise() -> None:
     assert told == kept | {"payload": kept["payload"] | {"value_ref": "mem:s3cret"}}
 
 
-def test_a_secret_is_said_again_with_its_value_as_long_as_that_is_held() -> None:
-    again = Recall("m", "alice", SHARED, "k")
+def test_a_secret_is_said_again_with_its_value_and_names_what_it_repeats() -> None:
+    again = Recall("n", "alice", whispered(SHARED, "mem:s3cret"))
 
-    held, lost = (json.loads(recall(T0, "r", again, value)) for value in ("mem:s3cret", None))
+    told = json.loads(recall(T0, "r", again, "m"))
 
-    assert held["payload"]["value_ref"] == "mem:s3cret"
-    assert lost["payload"]["value_ref"] == ""
+    assert (told["id"], told["ref"], told["sender"]) == ("n", "m", "alice")
+    assert told["payload"]["value_ref"] == "mem:s3cret"
 
 
 def test_what_is_no_secret_has_no_value_to_whisper() -> None:
