@@ -3,6 +3,7 @@
 from .backoff import Retry
 from .client import Client
 from .config import usual_config
+from .drafting import Draft
 from .envelope import Envelope
 from .errors import (
     ClientError,
@@ -16,7 +17,7 @@ from .errors import (
     Unreachable,
 )
 from .outbox import Accepted
-from .response import Response
+from .response import Response, Thinking
 from .session import Session
 from .web import Detail, Page, Person, Proposal, Question, Summary
 
@@ -26,6 +27,7 @@ __all__ = [
     "ClientError",
     "Closed",
     "Detail",
+    "Draft",
     "Envelope",
     "GaveUp",
     "Page",
@@ -41,6 +43,7 @@ __all__ = [
     "SessionOver",
     "SignedOut",
     "Summary",
+    "Thinking",
     "Unreachable",
     "usual_config",
 ]

@@ -125,10 +125,12 @@ class Client:
         await here.say(SessionJoin(participant=who, supported_versions=VERSIONS))
         return Session(here, self.who)
 
-    async def post(self, session: str, body: Body, ref: str | None = None) -> Accepted:
+    async def post(
+        self, session: str, body: Body, ref: str | None = None, fork: str | None = None
+    ) -> Accepted:
         """One message to a session one is a member of, without joining it; raises ServerRefused."""
         here = self._inside.find(session)
-        links = Links(ref)
+        links = Links(ref, fork=fork)
         return await (here.say(body, links) if here else self._inside.post(session, body, links))
 
     async def _attend(
