@@ -11,7 +11,6 @@ from accord.core.room.prompts import PromptSubmit
 from accord.core.room.streams import ResponseChunk
 from tests.client.people import a_room, client
 from tests.helpers.server import ServerProcess
-from tests.spec import proves
 
 
 def inside(heard: list[Envelope], fork: str) -> list[str]:
@@ -19,7 +18,6 @@ def inside(heard: list[Envelope], fork: str) -> list[str]:
     return [each.type for each in heard if each.fork == fork and each.type != "fork.create"]
 
 
-@proves("PVP-16.1-1", "OPEN-46", "OPEN-47", "OPEN-48")
 async def test_a_fork_is_for_its_members_until_it_comes_back(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         await room.alice.add_context("plan", "Rewrite it")
@@ -68,7 +66,6 @@ async def test_what_is_said_in_a_fork_cannot_be_read_over_http_either(
     assert [each.id for each in its if isinstance(each.body, PromptSubmit)] == [prompt]
 
 
-@proves("OPEN-48")
 async def test_a_conflict_waits_for_an_answer(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         for key in ("a", "b", "c"):
@@ -94,7 +91,6 @@ async def test_a_conflict_waits_for_an_answer(hall: ServerProcess) -> None:
     ]
 
 
-@proves("PVP-16.3-1")
 async def test_an_agents_merge_is_gated(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         fork = await room.alice.fork("Agent", ["claude"])
@@ -106,7 +102,6 @@ async def test_an_agents_merge_is_gated(hall: ServerProcess) -> None:
         await room.claude.execute_merge(merge)
 
 
-@proves("PVP-15.1-1", "PVP-15.2-1", "OPEN-45")
 async def test_a_stopped_agent_stays_stopped_until_it_is_asked_again(
     hall: ServerProcess,
 ) -> None:

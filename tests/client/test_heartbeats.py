@@ -21,7 +21,7 @@ def changes(heard: list[Envelope]) -> list[tuple[str, Presence]]:
     return [(b.participant, b.status) for b in bodies if isinstance(b, PresenceUpdate)]
 
 
-@proves("PVP-8.1-2", "OPEN-33")
+@proves("PVP-8.1-2")
 async def test_a_ping_is_answered_at_once_and_no_reader_hears_of_it() -> None:
     answers = []
 
@@ -40,7 +40,6 @@ async def test_a_ping_is_answered_at_once_and_no_reader_hears_of_it() -> None:
     assert heard == ["session.join", "session.end"]
 
 
-@proves("OPEN-33")
 async def test_a_ping_of_ones_own_waits_for_the_pong(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         assert 0 < await room.bob.ping() < 30

@@ -7,10 +7,8 @@ from accord.core.room.prompts import PromptAmend, PromptDraft, PromptSubmit
 from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from tests.client.people import a_room
 from tests.helpers.server import ServerProcess
-from tests.spec import proves
 
 
-@proves("PVP-11.1-1", "OPEN-43")
 async def test_two_write_one_draft_and_submit_it(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         hers = room.alice.draft("claude")
@@ -47,7 +45,6 @@ async def test_a_draft_outlives_a_restart_of_the_server(server: ServerProcess) -
     assert said.ref == second.id
 
 
-@proves("PVP-11.3-1")
 async def test_a_prompt_can_be_amended_until_it_is_answered(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         prompt = await room.alice.prompt("Fix the parser", "claude")
@@ -62,7 +59,6 @@ async def test_a_prompt_can_be_amended_until_it_is_answered(hall: ServerProcess)
             await room.alice.amend(prompt, "And the docs")
 
 
-@proves("PVP-12.1-1")
 async def test_thinking_is_for_whom_it_is_for(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         prompt = await room.alice.prompt("Fix the parser", "claude")

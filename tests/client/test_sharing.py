@@ -1,21 +1,29 @@
 """Context for all or some, and secrets that nobody else hears."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
-from accord.client import ServerRefused
+from accord.client import Client, ServerRefused
 from accord.core.room.secrets import SecretRevoke, SecretShare
 from accord.core.room.shelf import ContextAdd, ContextRemove, ContextUpdate
 from accord.core.room.state import ContentRef
 from tests.client.people import a_room, client
 from tests.helpers.ear import Ear
 from tests.helpers.server import ServerProcess
-from tests.spec import proves
 
 DIFF = "@@ -1 +1 @@\n-one\n+two\n"
 VALUE = "mem:never-to-be-written-down"
 
 
-@proves("PVP-9.1-1", "OPEN-39", "OPEN-40")
+@asynccontextmanager
+async def heard(who: Client, session: str) -> AsyncIterator[Ear]:
+    """What somebody hears who comes in once more."""
+    async with Ear(await who.join(session)) as ear:
+        yield ear
+
+
 async def test_context_comes_changes_and_goes(hall: ServerProcess) -> None:
     elsewhere = ContentRef("ab" * 32, 7, "text/plain", "local")
     async with a_room(hall) as room:
@@ -41,16 +49,14 @@ async def test_context_comes_changes_and_goes(hall: ServerProcess) -> None:
     assert not any(getattr(each.body, "key", "") == "aside" for each in his)
 
 
-@proves("OPEN-42", "PVP-10.1-1")
 async def test_a_secret_is_whispered_to_its_scope_now_and_when_they_return(
     hall: ServerProcess,
 ) -> None:
     async with a_room(hall) as room:
         shared = await room.alice.share_secret("db", VALUE, ["claude"], secret_type="database_url")
         told = await room.its.until(lambda each: isinstance(each.body, SecretShare))
-        async with client(hall, "claude") as elsewhere:
-            async with Ear(await elsewhere.join(room.alice.id)) as ear:
-                again = await ear.until(lambda each: each.ref == shared.id)
+        async with client(hall, "claude") as elsewhere, heard(elsewhere, room.alice.id) as ear:
+            again = await ear.until(lambda each: each.ref == shared.id)
         await room.alice.revoke_secret("db", "Rotated")
         gone = await room.its.until(lambda each: isinstance(each.body, SecretRevoke))
         with pytest.raises(ServerRefused, match="no secret"):

@@ -4,12 +4,18 @@ import pytest
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
-from accord.core.room.state import Presence
+from accord.core.kernel.refusal import Refused
+from accord.core.room.forks import ForkCreate
+from accord.core.room.interrupts import InterruptRaise
+from accord.core.room.merges import MergePropose
+from accord.core.room.shelf import ContextAdd
+from accord.core.room.state import Presence, Room, Strategy, Urgency
 from accord.core.views import sessions
 from tests.helpers.room import (
     ALICE,
     BOB,
     CLAUDE,
+    Step,
     after,
     after_seconds,
     given,
@@ -53,3 +59,70 @@ def test_who_lost_the_connection_for_long_is_out_but_not_gone() -> None:
     assert (sessions.standing(lost, BOB.seat), sessions.lost(lost, BOB.seat)) == ("former", True)
     assert (sessions.standing(gone, BOB.seat), sessions.lost(gone, BOB.seat)) == ("former", False)
     assert not sessions.lost(absent, BOB.seat)
+
+
+def forked() -> Room:
+    """Alice and Claude in a fork, Bob outside; context in both places, a stopped agent."""
+    plan = ContextAdd("plan", "text", "for all")
+    aside = ContextAdd("aside", "text", "for claude", visible_to=("claude",))
+    finding = ContextAdd("finding", "text", "inside")
+    return given(
+        opened(by=ALICE, require_approval_for=("all",)),
+        joined(BOB, Role.DRIVER),
+        joined(CLAUDE, Role.DRIVER),
+        Step(ALICE, plan, id="p"),
+        Step(ALICE, aside),
+        Step(ALICE, ForkCreate("Try", "p", "", ("claude",), copy_context=False)),
+        Step(CLAUDE, finding, fork="try"),
+        Step(CLAUDE, proposes(), fork="try"),
+        Step(ALICE, MergePropose("try", "main", Strategy.APPEND, "It did")),
+        Step(ALICE, InterruptRaise(Urgency.STOP, "Wait", "claude")),
+    )
+
+
+def test_a_fork_is_known_to_all_and_what_is_in_it_to_its_members() -> None:
+    room = forked()
+    hers, his = sessions.detail(room, "alice"), sessions.detail(room, "bob")
+
+    assert [fork["id"] for fork in his["forks"]] == ["try"]
+    assert his["forks"][0]["members"] == ["alice", "claude"]
+    assert (len(hers["gates"]), len(hers["tools"]), hers["open_gates"]) == (1, 1, 1)
+    assert his["gates"] == his["tools"] == his["merges"] == []
+    assert his["open_gates"] == 0
+    assert [merge["source"] for merge in hers["merges"]] == ["try"]
+    assert hers["halted"] == his["halted"] == {"claude": "stop"}
+    assert sessions.detail(room, "nobody")["halted"] == {}
+
+
+def test_context_is_shown_to_whom_it_is_for() -> None:
+    room = forked()
+
+    def keys(seat: str | None) -> list[str]:
+        return [item["key"] for item in sessions.detail(room, seat)["context"]]
+
+    assert keys("claude") == keys("alice") == keys(None) == ["plan", "aside", "finding"]
+    assert keys("bob") == ["plan"]
+    assert keys("nobody") == []
+
+
+@pytest.mark.parametrize(
+    ("seat", "key", "fork"),
+    [
+        ("bob", "aside", None),
+        ("bob", "finding", "try"),
+        ("alice", "finding", None),
+        ("alice", "finding", "no-such-fork"),
+        ("nobody", "plan", None),
+    ],
+)
+def test_what_one_may_not_see_is_not_there(seat: str, key: str, fork: str | None) -> None:
+    with pytest.raises(Refused, match=f"There is no context {key} here"):
+        sessions.context(forked(), seat, key, fork)
+
+
+def test_an_item_is_read_where_it_lies() -> None:
+    room = forked()
+
+    assert sessions.context(room, "claude", "finding", "try")["content"] == "inside"
+    assert sessions.context(room, "bob", "plan", None)["content_ref"] is None
+    assert sessions.context(room, None, "aside", None)["content"] == "for claude"

@@ -19,10 +19,22 @@ from .errors import (
 from .outbox import Accepted
 from .response import Response, Thinking
 from .session import Session
-from .web import Detail, Page, Person, Proposal, Question, Summary
+from .web import (
+    Branch,
+    Detail,
+    Joining,
+    Opened,
+    Page,
+    Person,
+    Proposal,
+    Question,
+    Shelved,
+    Summary,
+)
 
 __all__ = [
     "Accepted",
+    "Branch",
     "Client",
     "ClientError",
     "Closed",
@@ -30,6 +42,8 @@ __all__ = [
     "Draft",
     "Envelope",
     "GaveUp",
+    "Joining",
+    "Opened",
     "Page",
     "Person",
     "Proposal",
@@ -41,6 +55,7 @@ __all__ = [
     "ServerRefused",
     "Session",
     "SessionOver",
+    "Shelved",
     "SignedOut",
     "Summary",
     "Thinking",
