@@ -49,7 +49,7 @@ async def say_in(engine: Engine, room: str, turn: int) -> None:
     )
     if turn == 0:
         script = (opened(by=ALICE), joined(CLAUDE, Role.DRIVER), *script)
-    for place, (actor, body, id, ref, _) in enumerate(script):
+    for place, (actor, body, id, ref, *_) in enumerate(script):
         name = id or f"begin-{place}"
         message = Message(f"{room}-{name}", iso(T0), room, actor.seat, body, ref)
         await engine.handle(message, actor)
