@@ -1,6 +1,6 @@
 """Who may do what, when a gate passes, and how a refusal is said."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import get_args
 
 from msgspec import Struct, inspect
@@ -8,7 +8,7 @@ from msgspec import Struct, inspect
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.authority import RIGHTS, Capability, Kind, May, Role, verbs
 from accord.core.kernel.ballot import DEEPEST, MOST_RULES, Quorum
-from accord.core.room.permissions import PERMISSIONS, TO_COME
+from accord.core.room.permissions import PERMISSIONS
 from accord.core.room.state import Category, Risk
 from accord.core.room.tools import TRUE_CATEGORY
 from tools.reference.markdown import code, codes, plain, table
@@ -68,16 +68,8 @@ def _cells(verb: May) -> Iterator[str]:
 def needs() -> Iterator[str]:
     """Each verb with the messages that need it."""
     for verb in May:
-        here = sorted(n for n, need in PERMISSIONS.items() if need is verb and n not in TO_COME)
-        later = sorted(n for n, need in TO_COME.items() if need is verb)
-        if here or later:
-            yield f"- **{verb.value}**: {_messages(here, later)}"
-
-
-def _messages(here: Collection[str], later: Collection[str]) -> str:
-    parts = [codes(here)] if here else []
-    parts += [f"to come: {codes(later)}"] if later else []
-    return "; ".join(parts)
+        if here := sorted(name for name, need in PERMISSIONS.items() if need is verb):
+            yield f"- **{verb.value}**: {codes(here)}"
 
 
 def errors() -> Iterator[str]:
