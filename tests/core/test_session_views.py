@@ -18,11 +18,13 @@ from tests.helpers.room import (
     Step,
     after,
     after_seconds,
+    ends,
     given,
     joined,
     left,
     now,
     opened,
+    prompts,
     proposes,
     time_is,
     when,
@@ -126,3 +128,15 @@ def test_an_item_is_read_where_it_lies() -> None:
     assert sessions.context(room, "claude", "finding", "try")["content"] == "inside"
     assert sessions.context(room, "bob", "plan", None)["content_ref"] is None
     assert sessions.context(room, None, "aside", None)["content"] == "for claude"
+
+
+def test_what_was_said_in_a_fork_is_read_by_its_members() -> None:
+    room = forked()
+    inside = when(room, ALICE, prompts(), id="q", fork="try").records[0]
+    gone = given(left(CLAUDE), room=after(room, when(room, ALICE, prompts(), id="q", fork="try")))
+
+    assert sessions.may_read(room, "alice", inside)
+    assert not sessions.may_read(room, "bob", inside)
+    assert sessions.may_read(gone, "claude", inside)
+    assert not sessions.may_read(gone, "nobody", inside)
+    assert sessions.status(given(Step(ALICE, ends()), room=room)) == "completed"
