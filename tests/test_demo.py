@@ -19,6 +19,12 @@ CHECKED = (
     "none twice and none missing",
     "It never ran",
     "docs/manual.md is still there",
+    "Claude answered in the fork alone",
+    "The trunk knows nothing of the plan yet",
+    "Now the plan is in the trunk",
+    "The command is dead",
+    "Claude says that it has stopped",
+    "The server lets it do nothing until it is asked again",
     "Nobody has changed what is on record",
     "The server stops cleanly",
 )

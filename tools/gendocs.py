@@ -38,7 +38,6 @@ TABLES: dict[str, Maker] = {
     "payloads": primitives.payloads,
     "permissions": rules.matrix,
     "primitives": primitives.summary,
-    "primitives to come": primitives.to_come,
     "quorum": rules.quorum,
     "rights": rules.rights,
     "risks": rules.risks,

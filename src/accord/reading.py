@@ -62,20 +62,19 @@ class Shelf:
         """Every session, newest first."""
         found = [await self._room(name) for name in await self._events.streams(PREFIX)]
         found.sort(key=lambda room: room.created_at, reverse=True)
-        return [sessions.summary(room, "") for room in found if room.exists]
+        return [sessions.summary(room, None) for room in found if room.exists]
 
     async def detail(self, id: str) -> dict[str, Any]:
         """Everything about a session but what was said."""
         room = await self._room(PREFIX + id)
         if not room.exists:
             raise Refused(Why.NO_ROOM, f"There is no session {id}")
-        return {
-            **sessions.summary(room, ""),
-            "config": msgspec.to_builtins(room.config),
-            "members": [sessions.person(member) for member in room.members.values()],
-            "gates": [sessions.question(room, gate) for gate in room.gates.values()],
-            "tools": [sessions.proposal(tool) for tool in room.tools.values()],
-        }
+        return sessions.detail(room, None)
+
+    async def context(self, id: str, key: str, fork: str | None = None) -> dict[str, Any]:
+        """One item of the context with what stands in it."""
+        room = await self._room(PREFIX + id)
+        return sessions.context(room, None, key, fork)
 
     async def transcript(self, id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """What was said behind `seq` number `after`, as envelopes, oldest first."""

@@ -72,13 +72,15 @@ async def agent(
     session: str,
     workdir: Path,
     *steps: Step,
+    script: Script | None = None,
     refused: Callable[[ServerRefused], None] = lambda _: None,
 ) -> AsyncIterator[Agent]:
     """Claude, who follows these steps at every prompt."""
     token = server.issue("claude", "agent", ["driver"])
     async with Client(server.url, token=token) as client:
         seat = await client.join(session)
-        made = Agent(seat, Scripted(Script((Reply(steps),))), workdir, refused=refused)
+        mind = Scripted(script or Script((Reply(steps),)))
+        made = Agent(seat, mind, workdir, refused=refused)
         running = asyncio.create_task(made.run())
         try:
             yield made

@@ -5,13 +5,19 @@ from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.refusal import Refused
+from accord.core.room.forks import ForkCreate
+from accord.core.room.interrupts import InterruptRaise
 from accord.core.room.members import SessionLeave
-from accord.core.room.state import OnTimeout, Presence
+from accord.core.room.merges import MergePropose
+from accord.core.room.shelf import ContextAdd
+from accord.core.room.state import OnTimeout, Presence, Room, Strategy, Urgency
 from accord.core.views import sessions
 from tests.helpers.room import (
     ALICE,
     BOB,
     CLAUDE,
+    Step,
     after,
     after_seconds,
     ends,
@@ -20,6 +26,7 @@ from tests.helpers.room import (
     left,
     now,
     opened,
+    prompts,
     proposes,
     time_is,
     when,
@@ -84,3 +91,82 @@ def test_a_session_is_active_paused_or_over() -> None:
         "paused",
         "completed",
     ]
+
+
+def forked() -> Room:
+    """Alice and Claude in a fork, Bob outside; context in both places, a stopped agent."""
+    plan = ContextAdd("plan", "text", "for all")
+    aside = ContextAdd("aside", "text", "for claude", visible_to=("claude",))
+    finding = ContextAdd("finding", "text", "inside")
+    return given(
+        opened(by=ALICE, require_approval_for=("all",)),
+        joined(BOB, Role.DRIVER),
+        joined(CLAUDE, Role.DRIVER),
+        Step(ALICE, plan, id="p"),
+        Step(ALICE, aside),
+        Step(ALICE, ForkCreate("Try", "p", "", ("claude",), copy_context=False)),
+        Step(CLAUDE, finding, fork="try"),
+        Step(CLAUDE, proposes(), fork="try"),
+        Step(ALICE, MergePropose("try", "main", Strategy.APPEND, "It did")),
+        Step(ALICE, InterruptRaise(Urgency.STOP, "Wait", "claude")),
+    )
+
+
+def test_a_fork_is_known_to_all_and_what_is_in_it_to_its_members() -> None:
+    room = forked()
+    hers, his = sessions.detail(room, "alice"), sessions.detail(room, "bob")
+
+    assert [fork["id"] for fork in his["forks"]] == ["try"]
+    assert his["forks"][0]["members"] == ["alice", "claude"]
+    assert (len(hers["gates"]), len(hers["tools"]), hers["open_gates"]) == (1, 1, 1)
+    assert his["gates"] == his["tools"] == his["merges"] == []
+    assert his["open_gates"] == 0
+    assert [merge["source"] for merge in hers["merges"]] == ["try"]
+    assert hers["halted"] == his["halted"] == {"claude": "stop"}
+    assert sessions.detail(room, "nobody")["halted"] == {}
+
+
+def test_context_is_shown_to_whom_it_is_for() -> None:
+    room = forked()
+
+    def keys(seat: str | None) -> list[str]:
+        return [item["key"] for item in sessions.detail(room, seat)["context"]]
+
+    assert keys("claude") == keys("alice") == keys(None) == ["plan", "aside", "finding"]
+    assert keys("bob") == ["plan"]
+    assert keys("nobody") == []
+
+
+@pytest.mark.parametrize(
+    ("seat", "key", "fork"),
+    [
+        ("bob", "aside", None),
+        ("bob", "finding", "try"),
+        ("alice", "finding", None),
+        ("alice", "finding", "no-such-fork"),
+        ("nobody", "plan", None),
+    ],
+)
+def test_what_one_may_not_see_is_not_there(seat: str, key: str, fork: str | None) -> None:
+    with pytest.raises(Refused, match=f"There is no context {key} here"):
+        sessions.context(forked(), seat, key, fork)
+
+
+def test_an_item_is_read_where_it_lies() -> None:
+    room = forked()
+
+    assert sessions.context(room, "claude", "finding", "try")["content"] == "inside"
+    assert sessions.context(room, "bob", "plan", None)["content_ref"] is None
+    assert sessions.context(room, None, "aside", None)["content"] == "for claude"
+
+
+def test_what_was_said_in_a_fork_is_read_by_its_members() -> None:
+    room = forked()
+    inside = when(room, ALICE, prompts(), id="q", fork="try").records[0]
+    gone = given(left(CLAUDE), room=after(room, when(room, ALICE, prompts(), id="q", fork="try")))
+
+    assert sessions.may_read(room, "alice", inside)
+    assert not sessions.may_read(room, "bob", inside)
+    assert sessions.may_read(gone, "claude", inside)
+    assert not sessions.may_read(gone, "nobody", inside)
+    assert sessions.status(given(Step(ALICE, ends()), room=room)) == "completed"

@@ -263,3 +263,86 @@ def test_what_is_rare_has_its_words_too() -> None:
         ("system", "answers (max tokens)"),
         ("system", "failed at it after 5 ms"),
     ]
+
+
+def test_forks_interrupts_context_and_thinking_read_like_the_rest() -> None:
+    add: dict[str, object] = {"key": "plan", "content_type": "text", "content": "Twelve rules"}
+    hashed: dict[str, object] = {
+        "hash": "ab",
+        "size_bytes": 1,
+        "mime_type": "text/plain",
+        "storage": "s3",
+    }
+    ref: dict[str, object] = {
+        "key": "log",
+        "content_type": "reference",
+        "content_ref": hashed,
+        "visible_to": ["bob"],
+    }
+    point: dict[str, object] = {
+        "name": "Try",
+        "from_point": "m",
+        "reason": "why",
+        "copy_context": True,
+    }
+    offer: dict[str, object] = {
+        "source_fork": "try",
+        "target_fork": "",
+        "strategy": "manual",
+        "summary": "Good",
+    }
+    answer: dict[str, object] = {"conflict_id": "plan", "resolution": "use_source"}
+    stop: dict[str, object] = {
+        "urgency": "stop",
+        "message": "Wait",
+        "target": "claude",
+        "inject_context": "It burns",
+    }
+    told = turns(
+        [
+            said("context.add", add),
+            said("context.add", ref),
+            said("context.update", {"key": "plan", "reason": "r", "new_content": {"a": 1}}),
+            said("context.remove", {"key": "plan", "reason": "old"}),
+            said("secret.share", {"key": "db", "scope": ["bob"], "value_ref": ""}, sender="alice"),
+            said("secret.revoke", {"key": "db", "reason": "It has expired"}),
+            said("secret.revoke", {"key": "db", "reason": "Rotated"}, sender="alice"),
+            said("prompt.amend", {"original_prompt": "p", "amendment": "More", "reason": "r"}),
+            said("thinking.start", {"visible_to": "all"}, id="t"),
+            said("thinking.chunk", {"text": "Hm."}, ref="t"),
+            said("thinking.end", {"summary": "Yes"}, ref="t"),
+            said("thinking.start", {"visible_to": ["bob"]}, id="u"),
+            said("thinking.end", {"summary": "No"}, ref="u"),
+            said("interrupt.raise", stop),
+            said("interrupt.acknowledge", {"interrupt": "i", "action_taken": "stopped"}),
+            said("fork.create", {**point, "participants": ["bob"]}, fork="try", sender="alice"),
+            said("fork.switch", {"target_fork": ""}),
+            said("merge.propose", offer, id="o"),
+            said("merge.execute", {"merge_proposal": "o", "resolved_conflicts": [answer]}),
+            said("prompt.submit", {"target_agent": "claude", "content": "x"}, fork="try"),
+        ]
+    )
+
+    assert [(turn.title, turn.text) for turn in told] == [
+        ("adds the context plan", ""),
+        ("adds the context log for bob", ""),
+        ("changes the context plan", "r"),
+        ("removes the context plan", "old"),
+        ("shares the secret db with bob", ""),
+        ("The secret db is void", "It has expired"),
+        ("revokes the secret db", "Rotated"),
+        ("amends what was asked (r)", "More"),
+        ("thinks", "Hm."),
+        ("thinks for bob", "No"),
+        ("tells claude to stop", "Wait\nIt burns"),
+        ("has stopped", ""),
+        ("opens the fork try with bob", "why"),
+        ("goes to main", ""),
+        ("proposes to merge try into main (manual)", "Good"),
+        ("merges try", "plan: use_source"),
+        ("asks claude", "x"),
+    ]
+    assert [turn.code for turn in told[:3]] == ["Twelve rules", "ab (text/plain)", '{\n  "a": 1\n}']
+    assert [turn.fork for turn in told if turn.fork] == ["try"]
+    assert "asks claude · in try" in "\n".join(conversation(told[-1:]))
+    assert "asks claude · in try" in page(SESSION, told[-1:])

@@ -7,20 +7,26 @@ from msgspec import Struct
 from accord.core.dialects import pvp
 from accord.core.kernel.log import Body, Lifetime
 from accord.core.room.members import SessionJoin
-from accord.core.room.permissions import PERMISSIONS
-from tools.reference.markdown import capital, code, first, plain, table
+from tools.reference.markdown import capital, first, plain, table
 from tools.reference.rules import holders
-from tools.reference.shapes import LINKS, field_table, nested, promise
+from tools.reference.shapes import LINKS, field_table, fields, nested, promise
 from tools.reference.words import words
 
 CATEGORIES = (
     "session",
     "participant",
+    "heartbeat",
     "presence",
+    "context",
+    "secret",
     "prompt",
+    "thinking",
     "response",
     "tool",
     "gate",
+    "interrupt",
+    "fork",
+    "merge",
     "error",
 )
 LIFETIMES = {Lifetime.FACT: "on the log", Lifetime.SIGNAL: "relayed, not kept"}
@@ -65,7 +71,10 @@ def payloads() -> Iterator[str]:
         yield f"\n{remarks[body.type]}\n"
         yield from facts(body)
         yield ""
-        yield from field_table(body, f"fields.{body.type}")
+        if fields(body):
+            yield from field_table(body, f"fields.{body.type}")
+        else:
+            yield "Its payload is an empty object."
         if body is SessionJoin:
             yield (
                 "\nOne more field is read at the door and goes no further: `token`, a signed token,"
@@ -100,11 +109,3 @@ def shapes() -> Iterator[str]:
 def envelope() -> Iterator[str]:
     """What surrounds every payload."""
     yield from field_table(pvp.Envelope, "envelope")
-
-
-def to_come() -> Iterator[str]:
-    """Types of PVP that this server does not take yet."""
-    missing = sorted(pvp.PRIMITIVES - pvp.BODIES.keys())
-    yield from table(
-        ("Type", "Will need"), ((code(name), PERMISSIONS[name].value) for name in missing)
-    )

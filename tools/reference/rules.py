@@ -68,8 +68,7 @@ def _cells(verb: May) -> Iterator[str]:
 def needs() -> Iterator[str]:
     """Each verb with the messages that need it."""
     for verb in May:
-        here = sorted(name for name, need in PERMISSIONS.items() if need is verb)
-        if here:
+        if here := sorted(name for name, need in PERMISSIONS.items() if need is verb):
             yield f"- **{verb.value}**: {codes(here)}"
 
 

@@ -14,6 +14,13 @@ category = "shell_execute"
 risk = "low"
 granted = [{ say = "It printed: {output}" }]
 rejected = [{ say = "Then I leave it: {reason}" }]
+
+[[reply.steps]]
+share = "findings"                          # a key on the shelf, where the prompt was
+text = "It is the brackets."
+
+An amendment is looked up among the replies that have a `when`: what is found there is played
+instead of the steps that are left.
 """
 
 import tomllib
@@ -30,12 +37,14 @@ class ScriptError(ValueError):
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Say something, or propose a tool and go on as it is decided.
+    """Say something, share it as context, or propose a tool and go on as it is decided.
 
     `hasty` asks to run before anybody has agreed, to see that the answer is no.
     """
 
     say: str | None = None
+    share: str | None = None
+    text: str = ""
     propose: str | None = None
     arguments: dict[str, Any] = {}
     description: str = ""
@@ -46,9 +55,9 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rejected: tuple["Step", ...] = ()
 
     def __post_init__(self) -> None:
-        """Exactly one of the two."""
-        if (self.say is None) == (self.propose is None):
-            raise ValueError("a step says something or proposes something")
+        """Exactly one of the three."""
+        if [self.say, self.share, self.propose].count(None) != 2:
+            raise ValueError("a step says, shares or proposes something")
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +80,11 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What to do about this prompt."""
         found = (reply.steps for reply in self.reply if reply.fits(prompt))
         return next(found, (Step(say="I have no line for that."),))
+
+    def amended(self, amendment: str) -> tuple[Step, ...] | None:
+        """What to do about an amendment, if any reply is meant for it."""
+        found = (reply.steps for reply in self.reply if reply.when and reply.fits(amendment))
+        return next(found, None)
 
 
 def load(file: Path) -> Script:

@@ -1,7 +1,5 @@
 """A mind that follows a script: for demonstrations and tests, where every word is known."""
 
-from collections.abc import Iterable
-
 from accord.agents import shell
 from accord.agents.caution import Judgement, judge, stricter
 from accord.agents.loop import Agent, Outcome, Prompt
@@ -17,18 +15,19 @@ class Scripted:
 
     async def answer(self, agent: Agent, prompt: Prompt) -> None:
         """The steps in their order; what follows a decision depends on it."""
-        await self._play(agent, prompt, self._script.answer(prompt.content), Outcome(ran=False))
-
-    async def _play(
-        self, agent: Agent, prompt: Prompt, steps: Iterable[Step], last: Outcome
-    ) -> None:
-        for step in steps:
-            if step.say is not None:
-                await agent.say(prompt, filled(step.say, last))
-                continue
-            last = await agent.propose(proposal(agent, step), prompt, hasty=step.hasty)
-            then = step.granted if last.ran else step.rejected
-            await self._play(agent, prompt, then, last)
+        todo, last = list(self._script.answer(prompt.content)), Outcome(ran=False)
+        while todo:
+            await agent.breathe()
+            for amendment in prompt.news():
+                todo = list(self._script.amended(amendment) or todo)
+            step = todo.pop(0)
+            if step.propose is not None:
+                last = await agent.propose(proposal(agent, step), prompt, hasty=step.hasty)
+                todo = [*(step.granted if last.ran else step.rejected), *todo]
+            elif step.share is not None:
+                await agent.share(prompt, step.share, filled(step.text, last))
+            else:
+                await agent.say(prompt, filled(step.say or "", last), more=bool(todo))
 
 
 def filled(text: str, last: Outcome) -> str:

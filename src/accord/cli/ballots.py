@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from accord.cli import where
-from accord.client import ServerRefused
+from accord.cli import steer, where
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.show import paint
@@ -16,7 +15,6 @@ from accord.show.text import count, invocation, line
 if TYPE_CHECKING:
     from accord.client import Client
 
-NO_SESSION = "SESSION_NOT_FOUND"
 MADE = 26  # letters of an id that the server made; whoever types all of them means that gate
 
 
@@ -53,14 +51,7 @@ async def everywhere(client: "Client") -> Found:
 
 async def inside(client: "Client", session: str) -> list[Waiting]:
     """Of this session; who is not a member becomes one first, if the server lets them."""
-    try:
-        standing = (await client.session(session)).standing
-    except ServerRefused as no:
-        if no.code != NO_SESSION:
-            raise
-        standing = ""
-    if standing != "member":
-        await client.join(session, listen=False)
+    await steer.inside(client, session)
     return await outside(client, session)
 
 

@@ -29,7 +29,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "doctor": Command("doctor", "check this machine and say how to mend what is wrong"),
     },
     "Work together": {
-        "session": Command("session", "create, list, show, read, export and end sessions"),
+        "session": Command("session", "sessions: open, read, end; prompt, stop, share, fork"),
         "gates": Command("gates", "see what waits for an approval"),
         "approve": Command("approve", "say yes to what a gate asks"),
         "reject": Command("reject", "say no to what a gate asks"),

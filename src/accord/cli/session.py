@@ -1,8 +1,8 @@
-"""Create, list, show, read, export and end sessions.
+"""Create, list, show, read, export and end sessions; prompt and stop agents, share, fork, merge.
 
 Works through the server at ACCORD_URL as whoever ACCORD_TOKEN speaks for. Reading also works on
 the files of this machine when no server answers. SESSION may be left out where ACCORD_SESSION
-says which.
+says which and nothing follows it.
 
 Examples:
   accord session create --name "Fix the parser"
@@ -13,6 +13,16 @@ Examples:
   accord session log --at 120
   accord session export --html --output review.html
   accord session end --reason "Merged"
+  accord session prompt $ACCORD_SESSION claude "What broke the build?" --context notes
+  git diff | accord session prompt $ACCORD_SESSION claude -
+  accord session stop $ACCORD_SESSION claude --message "Wrong branch"
+  accord session stop $ACCORD_SESSION --emergency --message "That is production"
+  accord session context $ACCORD_SESSION list
+  accord session context $ACCORD_SESSION add notes NOTES.md --visible-to claude
+  accord session context $ACCORD_SESSION show notes
+  accord session fork $ACCORD_SESSION "Try a grammar" --with claude
+  accord session forks
+  accord session merge $ACCORD_SESSION try-a-grammar --summary "It is shorter"
 """
 
 import argparse
@@ -20,7 +30,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from accord.cli import where
+from accord.cli import branches, shelf, steer, where
 from accord.cli.quorum import HELP as QUORUM_HELP
 from accord.show import paint
 from accord.show.text import count, gated, line, listed, moment, span
@@ -31,23 +41,34 @@ POLICIES = ("wait", "skip", "pause_session")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """A verb and its flags."""
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="create|list|show|log|export|end"
-    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     create = verbs.add_parser("create", help="open a session; its id goes to standard output")
     _create_arguments(create)
     where.arguments(create)
     where.arguments(verbs.add_parser("list", help="your sessions, newest first"), files=True)
-    for verb, help_, files in (
-        ("show", "who is there and what is open", True),
-        ("log", "what was said and done, as a conversation", True),
-        ("export", "the whole session as Markdown, a web page or JSON", True),
-        ("end", "close it for everybody, for good", False),
-    ):
+    for verb, help_, files in ABOUT:
         made = verbs.add_parser(verb, help=help_)
-        made.add_argument("session", nargs="?", metavar="SESSION", help="default: ACCORD_SESSION")
-        where.arguments(made, files=files)
+        # What follows the session could be taken for it where it is left out.
+        count, usual = (None, "which") if verb in FOLLOWED else ("?", "default: ACCORD_SESSION")
+        made.add_argument("session", nargs=count, metavar="SESSION", help=usual)
         MORE.get(verb, lambda _: None)(made)
+        where.arguments(made, files=files)
+
+
+# Each verb about one session, what it does, and whether the files will do.
+ABOUT = (
+    ("show", "who is there and what is open", True),
+    ("log", "what was said and done, as a conversation", True),
+    ("export", "the whole session as Markdown, a web page or JSON", True),
+    ("prompt", "ask an agent; the prompt's id goes to standard output", False),
+    ("stop", "make an agent stop, or all of them", False),
+    ("context", "what the members share: list, show, add, remove", True),
+    ("fork", "go a way of one's own; the fork's id goes to standard output", False),
+    ("forks", "the forks, as a tree", True),
+    ("merge", "bring a fork back", False),
+    ("end", "close it for everybody, for good", False),
+)
+FOLLOWED = frozenset({"prompt", "stop", "context", "fork", "merge"})
 
 
 def _create_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +106,16 @@ def _end_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", choices=STATES, default="completed", help="how it ended")
 
 
-MORE = {"log": _log_arguments, "export": _export_arguments, "end": _end_arguments}
+MORE = {
+    "log": _log_arguments,
+    "export": _export_arguments,
+    "end": _end_arguments,
+    "prompt": steer.prompt_arguments,
+    "stop": steer.stop_arguments,
+    "context": shelf.arguments,
+    "fork": branches.fork_arguments,
+    "merge": branches.merge_arguments,
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -101,6 +131,12 @@ def run(args: argparse.Namespace) -> int:
         "log": record.log,
         "export": record.export,
         "end": _end,
+        "prompt": steer.prompt,
+        "stop": steer.stop,
+        "context": shelf.run,
+        "fork": branches.fork,
+        "forks": branches.forks,
+        "merge": branches.merge,
     }
     asyncio.run(verbs[args.verb](args))
     return 0
@@ -238,13 +274,28 @@ def _portrait(found: dict[str, Any]) -> list[str]:
         kind = "agent" if each["type"] == "agent" else "human"
         roles = listed(each["roles"])
         here = "" if each["presence"] == "active" else paint.dim(f" ({each['presence']})")
-        lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}")
+        halted = paint.red(" stopped") if each["id"] in found["halted"] else ""
+        lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}{halted}")
     running = [each for each in found["tools"] if each["approved"]]
     lines += [f"Running  {line(each['tool_name'])} by {line(each['agent'])}" for each in running]
+    lines += _shared(found)
     lines += [
         "",
         f"{count(len(found['gates']), 'open gate')}" if found["gates"] else "No open gates",
     ]
     for gate in found["gates"]:
         lines += ["", *card(gate)]
+    return lines
+
+
+def _shared(found: dict[str, Any]) -> list[str]:
+    """Forks and context, where there are any."""
+    lines: list[str] = []
+    if found["forks"]:
+        lines += ["Forks    main", *(f"         {each}" for each in branches.tree(found["forks"]))]
+    if items := found["context"]:
+        places = {item["fork"]: None for item in items}
+        for place in places:
+            keys = listed(line(item["key"]) for item in items if item["fork"] == place)
+            lines.append(f"Context  {keys}{f' (in {line(place)})' if place else ''}")
     return lines

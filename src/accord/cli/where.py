@@ -31,6 +31,10 @@ class Source(Protocol):
         """One session as it stands; raises Refused where there is none."""
         ...
 
+    async def context(self, id: str, key: str, fork: str | None = None) -> dict[str, Any]:
+        """One item of its context; raises Refused where there is none."""
+        ...
+
     def transcript(self, id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Envelopes behind `seq` number `after`, oldest first."""
         ...
@@ -144,6 +148,21 @@ class Remote:
         import msgspec
 
         found: dict[str, Any] = msgspec.to_builtins(await self._client.session(id))
+        return found
+
+    async def context(self, id: str, key: str, fork: str | None = None) -> dict[str, Any]:
+        """One item of its context."""
+        import msgspec
+
+        from accord.client import ServerRefused
+
+        try:
+            found: dict[str, Any] = msgspec.to_builtins(await self._client.context(id, key, fork))
+        except ServerRefused as no:
+            if no.code != "INVALID_STATE":
+                raise
+            # PVP has one code for what is not there and for what cannot be done now.
+            raise Refused(Why.UNKNOWN, no.message) from None
         return found
 
     async def transcript(self, id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from .backoff import Retry
 from .client import Client
 from .config import usual_config
+from .drafting import Draft
 from .envelope import Envelope
 from .errors import (
     ClientError,
@@ -16,18 +17,33 @@ from .errors import (
     Unreachable,
 )
 from .outbox import Accepted
-from .response import Response
+from .response import Response, Thinking
 from .session import Session
-from .web import Detail, Page, Person, Proposal, Question, Summary
+from .web import (
+    Branch,
+    Detail,
+    Joining,
+    Opened,
+    Page,
+    Person,
+    Proposal,
+    Question,
+    Shelved,
+    Summary,
+)
 
 __all__ = [
     "Accepted",
+    "Branch",
     "Client",
     "ClientError",
     "Closed",
     "Detail",
+    "Draft",
     "Envelope",
     "GaveUp",
+    "Joining",
+    "Opened",
     "Page",
     "Person",
     "Proposal",
@@ -39,8 +55,10 @@ __all__ = [
     "ServerRefused",
     "Session",
     "SessionOver",
+    "Shelved",
     "SignedOut",
     "Summary",
+    "Thinking",
     "Unreachable",
     "usual_config",
 ]

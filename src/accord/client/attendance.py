@@ -4,17 +4,22 @@ import asyncio
 from typing import Protocol
 
 from accord.core.kernel.log import Body, Lifetime
+from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.lifecycle import SessionCreate, SessionEnd
 from accord.core.room.members import ParticipantAnnounce, SessionJoin, SessionLeave
+from accord.core.room.prompts import PromptDraft
+from accord.core.room.shelf import ContextAdd
 
 from .decisions import Decisions, Recent
-from .envelope import UNLINKED, Draft, Envelope, Links
+from .envelope import UNLINKED, Envelope, Letter, Links
 from .errors import ClientError, Closed, ServerRefused, SessionOver
 from .inbox import Inbox
 from .outbox import Accepted, Answer, Outbox
 
 # Refusals of a return that pass by themselves.
 PASSING = frozenset({"RATE_LIMITED", "INTERNAL_ERROR", "TIMEOUT", "TRANSPORT_ERROR"})
+# Signals that come back, as an echo or as a pong; no other is answered.
+ANSWERED = (PromptDraft, HeartbeatPing)
 # Refusals of a leave that say that one is out.
 OUT_ALREADY = frozenset({"PARTICIPANT_NOT_FOUND", "SESSION_NOT_FOUND", "INVALID_STATE"})
 
@@ -24,11 +29,11 @@ class Hub(Protocol):
 
     id: str
 
-    def draft(self, session: str, body: Body, links: Links = UNLINKED) -> Draft:
+    def letter(self, session: str, body: Body, links: Links = UNLINKED) -> Letter:
         """A message with an id and a time of its own."""
         ...
 
-    def say(self, draft: Draft) -> None:
+    def say(self, letter: Letter) -> None:
         """Send it on the present connection, or on none."""
         ...
 
@@ -61,7 +66,7 @@ class Attendance:
         self.decisions = Decisions(hub.stir)
         self.inside: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._join = join
-        self._create = hub.draft(id, create) if create is not None else None
+        self._create = hub.letter(id, create) if create is not None else None
         self._tried = False
         self._door = ""
         self._attached = False
@@ -72,6 +77,7 @@ class Attendance:
         self._last: str | None = None
         self._unnumbered: Recent[bool] = Recent()
         self._announced: dict[str, str] = {}
+        self._latest: dict[str | None, str] = {}
 
     @property
     def attached(self) -> bool:
@@ -104,9 +110,9 @@ class Attendance:
             self._knock()
 
     def _knock(self) -> None:
-        draft = self.hub.draft(self.id, self._join, Links(self._last))
-        self._door = draft.id
-        self.hub.say(draft)
+        letter = self.hub.letter(self.id, self._join, Links(self._last))
+        self._door = letter.id
+        self.hub.say(letter)
 
     def lost(self, news: Envelope) -> None:
         """The connection is gone; what is unanswered will be said again."""
@@ -116,8 +122,8 @@ class Attendance:
         self._door = ""
 
     def _say_again(self) -> None:
-        for draft in self._outbox.unanswered():
-            self.hub.say(draft)
+        for letter in self._outbox.unanswered():
+            self.hub.say(letter)
 
     # Saying
 
@@ -125,33 +131,36 @@ class Attendance:
         """Said in this order; the answer comes later, over as many connections as it takes."""
         if self._over is not None:
             raise self._over
-        draft = self.hub.draft(self.id, body, links)
-        if body.lifetime is Lifetime.SIGNAL:
-            return self._signal(draft)
+        letter = self.hub.letter(self.id, body, links)
+        if body.lifetime is Lifetime.SIGNAL and not isinstance(body, ANSWERED):
+            return self._signal(letter)
         if isinstance(body, SessionJoin):
             self._join = body
         self._leaving = self._leaving or isinstance(body, SessionLeave)
-        pending = self._outbox.add(draft)
+        pending = self._outbox.add(letter)
         if self._attached:
-            self.hub.say(draft)
+            self.hub.say(letter)
         self.hub.stir()
         return pending.answer
 
-    def _signal(self, draft: Draft) -> Answer:
+    def _signal(self, letter: Letter) -> Answer:
         """Nobody acknowledges a signal, and one that is lost is not missed."""
         if self._attached:
-            self.hub.say(draft)
+            self.hub.say(letter)
         answer: Answer = asyncio.get_running_loop().create_future()
-        answer.set_result(Accepted(draft.id, 0, None))
+        answer.set_result(Accepted(letter.id, 0, None))
         return answer
 
     # Hearing
 
     def hear(self, id: str, seq: int, envelope: Envelope | None) -> None:
         """One message of this session; None is one of a type that we do not know."""
+        if envelope is not None and self._is_heartbeat(envelope):
+            return
         is_new = self._is_new(id, seq, envelope)
         self._outbox.accept(Accepted(id, seq, envelope))
         if envelope is not None and is_new:
+            self._note(envelope)
             self.decisions.hear(envelope)
             self.inbox.put(envelope)
         if self._create is not None and id == self._create.id:
@@ -161,17 +170,40 @@ class Attendance:
         if envelope is not None and self._ends(envelope):
             self.finish()
 
+    def _is_heartbeat(self, envelope: Envelope) -> bool:
+        """Pings are answered and pongs taken for answers; no reader is bothered with either."""
+        match envelope.body:
+            case HeartbeatPing():
+                self.hub.say(self.hub.letter(self.id, HeartbeatPong(), Links(envelope.id)))
+                return True
+            case HeartbeatPong():
+                self._outbox.accept(Accepted(envelope.ref or "", 0, envelope))
+                return True
+            case _:
+                return False
+
     def _is_new(self, id: str, seq: int, envelope: Envelope | None) -> bool:
         """Each message once: by its place, or by its id where it has none."""
         if seq:
             if seq <= self._seq:
                 return False
             self._seq, self._last = seq, id
+            if envelope is not None and isinstance(envelope.body, ContextAdd):
+                # Whoever comes back is told again what lies on the shelf.
+                self._unnumbered[id] = True
         elif id in self._unnumbered:
             return False
         else:
             self._unnumbered[id] = True
         return envelope is None or self._is_news(envelope)
+
+    def _note(self, envelope: Envelope) -> None:
+        if envelope.seq:
+            self._latest[envelope.fork] = envelope.id
+
+    def latest(self, fork: str | None) -> str:
+        """The last message heard in a fork, or else in the trunk it comes from."""
+        return self._latest.get(fork) or self._latest.get(None, "")
 
     def _is_news(self, envelope: Envelope) -> bool:
         """The roll call repeats announcements that one may have heard long ago (OPEN-30)."""

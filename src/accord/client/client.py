@@ -17,7 +17,7 @@ from .hub import Hub, Stamp, fresh_id, fresh_stamp
 from .identity import address, fresh_runtime, identity
 from .outbox import Accepted
 from .session import Session, announcement
-from .web import USUAL_PAGE, Detail, Page, Summary, Web
+from .web import USUAL_PAGE, Detail, Opened, Page, Summary, Web
 
 if TYPE_CHECKING:
     from .link import Link
@@ -125,10 +125,12 @@ class Client:
         await here.say(SessionJoin(participant=who, supported_versions=VERSIONS))
         return Session(here, self.who)
 
-    async def post(self, session: str, body: Body, ref: str | None = None) -> Accepted:
+    async def post(
+        self, session: str, body: Body, ref: str | None = None, fork: str | None = None
+    ) -> Accepted:
         """One message to a session one is a member of, without joining it; raises ServerRefused."""
         here = self._inside.find(session)
-        links = Links(ref)
+        links = Links(ref, fork=fork)
         return await (here.say(body, links) if here else self._inside.post(session, body, links))
 
     async def _attend(
@@ -158,8 +160,12 @@ class Client:
         return await self._web.sessions()
 
     async def session(self, id: str) -> Detail:
-        """One session as it stands: members, open gates, open tools."""
+        """One session as it stands: members, open gates and tools, forks, context."""
         return await self._web.session(id)
+
+    async def context(self, id: str, key: str, fork: str | None = None) -> Opened:
+        """One item of a session's context, with what stands in it."""
+        return await self._web.context(id, key, fork)
 
     async def transcript(self, id: str, after: int = 0, limit: int = USUAL_PAGE) -> Page:
         """A stretch of what was said in a session, behind place number `after`."""

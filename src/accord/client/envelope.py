@@ -62,7 +62,7 @@ class Links(NamedTuple):
 UNLINKED = Links()
 
 
-class Draft(Struct, frozen=True):
+class Letter(Struct, frozen=True):
     """A message ready to be sent, any number of times, with one effect (OPEN-36)."""
 
     id: str
@@ -123,14 +123,14 @@ _BODIES: dict[str, Callable[[Raw], Any]] = {
 }
 
 
-def draft(
+def letter(
     id: str,
     ts: str,
     session: str,
     sender: str,
     body: Body,
     links: Links = UNLINKED,
-) -> Draft:
+) -> Letter:
     """A message in its envelope."""
     sent = pvp.Sent(
         pvp.VERSION,
@@ -149,4 +149,4 @@ def draft(
     if len(data) > LARGEST_FRAME:
         limit = f"A message may have {pvp.LARGEST_MESSAGE} bytes; this one has {len(data)}"
         raise ServerRefused("CONTEXT_TOO_LARGE", limit, details={"limit": pvp.LARGEST_MESSAGE})
-    return Draft(id, session, body, data.decode())
+    return Letter(id, session, body, data.decode())

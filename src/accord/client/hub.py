@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.ids import SYSTEM, ulid
-from accord.core.kernel.log import Body
+from accord.core.kernel.log import Body, Lifetime
 from accord.core.kernel.refusal import Why
 from accord.core.kernel.times import iso
 from accord.core.room.lifecycle import SessionCreate
@@ -17,7 +17,7 @@ from accord.core.room.members import SessionJoin
 from accord.core.room.notices import ErrorReport
 
 from .attendance import Attendance
-from .envelope import UNLINKED, Draft, Envelope, Head, Links, draft, head, typed
+from .envelope import UNLINKED, Envelope, Head, Letter, Links, head, letter, typed
 from .errors import ClientError, ServerRefused
 from .identity import Identity
 from .outbox import Accepted, Answer, Outbox
@@ -94,10 +94,13 @@ class Hub:
     def post(self, session: str, body: Body, links: Links = UNLINKED) -> Answer:
         """One message to a session that one is a member of but not in."""
         self.check()
-        pending = self._loose.add(self.draft(session, body, links))
+        pending = self._loose.add(self.letter(session, body, links))
         if self._up:
-            self.say(pending.draft)
+            self.say(pending.letter)
         self.stir()
+        if body.lifetime is Lifetime.SIGNAL:
+            # Nobody answers a signal to who is outside.
+            self._loose.accept(Accepted(pending.letter.id, 0, None))
         return pending.answer
 
     def check(self) -> None:
@@ -107,14 +110,14 @@ class Hub:
 
     # What attendances need
 
-    def draft(self, session: str, body: Body, links: Links = UNLINKED) -> Draft:
+    def letter(self, session: str, body: Body, links: Links = UNLINKED) -> Letter:
         """A message with an id and a time of its own."""
-        return draft(*self._stamp(), session, self.id, body, links)
+        return letter(*self._stamp(), session, self.id, body, links)
 
-    def say(self, draft: Draft) -> None:
+    def say(self, letter: Letter) -> None:
         """Send it on the present connection, or on none."""
         if self._up:
-            self._say(draft.text)
+            self._say(letter.text)
 
     def stir(self) -> None:
         """Something changed that may let reading go on."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .envelope import Draft, Envelope
+from .envelope import Envelope, Letter
 from .errors import ClientError
 
 
@@ -25,7 +25,7 @@ Answer = asyncio.Future[Accepted]
 class Pending(NamedTuple):
     """A message under way."""
 
-    draft: Draft
+    letter: Letter
     answer: Answer
 
 
@@ -43,16 +43,16 @@ class Outbox:
         """Whether the answer to this one is awaited."""
         return id in self._pending
 
-    def add(self, draft: Draft) -> Pending:
+    def add(self, letter: Letter) -> Pending:
         """One more; its answer comes later."""
         answer: Answer = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: self._pending.pop(draft.id, None))
-        pending = self._pending[draft.id] = Pending(draft, answer)
+        answer.add_done_callback(lambda _: self._pending.pop(letter.id, None))
+        pending = self._pending[letter.id] = Pending(letter, answer)
         return pending
 
-    def unanswered(self) -> Iterator[Draft]:
+    def unanswered(self) -> Iterator[Letter]:
         """What has to be sent again on a new connection, in order; not what nobody waits for."""
-        return (p.draft for p in list(self._pending.values()) if not p.answer.cancelled())
+        return (p.letter for p in list(self._pending.values()) if not p.answer.cancelled())
 
     def accept(self, accepted: Accepted) -> bool:
         """The echo of a message came; whether it was one of these."""

@@ -1,6 +1,7 @@
 """A session as one takes part in it: everything one can say, typed, and everything one hears."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from accord.core.kernel.authority import Capability, Role
@@ -9,6 +10,8 @@ from accord.core.kernel.log import Body
 from accord.core.kernel.times import iso
 from accord.core.room.gates import ActionType, GateApprove, GateReject, GateRequest
 from accord.core.room.grants import ToolExecute
+from accord.core.room.heartbeats import HeartbeatPing
+from accord.core.room.interrupts import InterruptAcknowledge, InterruptRaise
 from accord.core.room.lifecycle import SessionConfigUpdate, SessionEnd
 from accord.core.room.members import (
     ParticipantAnnounce,
@@ -16,66 +19,21 @@ from accord.core.room.members import (
     PresenceUpdate,
     SessionLeave,
 )
-from accord.core.room.prompts import PromptConfig, PromptSubmit
-from accord.core.room.state import Category, Presence, Risk
+from accord.core.room.prompts import PromptAmend, PromptConfig, PromptSubmit
+from accord.core.room.state import Category, ContentRef, Presence, Risk, Urgency
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolReject, ToolResult
 
-from .attendance import Attendance
-from .envelope import Envelope, Links
+from .branching import Branching
+from .drafting import Draft
 from .hub import now
 from .identity import Identity
-from .outbox import Accepted, Answer
-from .response import Response
+from .outbox import Accepted
+from .response import Response, Shown, Thinking
+from .sharing import Sharing
 
 
-class Session:
+class Session(Sharing, Branching):
     """Taking part in one session. Each method returns once the server has accepted."""
-
-    def __init__(self, attendance: Attendance, who: Identity) -> None:
-        self._attendance = attendance
-        self._who = who
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self._attendance.id
-
-    @property
-    def me(self) -> str:
-        """Who one is here."""
-        return self._who.id
-
-    # Hearing and saying
-
-    def messages(self) -> AsyncIterator[Envelope]:
-        """Every message once and in order, over lost connections too; for one reader.
-
-        It ends when the session does, or when one leaves; an error that ends the client is raised.
-        """
-        return self._attendance.inbox
-
-    def say(
-        self,
-        body: Body,
-        ref: str | None = None,
-        causal_refs: Iterable[str] = (),
-        fork: str | None = None,
-    ) -> Answer:
-        """Send without waiting; await the result to know what became of it."""
-        return self._attendance.say(body, Links(ref, tuple(causal_refs), fork))
-
-    async def send(
-        self,
-        body: Body,
-        ref: str | None = None,
-        causal_refs: Iterable[str] = (),
-        fork: str | None = None,
-    ) -> Accepted:
-        """Accepted by the server, with one effect however often the connection was lost on the way.
-
-        Raises ServerRefused.
-        """
-        return await self.say(body, ref, causal_refs, fork)
 
     # Prompts and answers
 
@@ -98,9 +56,51 @@ class Session:
         )
         return (await self.send(body)).id
 
+    def draft(
+        self, agent: str | None = None, *, contributors: Iterable[str] = (), id: str | None = None
+    ) -> Draft:
+        """Begin a prompt that everybody sees grow, or with `id` go on with somebody's."""
+        return Draft(self.send, (self.me, *contributors), agent, id)
+
+    async def amend(self, prompt: str, amendment: str, reason: str = "") -> Accepted:
+        """Change what was asked, until it is answered."""
+        return await self.send(PromptAmend(prompt, amendment, reason), prompt)
+
+    def think(self, prompt: str, *, visible_to: Shown = "all") -> Thinking:
+        """Think aloud about a prompt, before all, those who may approve, or those named."""
+        return Thinking(self.say, self.me, prompt, visible_to)
+
     def respond(self, prompt: str) -> Response:
         """Answer a prompt, bit by bit."""
         return Response(self.say, self.me, prompt)
+
+    # Stopping
+
+    async def interrupt(
+        self,
+        urgency: Urgency | Literal["pause", "stop", "emergency"],
+        message: str,
+        target: str | None = None,
+        *,
+        inject: str | None = None,
+        inject_ref: ContentRef | None = None,
+    ) -> str:
+        """Make one agent pause or stop, or all of them; returns the interrupt's id.
+
+        The server holds a stopped agent to it until somebody prompts it again.
+        """
+        body = InterruptRaise(Urgency(urgency), message, target, inject, inject_ref)
+        return (await self.send(body)).id
+
+    async def acknowledge(
+        self,
+        interrupt: str,
+        action_taken: Literal["paused", "stopped", "acknowledged", "ignored"],
+        ignore_reason: str | None = None,
+    ) -> Accepted:
+        """Say what one did about an interrupt; only a pause may be ignored, with a reason."""
+        body = InterruptAcknowledge(interrupt, self.me, action_taken, ignore_reason)
+        return await self.send(body, interrupt)
 
     # Tools
 
@@ -228,6 +228,15 @@ class Session:
         return await self.send(
             announcement(self._who, name, roles, capabilities, metadata, usual_roles=())
         )
+
+    async def ping(self) -> float:
+        """Ask for a sign of life; returns after how many seconds the server answered.
+
+        Its own pings are answered without being asked.
+        """
+        began = time.monotonic()
+        await self.send(HeartbeatPing())
+        return time.monotonic() - began
 
     async def presence(self, status: Presence | str) -> Accepted:
         """Whether one is there."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from accord.core.kernel.ballot import Quorum
-from accord.core.room.state import Presence, SessionConfig
+from accord.core.room.state import ContentRef, Presence, SessionConfig
 from accord.settings import is_local
 
 from .envelope import Envelope, head, typed
@@ -58,6 +58,7 @@ class Proposal(Struct, frozen=True):
     risk_level: str
     description: str
     approved: bool
+    fork: str | None = None
 
 
 class Asked(Struct, frozen=True):
@@ -82,15 +83,63 @@ class Question(Struct, frozen=True):
     created_at: str
     expires_at: str | None = None
     action: Proposal | None = None
+    fork: str | None = None
+
+
+class Branch(Struct, frozen=True):
+    """A fork of a session; `into` is where it was merged, None being the trunk."""
+
+    id: str
+    name: str
+    parent: str | None
+    from_point: str
+    members: tuple[str, ...]
+    created_by: str
+    created_at: str
+    merged: bool
+    into: str | None = None
+
+
+class Joining(Struct, frozen=True):
+    """A merge that was proposed and is still to be done."""
+
+    id: str
+    source: str
+    target: str | None
+    strategy: str
+    gated: bool
+
+
+class Shelved(Struct, frozen=True):
+    """An item of the context, as far as one may see it; `visible_to` None is everybody."""
+
+    key: str
+    fork: str | None
+    content_type: str
+    author: str
+    visible_to: tuple[str, ...] | None
+    source: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class Opened(Shelved, frozen=True, kw_only=True):
+    """An item with what stands in it."""
+
+    content: str | dict[str, Any] | None = None
+    content_ref: ContentRef | None = None
 
 
 class Detail(Summary, frozen=True, kw_only=True):
-    """A session: who is there and what is open."""
+    """A session: who is there, what is open, what lies on the shelf, which agents are stopped."""
 
     config: SessionConfig
     members: tuple[Person, ...]
     gates: tuple[Question, ...] = ()
     tools: tuple[Proposal, ...] = ()
+    forks: tuple[Branch, ...] = ()
+    merges: tuple[Joining, ...] = ()
+    context: tuple[Shelved, ...] = ()
+    halted: dict[str, str] = {}
 
 
 class Page(Struct, frozen=True):
@@ -135,6 +184,10 @@ class Web:
     async def session(self, id: str) -> Detail:
         """One session as it stands."""
         return await self._read(Detail, "sessions", id)
+
+    async def context(self, id: str, key: str, fork: str | None = None) -> Opened:
+        """One item of its context."""
+        return await self._read(Opened, "sessions", id, "context", key=key, fork=fork or "")
 
     async def transcript(self, id: str, after: int = 0, limit: int = USUAL_PAGE) -> Page:
         """What was said behind place number `after`; types unknown here are passed over."""

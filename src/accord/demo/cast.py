@@ -105,7 +105,7 @@ class Cast:
 
 def wire(said: Envelope) -> dict[str, Any]:
     """An envelope as it is on the wire."""
-    head = (said.id, said.ts, said.session, said.sender)
-    sent = pvp.Sent(pvp.VERSION, *head, said.type, said.body, said.ref, said.seq)
+    head = (said.id, said.ts, said.session, said.sender, said.type, said.body)
+    sent = pvp.Sent(pvp.VERSION, *head, said.ref, said.seq, said.causal_refs, said.fork)
     found: dict[str, Any] = msgspec.to_builtins(sent)
     return found

@@ -6,10 +6,14 @@ import time
 from pathlib import Path
 
 from accord import verify
-from accord.client import ClientError
+from accord.client import ClientError, Envelope
+from accord.core.kernel.log import Body
 from accord.core.room.gates import GateRequest
+from accord.core.room.interrupts import InterruptAcknowledge
+from accord.core.room.merges import MergeExecute
+from accord.core.room.shelf import ContextAdd
 from accord.core.room.streams import ResponseEnd
-from accord.core.room.tools import ToolResult
+from accord.core.room.tools import ToolOutput, ToolResult
 from accord.demo.cast import PATIENCE_S, Cast
 from accord.demo.props import POLL_S, Repository, ServerProcess, accord
 from accord.demo.stage import SceneFailedError, Stage
@@ -17,6 +21,7 @@ from accord.reading import opened, place
 from accord.show import paint
 from accord.show.text import span
 
+PLAN = "manual-plan"
 WRONG, RIGHT = "# Teh parser", "# The parser"
 
 
@@ -45,6 +50,8 @@ async def play(stage: Stage, folder: Path) -> None:
             await crash(cast)
             await agree(cast, gate)
             await refuse(cast)
+            await explore(cast)
+            await stop(cast)
             await part(cast)
             await prove(stage, server, cast.room.id)
         stage.proved("The server stops cleanly", await server.stop() == 0)
@@ -136,6 +143,65 @@ async def refuse(cast: Cast) -> None:
     runs = sum(isinstance(said.body, ToolResult) for said in cast.ears.heard)
     cast.stage.proved("It never ran", runs == 1)
     cast.stage.proved("docs/manual.md is still there", cast.repository.docs.exists())
+
+
+async def explore(cast: Cast) -> None:
+    """An alternative in a fork; what came of it is merged back."""
+    cast.stage.chapter("Another way, explored in a fork and merged back")
+    fork = await cast.room.fork("Rewrite the manual", ["claude"], reason="There may be less to do")
+    aside = cast.room.within(fork)
+    await aside.prompt("Could we rewrite it instead? See how much there is.", "claude")
+    gate = await cast.ears.until(
+        lambda said: isinstance(said.body, GateRequest) and said.fork == fork
+    )
+    await aside.approve(gate.id)
+    shared = await cast.ears.until(lambda said: isinstance(said.body, ContextAdd))
+    await cast.ears.until(lambda said: isinstance(said.body, ResponseEnd) and said.seq > shared.seq)
+    before = await keys(cast, None)
+    cast.stage.proved("Claude answered in the fork alone", whole_answer(cast, fork))
+    cast.stage.proved("The trunk knows nothing of the plan yet", PLAN not in before)
+    merge = await cast.room.propose_merge(fork, "Rewriting is less work than deleting")
+    await cast.room.execute_merge(merge)
+    await cast.ears.until(lambda said: isinstance(said.body, MergeExecute))
+    cast.stage.proved("Now the plan is in the trunk", PLAN in await keys(cast, None))
+
+
+async def keys(cast: Cast, fork: str | None) -> set[str]:
+    """What lies on the shelf there."""
+    items = (await cast.alice.session(cast.room.id)).context
+    return {item.key for item in items if item.fork == fork}
+
+
+def whole_answer(cast: Cast, fork: str) -> bool:
+    """Whether everything that the agent said since the fork was said in it."""
+    heard = cast.ears.heard
+    since = next(at for at, said in enumerate(heard) if said.fork == fork)
+    own = [said.fork for said in heard[since:] if said.sender == "claude"]
+    return bool(own) and set(own) == {fork}
+
+
+async def stop(cast: Cast) -> None:
+    """Something that would run for ever, and Alice who stops it."""
+    cast.stage.chapter("A command that never ends, and Alice stops it")
+    prompt = await cast.room.prompt("Please watch the manual for changes.", "claude")
+    proposal = await cast.ears.until(lambda said: said.ref == prompt)
+    await cast.ears.until(lambda said: about(said, proposal.id, GateRequest))
+    await cast.room.approve(proposal.id)
+    await cast.ears.until(lambda said: about(said, proposal.id, ToolOutput))
+    await cast.room.interrupt("stop", "Thank you, that was enough", "claude")
+    result = await cast.ears.until(lambda said: about(said, proposal.id, ToolResult))
+    answer = await cast.ears.until(lambda said: isinstance(said.body, InterruptAcknowledge))
+    failed = isinstance(result.body, ToolResult) and not result.body.success
+    halted = (await cast.alice.session(cast.room.id)).halted
+    cast.stage.proved("The command is dead", failed)
+    cast.stage.proved("Claude says that it has stopped", answer.sender == "claude")
+    cast.stage.proved("The server lets it do nothing until it is asked again", "claude" in halted)
+
+
+def about(said: Envelope, proposal: str, kind: type[Body]) -> bool:
+    """Whether this is what was said of that kind about a proposal."""
+    named = getattr(said.body, "tool_proposal", None) or getattr(said.body, "action_ref", None)
+    return isinstance(said.body, kind) and named == proposal
 
 
 async def part(cast: Cast) -> None:

@@ -38,7 +38,8 @@ def _turns(turns: Iterable[Turn]) -> Iterator[str]:
             day = today
         who = "" if turn.who == SYSTEM else f"**{plain(turn.who)}** "
         inline = f" · {plain(turn.text)}" if turn.kind == "note" and turn.text else ""
-        yield from ("", f"{at:%H:%M:%S} {who}{plain(turn.title)}{inline}")
+        where = f" · in {plain(turn.fork)}" if turn.fork else ""
+        yield from ("", f"{at:%H:%M:%S} {who}{plain(turn.title)}{where}{inline}")
         if turn.text.strip() and not inline:
             yield ""
             yield from (

@@ -35,6 +35,7 @@ b { font-weight: 600 }
 .title { color: var(--soft) }
 .text { white-space: pre-wrap }
 .note, .note b { color: var(--soft); font-size: .875rem; font-weight: 400 }
+.thought .text { color: var(--soft); font-style: italic }
 .prompt, .answer, .proposal { padding: .6rem 0 }
 .prompt .text { background: var(--said); border-radius: .25rem .75rem .75rem; width: fit-content;
   padding: .55rem .9rem; margin-top: .3rem; max-width: 100% }
@@ -112,7 +113,8 @@ def body(turn: Turn) -> Iterator[str]:
     """Who did what, then the words, then what the machine reads or printed."""
     who = "" if turn.who == SYSTEM else f"<b>{escape(line(turn.who))}</b> "
     inline = turn.kind == "note" and turn.text
-    more = f" · {escape(line(turn.text))}" if inline else ""
+    more = f" · in {escape(line(turn.fork))}" if turn.fork else ""
+    more += f" · {escape(line(turn.text))}" if inline else ""
     yield f'<p>{who}<span class="title">{escape(line(turn.title))}{more}</span></p>'
     if turn.text.strip() and not inline:
         yield f'<p class="text">{escape(safe(turn.text).strip())}</p>'

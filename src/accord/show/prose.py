@@ -16,8 +16,8 @@ MOODS: dict[str, paint.Paint] = {
     "bad": paint.red,
     "wait": paint.yellow,
 }
-SPEECH = frozenset({"prompt", "answer"})
-LOUD = SPEECH | {"proposal"}
+SPEECH = frozenset({"prompt", "answer", "thought"})
+LOUD = SPEECH | {"proposal", "interrupt"}
 
 
 class Teller:
@@ -64,7 +64,8 @@ def headline(turn: Turn) -> str:
     who = "" if turn.who == SYSTEM else f"{paint.bold(line(turn.who))} "
     title = MOODS.get(turn.mood, str)(line(turn.title))
     extra = paint.dim(f" · {line(turn.text)}") if turn.kind == "note" and turn.text else ""
-    return f"{at}  {who}{title}{extra}"
+    where = paint.dim(f" · in {line(turn.fork)}") if turn.fork else ""
+    return f"{at}  {who}{title}{where}{extra}"
 
 
 def railed(code: str, most: int | None = None, indent: str = INDENT) -> Iterator[str]:

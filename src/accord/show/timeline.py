@@ -27,6 +27,7 @@ class Turn(msgspec.Struct):
     text: str = ""
     code: str = ""
     mood: str = ""
+    fork: str = ""
 
     @property
     def listing(self) -> str:
@@ -46,6 +47,7 @@ class Timeline:
         self._gates: dict[str, str] = {}
         self._present: set[str] = set()
         self._joins: set[str] = set()
+        self._merges: dict[str, str] = {}
 
     def add(self, said: Envelope) -> None:
         """One more envelope."""
@@ -59,7 +61,8 @@ class Timeline:
 
     def tell(self, said: Envelope, kind: str, title: str, **more: str) -> Turn:
         """A new turn of the envelope's sender."""
-        turn = Turn(kind, said["ts"], said["sender"], title, said.get("seq", 0), **more)
+        fork = said.get("fork") or ""
+        turn = Turn(kind, said["ts"], said["sender"], title, said.get("seq", 0), fork=fork, **more)
         self.turns.append(turn)
         return turn
 
@@ -117,6 +120,86 @@ class Timeline:
         how = payload["finish_reason"]
         if turn and how in {"interrupted", "error", "max_tokens"}:
             turn.title, turn.mood = f"answers ({how.replace('_', ' ')})", "bad"
+
+    def amended(self, said: Envelope, payload: Envelope) -> None:
+        title = "amends what was asked"
+        if reason := payload.get("reason"):
+            title += f" ({reason})"
+        self.tell(said, "prompt", title, text=payload["amendment"])
+
+    def thinking(self, said: Envelope, payload: Envelope) -> None:
+        seen = payload["visible_to"]
+        whom = {"all": "", "approvers_only": " for those who may approve"}
+        title = whom[seen] if isinstance(seen, str) else f" for {listed(seen)}"
+        self._answers[said["id"]] = self.tell(said, "thought", f"thinks{title}")
+
+    def thought(self, said: Envelope, payload: Envelope) -> None:
+        turn = self._answers.pop(said.get("ref") or "", None)
+        if turn and not turn.text and payload.get("summary"):
+            turn.text = payload["summary"]
+
+    # Sharing
+
+    def shelved(self, said: Envelope, payload: Envelope) -> None:
+        key, seen = payload["key"], payload.get("visible_to")
+        whom = f" for {listed(seen)}" if seen else ""
+        self.tell(said, "context", f"adds the context {key}{whom}", code=excerpt(payload))
+
+    def changed(self, said: Envelope, payload: Envelope) -> None:
+        title = f"changes the context {payload['key']}"
+        self.tell(said, "context", title, text=payload["reason"], code=excerpt(payload))
+
+    def removed(self, said: Envelope, payload: Envelope) -> None:
+        title = f"removes the context {payload['key']}"
+        self.tell(said, "note", title, text=payload["reason"])
+
+    def confided(self, said: Envelope, payload: Envelope) -> None:
+        title = f"shares the secret {payload['key']} with {listed(payload['scope'])}"
+        self.tell(said, "note", title)
+
+    def revoked(self, said: Envelope, payload: Envelope) -> None:
+        title = f"revokes the secret {payload['key']}"
+        if said["sender"] == SYSTEM:
+            title = f"The secret {payload['key']} is void"
+        self.tell(said, "note", title, text=payload["reason"])
+
+    # Stopping
+
+    def interrupted(self, said: Envelope, payload: Envelope) -> None:
+        whom = payload.get("target") or "every agent"
+        words = {"pause": "pause", "stop": "stop", "emergency": "stop everything, an emergency"}
+        title = f"tells {whom} to {words[payload['urgency']]}"
+        text = "\n".join(filter(None, (payload["message"], payload.get("inject_context"))))
+        self.tell(said, "interrupt", title, text=text, mood="bad")
+
+    def acknowledged(self, said: Envelope, payload: Envelope) -> None:
+        words = {"paused": "has paused", "stopped": "has stopped", "ignored": "goes on regardless"}
+        title = words.get(payload["action_taken"], "has heard the interrupt")
+        self.tell(said, "note", title, text=payload.get("ignore_reason") or "")
+
+    # Branching
+
+    def forked(self, said: Envelope, payload: Envelope) -> None:
+        others = [each for each in payload["participants"] if each != said["sender"]]
+        company = f" with {listed(others)}" if others else ""
+        title = f"opens the fork {said.get('fork') or payload['name']}{company}"
+        self.tell(said, "note", title, text=payload["reason"]).fork = ""
+
+    def switched(self, said: Envelope, payload: Envelope) -> None:
+        self.tell(said, "note", f"goes to {payload['target_fork'] or 'main'}")
+
+    def offered(self, said: Envelope, payload: Envelope) -> None:
+        source, target = payload["source_fork"], payload["target_fork"] or "main"
+        self._merges[said["id"]] = source
+        title = f"proposes to merge {source} into {target} ({payload['strategy']})"
+        self.tell(said, "merge", title, text=payload["summary"]).fork = ""
+
+    def merged(self, said: Envelope, payload: Envelope) -> None:
+        source = self._merges.get(payload["merge_proposal"], "the fork")
+        answers = payload.get("resolved_conflicts") or ()
+        settled = [f"{each['conflict_id']}: {each['resolution']}" for each in answers]
+        turn = self.tell(said, "merge", f"merges {source}", text=listed(settled), mood="good")
+        turn.fork = ""
 
     # Acting
 
@@ -196,6 +279,21 @@ TELLERS: dict[str, Teller] = {
     "participant.announce": Timeline.announced,
     "participant.role_change": Timeline.promoted,
     "prompt.submit": Timeline.prompted,
+    "prompt.amend": Timeline.amended,
+    "thinking.start": Timeline.thinking,
+    "thinking.chunk": Timeline.answered,
+    "thinking.end": Timeline.thought,
+    "context.add": Timeline.shelved,
+    "context.update": Timeline.changed,
+    "context.remove": Timeline.removed,
+    "secret.share": Timeline.confided,
+    "secret.revoke": Timeline.revoked,
+    "interrupt.raise": Timeline.interrupted,
+    "interrupt.acknowledge": Timeline.acknowledged,
+    "fork.create": Timeline.forked,
+    "fork.switch": Timeline.switched,
+    "merge.propose": Timeline.offered,
+    "merge.execute": Timeline.merged,
     "response.start": Timeline.answering,
     "response.chunk": Timeline.answered,
     "response.end": Timeline.finished,
@@ -210,6 +308,15 @@ TELLERS: dict[str, Teller] = {
     "gate.reject": Timeline.rejected,
     "gate.timeout": Timeline.timed_out,
 }
+
+
+def excerpt(payload: Envelope) -> str:
+    """What stands in a context item, or what changed in it."""
+    content = payload.get("content") or payload.get("new_content") or payload.get("diff")
+    if content is None:
+        ref = payload.get("content_ref") or payload.get("new_content_ref") or {}
+        return f"{ref.get('uri') or ref.get('hash', '')} ({ref.get('mime_type', '')})"
+    return content if isinstance(content, str) else json.dumps(content, indent=2)
 
 
 def turns(envelopes: Iterable[Envelope]) -> list[Turn]:

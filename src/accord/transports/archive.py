@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import Actor
+from accord.core.kernel.ids import TRUNK
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.state import Room
 from accord.core.views import sessions
@@ -99,7 +100,7 @@ def number(request: Request, name: str, usual: int, largest: int) -> int:
 
 
 def routes(archive: Archive, identify: Identify) -> list[Route]:
-    """`GET /sessions`, `/sessions/{id}`, `/sessions/{id}/transcript`."""
+    """`GET /sessions`, `/sessions/{id}`, and its `/context` and `/transcript`."""
 
     async def listing(request: Request) -> Response:
         actor = await identify(request)
@@ -109,6 +110,13 @@ def routes(archive: Archive, identify: Identify) -> list[Route]:
         actor = await identify(request)
         room = await archive.room(request.path_params["id"], actor)
         return answer(sessions.detail(room, actor.seat))
+
+    async def context(request: Request) -> Response:
+        actor = await identify(request)
+        room = await archive.room(request.path_params["id"], actor)
+        key, fork = request.query_params.get("key", ""), request.query_params.get("fork", "")
+        place = None if fork in TRUNK else fork
+        return answer(sessions.context(room, actor.seat, key, place))
 
     async def transcript(request: Request) -> Response:
         actor = await identify(request)
@@ -123,6 +131,7 @@ def routes(archive: Archive, identify: Identify) -> list[Route]:
     return [
         Route("/sessions", guarded(listing)),
         Route("/sessions/{id}", guarded(detail)),
+        Route("/sessions/{id}/context", guarded(context)),
         Route("/sessions/{id}/transcript", guarded(transcript)),
     ]
 

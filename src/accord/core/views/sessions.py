@@ -7,8 +7,21 @@ import msgspec
 from accord.core.kernel import ballot as ballots
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Record
+from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
-from accord.core.room.state import Gate, Member, Presence, Room, Tool
+from accord.core.room.audience import audience
+from accord.core.room.state import (
+    Fork,
+    Gate,
+    Item,
+    Member,
+    Merge,
+    Presence,
+    Room,
+    Tool,
+    scope_of,
+    sees,
+)
 
 
 def known_to(room: Room, actor: Actor) -> bool:
@@ -26,7 +39,8 @@ def standing(room: Room, seat: str) -> str | None:
 
 def may_read(room: Room, seat: str, record: Record) -> bool:
     """Members read what is for them; former members what they could see until they left."""
-    if record.said is None or (record.to is not None and seat not in record.to):
+    to = audience(room, record)
+    if record.said is None or (to is not None and seat not in to):
         return False
     if seat in room.members:
         return True
@@ -34,8 +48,8 @@ def may_read(room: Room, seat: str, record: Record) -> bool:
     return former is not None and record.version <= former.left
 
 
-def summary(room: Room, seat: str) -> dict[str, Any]:
-    """One line of a listing."""
+def summary(room: Room, seat: str | None) -> dict[str, Any]:
+    """One line of a listing; None is the operator of the machine, who may read its files."""
     return {
         "id": room.id,
         "name": room.name,
@@ -43,9 +57,9 @@ def summary(room: Room, seat: str) -> dict[str, Any]:
         "created_at": iso(room.created_at),
         "created_by": room.created_by,
         "participants": len(room.members),
-        "open_gates": len(room.gates),
-        "standing": standing(room, seat),
-        "lost": lost(room, seat),
+        "open_gates": sum(reads(room, gate.fork, seat) for gate in room.gates.values()),
+        "standing": standing(room, seat or ""),
+        "lost": lost(room, seat or ""),
     }
 
 
@@ -62,16 +76,88 @@ def status(room: Room) -> str:
     return "paused" if room.paused_at is not None else "active"
 
 
-def detail(room: Room, seat: str) -> dict[str, Any]:
+def reads(room: Room, fork: str | None, seat: str | None) -> bool:
+    """Whether what is said in a fork is for this seat; the trunk is for everybody."""
+    return fork is None or seat is None or seat in room.forks[fork].readers
+
+
+def detail(room: Room, seat: str | None) -> dict[str, Any]:
     """Everything about a session but what was said; nothing open for who has left."""
-    here = seat in room.members
+    inside = seat is None or seat in room.members
+    forks = (fork for fork in room.forks if reads(room, fork, seat))
+    return portrait(room, seat, frozenset({None, *forks} if inside else ()))
+
+
+def portrait(room: Room, seat: str | None, places: frozenset[str | None]) -> dict[str, Any]:
+    """What is open in these places; context as far as this seat sees it."""
+    tools = [tool for tool in room.tools.values() if tool.fork in places]
+    merges = [each for each in room.merges.values() if {each.source, each.target} <= places]
     return {
         **summary(room, seat),
         "config": msgspec.to_builtins(room.config),
         "members": [person(member) for member in room.members.values()],
-        "gates": [question(room, gate) for gate in room.gates.values()] if here else [],
-        "tools": [proposal(tool) for tool in room.tools.values()] if here else [],
+        "gates": [question(room, gate) for gate in room.gates.values() if gate.fork in places],
+        "tools": [proposal(tool) for tool in tools],
+        "forks": [branch(fork) for fork in room.forks.values()] if places else [],
+        "merges": [joining(each) for each in merges],
+        "context": [
+            shelved(item, place)
+            for place in sorted(places, key=scope_of)
+            for item in room.shelf.get(scope_of(place), {}).values()
+            if seat is None or sees(item, seat)
+        ],
+        "halted": dict(room.halted) if places else {},
     }
+
+
+def branch(fork: Fork) -> dict[str, Any]:
+    """A fork; that it exists and who is in it the whole room knows."""
+    return {
+        "id": fork.id,
+        "name": fork.name,
+        "parent": fork.parent,
+        "from_point": fork.from_point,
+        "members": sorted(fork.members),
+        "created_by": fork.created_by,
+        "created_at": iso(fork.created_at),
+        "merged": fork.merged,
+        "into": fork.into,
+    }
+
+
+def joining(merge: Merge) -> dict[str, Any]:
+    """A merge that is still to be done."""
+    return {
+        "id": merge.id,
+        "source": merge.source,
+        "target": merge.target,
+        "strategy": merge.strategy.value,
+        "gated": merge.gated,
+    }
+
+
+def shelved(item: Item, fork: str | None) -> dict[str, Any]:
+    """An item of the context, without what stands in it."""
+    return {
+        "key": item.key,
+        "fork": fork,
+        "content_type": item.content_type,
+        "author": item.author,
+        "visible_to": None if item.visible_to is None else sorted(item.visible_to),
+        "source": item.source,
+        "tags": list(item.tags),
+    }
+
+
+def context(room: Room, seat: str | None, key: str, fork: str | None) -> dict[str, Any]:
+    """One item with what stands in it; refused as if it were not there to who may not see it."""
+    inside = seat is None or seat in room.members
+    known = fork is None or fork in room.forks
+    item = room.shelf.get(scope_of(fork), {}).get(key)
+    if item and inside and known and reads(room, fork, seat) and (not seat or sees(item, seat)):
+        ref = msgspec.to_builtins(item.content_ref)
+        return {**shelved(item, fork), "content": item.content, "content_ref": ref}
+    raise Refused(Why.UNKNOWN, f"There is no context {key} here")
 
 
 def person(member: Member) -> dict[str, Any]:
@@ -88,7 +174,7 @@ def person(member: Member) -> dict[str, Any]:
 
 def question(room: Room, gate: Gate) -> dict[str, Any]:
     """An open gate: PVP's GateState, and how far it is (PVP 14.4)."""
-    count = ballots.tally(gate.ballot, room.voters(), skip_absent=room.skips_absent)
+    count = ballots.tally(gate.ballot, room.voters(gate.fork), skip_absent=room.skips_absent)
     return {
         "id": gate.id,
         "request": {
@@ -106,6 +192,7 @@ def question(room: Room, gate: Gate) -> dict[str, Any]:
         "created_at": iso(gate.opened_at),
         "expires_at": iso(gate.expires_at) if gate.expires_at is not None else None,
         "action": proposal(room.tools[gate.action]) if gate.action in room.tools else None,
+        "fork": gate.fork,
     }
 
 
@@ -120,4 +207,5 @@ def proposal(tool: Tool) -> dict[str, Any]:
         "risk_level": tool.risk.value,
         "description": tool.description,
         "approved": tool.grant is not None,
+        "fork": tool.fork,
     }

@@ -1,0 +1,138 @@
+"""Prompting, stopping, sharing, forking and merging from a shell."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+from accord.client import Session
+from tests.helpers.cli import Shell, environment
+from tests.helpers.server import ServerProcess
+
+
+def typed(person: Shell, text: str, *words: str) -> str:
+    """What a command prints that reads this from its standard input."""
+    done = subprocess.run(
+        [sys.executable, "-m", "accord", *words],
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=person.cwd,
+        env=environment(**person.env),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    return done.stdout.strip()
+
+
+def test_a_prompt_goes_to_an_agent_with_its_context(
+    alice: Shell, session: str, claude: Session
+) -> None:
+    (alice.cwd / "notes.md").write_text("The parser breaks on brackets.\n")
+    assert alice.good("session", "context", session, "add", "notes", "notes.md") == "Added notes"
+    first = alice.good("session", "prompt", session, "claude", "Fix", "it", "--context", "notes")
+    second = typed(alice, "From a pipe\n", "session", "prompt", session, claude.me, "-")
+
+    told = alice.good("session", "log", session, "--json").splitlines()
+    said = {each["id"]: each["payload"] for each in map(json.loads, told)}
+    assert (said[first]["content"], said[first]["context_keys"]) == ("Fix it", ["notes"])
+    assert said[second]["content"] == "From a pipe\n"
+    nobody = alice("session", "prompt", session, "nobody", "Hm")
+    assert (nobody.code, "is not an agent" in nobody.err) == (4, True)
+
+
+def test_context_is_listed_shown_and_removed(
+    alice: Shell, session: str, shell: Callable[..., Shell], claude: Session
+) -> None:
+    typed(alice, "For all\n", "session", "context", session, "add", "plan", "-")
+    aside = ("session", "context", session, "add", "aside", "-", "--visible-to", claude.me)
+    typed(alice, "For claude\n", *aside)
+    bob = shell("bob", "driver")
+    bob.good("gates", "--session", session)
+
+    assert alice.good("session", "context", session, "list").splitlines() == [
+        "KEY    TYPE  BY     IN    FOR",
+        "plan   text  alice  main  everybody",
+        "aside  text  alice  main  claude",
+    ]
+    assert alice.good("session", "context", session, "show", "aside") == "For claude"
+    assert "Context  plan and aside" in alice.good("session", "show", session)
+    listed = bob("session", "context", session, "list", "--json").json["context"]
+    assert [item["key"] for item in listed] == ["plan"]
+    assert bob("session", "context", session, "show", "aside").code == 4
+    assert bob("session", "context", session, "show").code == 2
+    assert alice.good("session", "context", session, "remove", "plan") == "Removed plan"
+    assert alice("session", "context", session, "show", "plan").code == 4
+
+
+def test_a_stopped_agent_is_shown_and_stays_so(alice: Shell, session: str, claude: Session) -> None:
+    told = alice.good("session", "stop", session, claude.me, "--message", "Wrong branch")
+
+    assert told == "claude can propose and run nothing until somebody prompts it again."
+    assert "claude agent, driver stopped" in alice.good("session", "show", session)
+    assert "Every agent was asked to pause" in alice.good(
+        "session", "stop", session, "--pause", "--message", "One moment"
+    )
+    raised = alice("session", "stop", session, "--emergency", "--message", "Now", "--json").json
+    assert raised["halted"] == {"claude": "emergency"}
+    log = alice.good("session", "log", session)
+    assert "alice tells claude to stop\n          Wrong branch" in log
+    alice.good("session", "prompt", session, claude.me, "Go on")
+    assert "stopped" not in alice.good("session", "show", session)
+
+
+def test_a_fork_is_opened_used_and_merged(
+    alice: Shell, session: str, claude: Session, server: ServerProcess
+) -> None:
+    typed(alice, "Rewrite it\n", "session", "context", session, "add", "plan", "-")
+    fork = alice.good(
+        *("session", "fork", session, "Try a grammar", "--with", claude.me, "--reason", "Shorter")
+    )
+    inner = alice.good("session", "fork", session, "Tokens", "--in", fork)
+    alice.good("session", "prompt", session, claude.me, "Would it do?", "--fork", fork)
+    there = ("session", "context", session, "add", "finding", "-", "--fork", fork)
+    typed(alice, "It does\n", *there)
+
+    assert (fork, inner) == ("try-a-grammar", "tokens")
+    assert alice.good("session", "forks", session).splitlines() == [
+        "main",
+        "  try-a-grammar Try a grammar (alice and claude; open)",
+        "    tokens Tokens (alice; open)",
+    ]
+    done = alice.good("session", "merge", session, fork, "--summary", "It does")
+    assert done == "try-a-grammar was merged into main"
+    assert alice.good("session", "context", session, "show", "finding") == "It does"
+    log = alice.good("session", "log", session)
+    assert "alice opens the fork try-a-grammar with claude · Shorter" in log
+    assert "alice asks claude · in try-a-grammar" in log
+    assert "alice proposes to merge try-a-grammar into main (append)" in log
+    assert "alice merges try-a-grammar" in log
+    assert "(alice and claude; merged into main)" in alice.good("session", "show", session)
+    server.kill()
+    files = ("session", "context", session, "show", "finding", "--data-dir", str(server.home))
+    assert alice.good(*files) == "It does"
+
+
+def test_a_merge_that_needs_approval_or_answers_is_gone_on_with(
+    alice: Shell, session: str, shell: Callable[..., Shell]
+) -> None:
+    bob = shell("bob", "driver", "approver")
+    bob.good("gates", "--session", session)
+    typed(alice, "before\n", "session", "context", session, "add", "plan", "-")
+    fork = alice.good("session", "fork", session, "Other")
+    for where in ((), ("--fork", fork)):
+        typed(alice, f"{where}\n", "session", "context", session, "add", "plan", "-", *where)
+
+    stuck = alice("session", "merge", session, fork, "--strategy", "manual")
+    assert (stuck.code, "Unresolved: plan" in stuck.err) == (5, True)
+    assert alice.good("session", "merge", session, fork, "--use-source", "plan") == (
+        "other was merged into main"
+    )
+
+    again = alice.good("session", "fork", session, "Again")
+    waits = alice.good("session", "merge", session, again, "--strategy", "replace")
+    assert "once its gate is passed" in waits
+    [gate] = bob("gates", "--json").json["gates"]
+    bob.good("approve", gate["id"])
+    assert alice("session", "merge", session, again, "--json").json["state"] == "merged"
