@@ -58,6 +58,8 @@ ALWAYS_GATED = frozenset({Risk.HIGH, Risk.CRITICAL})
 BallotChange = Callable[[Ballot], Ballot]
 LONGEST_MESSAGE = 4096
 NOBODY = " (nobody here can approve this yet)"
+TOO_LATE = "Nobody approved it in time"
+ENDED = "The session ended first"
 
 
 class GateRequest(Body, frozen=True, omit_defaults=True, gc=False):
@@ -368,14 +370,16 @@ def resolution_of(room: Room, gate: Gate) -> Resolution:
     return Resolution.REJECTED if ballots.vacant(gate.ballot, room.voters()) else gate.on_timeout
 
 
-def time_out(room: Room, ask: Ask, gate: Gate, resolution: Resolution) -> Iterator[Fact]:
-    """End a gate that nobody passed."""
+def time_out(
+    room: Room, ask: Ask, gate: Gate, resolution: Resolution, reason: str = TOO_LATE
+) -> Iterator[Fact]:
+    """End a gate that nobody passed; `reason` is what its initiator is told."""
     tally = ballots.tally(gate.ballot, room.voters(), skip_absent=room.skips_absent)
     said = GateTimeout(gate.id, tally.received, tally.required, resolution)
     yield GateTimedOut(said=said, ref=gate.id)
     match resolution:
         case Resolution.REJECTED:
-            yield failed(gate, "Nobody approved it in time")
+            yield failed(gate, reason)
         case Resolution.AUTO_APPROVED:
             yield from passed(room, ask, gate, tally)
         case Resolution.ESCALATED:  # pragma: no branch - the list is closed
