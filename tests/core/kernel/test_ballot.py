@@ -31,6 +31,7 @@ from accord.core.kernel.ballot import (
     eligible,
     enrol,
     hopeless,
+    lacks,
     leaves,
     tally,
     vacant,
@@ -463,3 +464,17 @@ def test_a_ballot_passes_exactly_when_each_rule_has_enough(
     each = [enough(rule, heard, frozenset(voters)) for rule in leaves(quorum)]
 
     assert tally(ballot, voters).passed is all(each)
+
+
+def test_what_is_missing_is_told_rule_by_rule() -> None:
+    quorum = AllOf((AnyOf(2), OfLabel("security", 1), OfRole(Role.ADMIN, 1)))
+    voters = {"a": Voter(frozenset({Role.ADMIN})), "b": Voter(), "c": Voter()}
+
+    def lacking(*yes: str) -> list[tuple[str, int, bool]]:
+        ballot = Ballot(quorum, yes=frozenset(yes))
+        return [(type(x.rule).__name__, x.missing, x.possible) for x in lacks(ballot, voters)]
+
+    assert lacking("b") == [("AnyOf", 1, True), ("OfLabel", 1, False), ("OfRole", 1, True)]
+    assert lacking("a", "b", "stranger") == [("OfLabel", 1, False)]
+    voters["c"] = Voter(labels=frozenset({"security"}))
+    assert lacking("a", "c") == []

@@ -16,7 +16,7 @@ Count = Annotated[int, Meta(ge=1, le=10_000)]
 DEEPEST = 3
 MOST_RULES = 8
 # `required` is for people to read: past this many steps the best answer so far will do.
-MOST_STEPS = 2_000
+MOST_STEPS = 500
 
 
 class _Rule(msgspec.Struct, frozen=True, tag_field="type"):
@@ -96,6 +96,14 @@ class Need(msgspec.Struct, frozen=True):
     seats: Seats
     count: int
     open: bool  # whether people who come later could help
+
+
+class Lack(msgspec.Struct, frozen=True):
+    """A plain rule that is not met yet; `possible` by those who are members now."""
+
+    rule: Quorum
+    missing: int
+    possible: bool
 
 
 class Tally(NamedTuple):
@@ -200,6 +208,18 @@ def tally(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> Tally
     return Tally(met, yes & _anybody(needs), needs)
 
 
+def lacks(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> tuple[Lack, ...]:
+    """What is still missing, rule by rule; nothing where the next vote passes it."""
+    able = frozenset(eligible(ballot, voters))
+    yes = ballot.yes & able
+    needs = tally(ballot, voters, skip_absent=skip_absent).needs
+    return tuple(
+        Lack(rule, need.count - met, possible=len(need.seats & able) >= need.count)
+        for rule, need in zip(leaves(ballot.quorum), needs, strict=True)
+        if (met := len(yes & need.seats)) < need.count
+    )
+
+
 def hopeless(ballot: Ballot, voters: Voters) -> bool:
     """Whether those who are here could not pass it even if all of them said yes."""
     able = frozenset(eligible(ballot, voters))
@@ -223,10 +243,11 @@ def _smallest(needs: Sequence[Need]) -> int:
     """
     if len(needs) == 1:
         return needs[0].count
-    people = Counter(
-        sum(1 << place for place, need in enumerate(needs) if seat in need.seats)
-        for seat in _anybody(needs)
-    )
+    kinds: dict[str, int] = {}
+    for place, need in enumerate(needs):
+        for seat in need.seats:
+            kinds[seat] = kinds.get(seat, 0) | 1 << place
+    people = Counter(kinds.values())
     comers = sum(1 << place for place, need in enumerate(needs) if need.open)
     people[comers] += max(0, *(need.count - len(need.seats) for need in needs))
     useful_first = sorted(people.items(), key=lambda kind: -kind[0].bit_count())
@@ -245,11 +266,13 @@ def _cover(wanted: tuple[int, ...], people: list[tuple[int, int]]) -> int:
         if most <= 0:
             best = min(best, used)
             return
-        if kind == len(people) or used + most >= best or steps > MOST_STEPS:
+        if kind == len(people) or used + most >= best:
             return
         mask, count = people[kind]
         useful = max((left[p] for p in range(len(left)) if mask >> p & 1), default=0)
         for take in range(min(count, max(0, useful)), -1, -1):
+            if steps > MOST_STEPS:
+                return
             rest = tuple(want - take * (mask >> p & 1) for p, want in enumerate(left))
             search(rest, kind + 1, used + take)
 
