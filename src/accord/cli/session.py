@@ -21,12 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from accord.cli import where
+from accord.cli.parsing import Some, Whole
 from accord.cli.quorum import HELP as QUORUM_HELP
+from accord.cli.quorum import quorum
 from accord.show import paint
 from accord.show.text import count, gated, line, listed, moment, span
 
 STATES = ("completed", "aborted", "timeout")
 POLICIES = ("wait", "skip", "pause_session")
+SECONDS = Whole(1, 31_536_000)
+NUMBER = Whole(1, 10**9)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,20 +60,26 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     add("--id", dest="session", metavar="SESSION", help="its id (default: a new one)")
     rules = parser.add_argument_group("rules, where they differ from the usual")
     add = rules.add_argument
-    add("--require-approval-for", metavar="A,B", help="categories that need a yes; all, or none")
-    add("--quorum", metavar="RULE", help=QUORUM_HELP)
-    add("--max-participants", type=int, metavar="N", help="default: 10")
+    add(
+        "--require-approval-for",
+        type=categories,
+        metavar="A,B",
+        help="categories that need a yes; all, or none",
+    )
+    add("--quorum", type=quorum, metavar="RULE", help=QUORUM_HELP)
+    add("--max-participants", type=Whole(1, 10_000), metavar="N", help="default: 10")
     add("--ordering", choices=("total", "causal"), help="default: total")
     add("--no-forks", action="store_true", help="nobody may fork it")
     add("--on-participant-timeout", choices=POLICIES, help="default: skip")
-    add("--heartbeat-interval", type=int, metavar="SECONDS", help="default: 30")
-    add("--idle-timeout", type=int, metavar="SECONDS", help="default: 120")
-    add("--away-timeout", type=int, metavar="SECONDS", help="default: 300")
+    add("--heartbeat-interval", type=SECONDS, metavar="SECONDS", help="default: 30")
+    add("--idle-timeout", type=SECONDS, metavar="SECONDS", help="default: 120")
+    add("--away-timeout", type=SECONDS, metavar="SECONDS", help="default: 300")
 
 
 def _log_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--at", type=int, metavar="N", help="as it was when number N had been said")
+    add("--at", type=NUMBER, metavar="N", help="as it was when number N had been said")
+    add("--numbers", action="store_true", help="show the numbers that --at takes")
     add("--follow", action="store_true", help="go on as more is said; Ctrl-C stops")
     add("--full", action="store_true", help="cut nothing")
 
@@ -125,13 +135,11 @@ async def _create(args: argparse.Namespace) -> None:
 
 def rules(args: argparse.Namespace) -> Any:
     """The session's configuration: the usual one, but for what was said."""
-    import msgspec
-
-    from accord.cli.quorum import parse
     from accord.client import usual_config
-    from accord.core.kernel.refusal import Refused, Why
 
     said = {
+        "require_approval_for": args.require_approval_for,
+        "default_gate_quorum": args.quorum,
         "max_participants": args.max_participants,
         "ordering_mode": args.ordering,
         "on_participant_timeout": args.on_participant_timeout,
@@ -140,16 +148,14 @@ def rules(args: argparse.Namespace) -> Any:
         "away_timeout_seconds": args.away_timeout,
         "allow_forks": False if args.no_forks else None,
     }
-    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-    if (gated := args.require_approval_for) is not None:
-        names = [name.strip() for name in gated.split(",") if name.strip()]
-        changes["require_approval_for"] = [] if names == ["none"] else names
-    try:
-        if args.quorum:
-            changes["default_gate_quorum"] = parse(args.quorum)
-        return usual_config(**changes)
-    except (ValueError, msgspec.ValidationError) as no:
-        raise Refused(Why.MALFORMED, f"No session has such rules: {no}") from None
+    return usual_config(**{name: value for name, value in said.items() if value is not None})
+
+
+def categories(text: str) -> tuple[str, ...]:
+    """What needs a yes; nothing where it says none."""
+    from accord.core.room.state import Category
+
+    return () if text.strip() == "none" else Some((*Category, "none"))(text)
 
 
 def _next_steps(session: str, config: Any) -> str:
@@ -175,11 +181,13 @@ async def _end(args: argparse.Namespace) -> None:
 
     session = where.session_of(args)
     async with where.client(args) as client:
+        gates = len((await client.session(session)).gates)
         await client.post(session, SessionEnd(reason=args.reason, final_state=args.state))
     if args.json:
-        tell({"id": session, "state": args.state})
+        tell({"id": session, "state": args.state, "gates_closed": gates})
     else:
-        print(f"{session} has ended ({args.state}); it can still be read")
+        closed = f", and {count(gates, 'open gate')} with it" if gates else ""
+        print(f"{session} has ended ({args.state}){closed}; it can still be read")
 
 
 # Looking
