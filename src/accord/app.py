@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -17,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from accord.core import people, room
 from accord.core.dialects import canonical
@@ -34,6 +36,8 @@ from accord.engine.heads import HeadSigner
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.stores import open_log
 from accord.transports import archive, operator
+from accord.transports.guard import Guard
+from accord.transports.head import Porch, http_class
 from accord.transports.identity import Keyring, bearer, ensure_loopback, open_actor
 from accord.transports.reception import Reception, Trust
 from accord.transports.websocket import Hall, protocol_class
@@ -103,7 +107,8 @@ class Server:
         self.desk = LocalDesk(self.engine, self.keyring, self.engine.clock)
         trust = Trust(self.keyring, self.revoked, open=options.auth == "open")
         self.reception = Reception(self.engine, trust, options.rate)
-        self.hall = Hall(self.reception)
+        self.porch = Porch()
+        self.hall = Hall(self.reception, self.porch)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.heard.append(self.heard)
         self.tasks: list[asyncio.Task[None]] = []
@@ -151,7 +156,7 @@ class Server:
             raise Refused(Why.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
         return self.reception.identify(token).actor
 
-    def app(self) -> Starlette:
+    def app(self) -> ASGIApp:
         """What is served over plain HTTP."""
         routes = [
             Route("/", home),
@@ -159,7 +164,7 @@ class Server:
             *archive.routes(archive.Archive(self.engine), self.identify),
             *operator.routes(self.desk),
         ]
-        return Starlette(routes=routes)
+        return Guard(Starlette(routes=routes), strict=self.reception.is_open)
 
 
 async def home(request: Request) -> Response:
@@ -192,6 +197,8 @@ agree. This server speaks PVP over WebSocket at <code>/ws</code>.</p>
 export ACCORD_TOKEN=…
 accord session create --name "First steps"
 accord gates</pre>
+<p>This version has no page of its own to work on. The sign-in link that the server printed leads
+here, and into that page once it is there; until then the shell is the way in.</p>
 </html>
 """
 
@@ -212,11 +219,20 @@ def bind(host: str, port: int) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
-        detail = f"Cannot listen on {host}:{port}: {error.strerror}; try --port 0"
-        raise Refused(Why.UNAVAILABLE, detail) from error
+        raise unbound(host, port, error) from error
     sock.listen(1024)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's shape
     return sock
+
+
+def unbound(host: str, port: int, error: OSError) -> Refused:
+    """Why nobody can listen there, and what to try."""
+    what = error.strerror or str(error)
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        detail = f"{host} is no address of this machine ({what}); try --host 127.0.0.1"
+        return Refused(Why.MALFORMED, detail)
+    other = "--port 7420" if error.errno == errno.EACCES else "--port 0"
+    return Refused(Why.UNAVAILABLE, f"Cannot listen on {host}:{port}: {what}; try {other}")
 
 
 class _Uvicorn(uvicorn.Server):
@@ -284,8 +300,8 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
 
     config = uvicorn.Config(
         server.app(),
-        ws=protocol_class(server.hall.admit),
-        http="httptools",
+        ws=protocol_class(server.hall.admit, server.porch),
+        http=http_class(server.porch),
         lifespan="off",
         log_config=None,
         access_log=False,
