@@ -6,6 +6,7 @@ import errno
 import gc
 import logging
 import os
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -47,6 +48,7 @@ log = logging.getLogger("accord")
 CONTEXTS = (room.CONTEXT, people.CONTEXT)
 DATABASE = "accord.db"
 KEYS = "keys"
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # where there is such a thing
 # Collecting often costs a tenth of the throughput; nothing on the hot path makes cycles.
 GC_THRESHOLD = (50_000, 20, 50)
 
@@ -148,7 +150,16 @@ class Server:
         await self.events.close()
 
     async def identify(self, request: Request) -> Actor:
-        """Who is asking over HTTP: a token, or on trust whoever `as` says."""
+        """Who is asking over HTTP; asking counts like any message."""
+        actor = self._who(request)
+        now = asyncio.get_running_loop().time()
+        if (bucket := self.reception.buckets.of(actor, now)) is not None:
+            bucket.weigh(0, now)
+            bucket.count("", 0)
+        return actor
+
+    def _who(self, request: Request) -> Actor:
+        """A token, or on trust whoever `as` says."""
         token = bearer(request.headers.getlist("authorization"))
         if token is None and self.reception.is_open and (name := request.query_params.get("as")):
             return open_actor(name, Kind.HUMAN)
@@ -272,11 +283,15 @@ class Ready(msgspec.Struct, frozen=True):
 
 def write_ready(path: Path, ready: Ready) -> None:
     """The ready file appears whole, for its owner alone."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(msgspec.json.encode(ready))
-    part.replace(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(ready))
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 async def serve(options: Options, told: Callable[[Ready], None]) -> None:
