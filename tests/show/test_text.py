@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from accord.show import text
 from accord.show.cards import card, left, progress
 from accord.show.markdown import escaped, fenced
+from accord.show.output import fitted
 from accord.show.page import page
 from accord.show.prose import conversation, folded, railed
 from accord.show.timeline import Turn, turns
@@ -302,3 +303,17 @@ def test_what_is_rare_has_its_words_too() -> None:
         ("system", "answers (max tokens)"),
         ("system", "failed at it after 5 ms"),
     ]
+
+
+def test_a_table_fits_the_terminal_and_its_first_column_stays_whole() -> None:
+    heads = ("SESSION", "NAME", "GATES", "OPENED")
+    rows = [("ses_01M7GN81AE60EE63YYXDSKNV8F", "a long name " * 9, "", "2026-01-30 20:00")]
+
+    lines = fitted([heads, *rows], 80)
+
+    assert lines[0] == ["SESSION", "NAME", "OPENED"]
+    assert [lines[1][0], lines[1][2]] == [rows[0][0], rows[0][3]]
+    assert lines[1][1].endswith("…")
+    assert sum(map(len, lines[1])) + 4 <= 80
+    assert fitted([heads, *rows], 500) == [heads, *rows]
+    assert fitted([heads, *rows], 10)[1][0] == rows[0][0]

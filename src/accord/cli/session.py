@@ -229,6 +229,23 @@ async def _show(args: argparse.Namespace) -> None:
         print("\n".join(_portrait(found)))
 
 
+def people(found: dict[str, Any]) -> str:
+    """How many are there, or were at the end."""
+    if found["status"] not in {"active", "paused"}:
+        return f"People   nobody any more; at the end {len(found['members'])}"
+    return f"People   {len(found['members'])} of at most {found['config']['max_participants']}"
+
+
+def absent(config: dict[str, Any]) -> str:
+    """What becomes of gates when somebody is not there."""
+    after = span(config["away_timeout_seconds"])
+    return {
+        "wait": f"gates wait for whoever is away {after} or more",
+        "skip": f"gates go on without whoever is away {after} or more",
+        "pause_session": f"the session pauses when somebody is away {after}",
+    }[config["on_participant_timeout"]]
+
+
 def _portrait(found: dict[str, Any]) -> list[str]:
     from accord.show.cards import card
 
@@ -239,13 +256,14 @@ def _portrait(found: dict[str, Any]) -> list[str]:
         "",
         f"Opened   {moment(found['created_at']):%Y-%m-%d %H:%M} by {line(found['created_by'])}",
         f"Rules    {gated(config)}",
-        f"Absent   {config['on_participant_timeout']} after {span(config['away_timeout_seconds'])}",
-        f"People   {len(found['members'])} of at most {config['max_participants']}",
+        f"Absent   {absent(config)}",
+        people(found),
     ]
     for each in found["members"]:
         kind = "agent" if each["type"] == "agent" else "human"
         roles = listed(each["roles"])
-        here = "" if each["presence"] == "active" else paint.dim(f" ({each['presence']})")
+        gone = found["status"] not in {"active", "paused"} or each["presence"] == "active"
+        here = "" if gone else paint.dim(f" ({each['presence']})")
         lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}")
     running = [each for each in found["tools"] if each["approved"]]
     lines += [f"Running  {line(each['tool_name'])} by {line(each['agent'])}" for each in running]

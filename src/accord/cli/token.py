@@ -134,11 +134,11 @@ async def _list(office: "Office", args: argparse.Namespace) -> None:
         (
             *(token.jti, token.id, token.kind, ",".join(sorted(token.roles))),
             *(",".join(sorted(token.labels)), token.workspace),
-            *(iso(token.issued_at), iso(token.expires_at), "revoked" if token.revoked else ""),
+            *(iso(token.expires_at)[:16] + "Z", "revoked" if token.revoked else ""),
         )
         for token in tokens
     )
-    heads = ("JTI", "ID", "TYPE", "ROLES", "LABELS", "WORKSPACE", "ISSUED", "EXPIRES", "")
+    heads = ("JTI", "ID", "TYPE", "ROLES", "LABELS", "WORKSPACE", "EXPIRES", "STATE")
     table(heads, rows)
 
 

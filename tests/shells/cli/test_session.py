@@ -307,3 +307,15 @@ def test_on_trust_one_says_who_one_is(open_server: ServerProcess, tmp_path: Path
     shown = accord("session", "show", session, "--as", "carol", "--json", cwd=tmp_path, **here)
     assert [each["id"] for each in shown.json["members"]] == ["carol"]
     assert accord("session", "show", session, "--as", "dave", cwd=tmp_path, **here).code == 4
+
+
+def test_an_ended_session_has_nobody_in_it_any_more(alice: Shell, session: str) -> None:
+    assert "Absent   gates go on without whoever is away 5 min" in alice.good(
+        "session", "show", session
+    )
+    alice.good("session", "end", session)
+
+    shown = alice.good("session", "show", session)
+
+    assert "People   nobody any more; at the end 1" in shown
+    assert "(disconnected)" not in shown
