@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import os
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from accord.core import people, room
 from accord.core.dialects import canonical
@@ -34,6 +37,8 @@ from accord.engine.heads import HeadSigner
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.stores import open_log
 from accord.transports import archive, operator
+from accord.transports.guard import Guard
+from accord.transports.head import Porch, http_class
 from accord.transports.identity import Keyring, bearer, ensure_loopback, open_actor
 from accord.transports.reception import Reception, Trust
 from accord.transports.websocket import Hall, protocol_class
@@ -43,6 +48,7 @@ log = logging.getLogger("accord")
 CONTEXTS = (room.CONTEXT, people.CONTEXT)
 DATABASE = "accord.db"
 KEYS = "keys"
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # where there is such a thing
 # Collecting often costs a tenth of the throughput; nothing on the hot path makes cycles.
 GC_THRESHOLD = (50_000, 20, 50)
 
@@ -103,7 +109,8 @@ class Server:
         self.desk = LocalDesk(self.engine, self.keyring, self.engine.clock)
         trust = Trust(self.keyring, self.revoked, open=options.auth == "open")
         self.reception = Reception(self.engine, trust, options.rate)
-        self.hall = Hall(self.reception)
+        self.porch = Porch()
+        self.hall = Hall(self.reception, self.porch)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.heard.append(self.heard)
         self.tasks: list[asyncio.Task[None]] = []
@@ -143,7 +150,16 @@ class Server:
         await self.events.close()
 
     async def identify(self, request: Request) -> Actor:
-        """Who is asking over HTTP: a token, or on trust whoever `as` says."""
+        """Who is asking over HTTP; asking counts like any message."""
+        actor = self._who(request)
+        now = asyncio.get_running_loop().time()
+        if (bucket := self.reception.buckets.of(actor, now)) is not None:
+            bucket.weigh(0, now)
+            bucket.count("", 0)
+        return actor
+
+    def _who(self, request: Request) -> Actor:
+        """A token, or on trust whoever `as` says."""
         token = bearer(request.headers.getlist("authorization"))
         if token is None and self.reception.is_open and (name := request.query_params.get("as")):
             return open_actor(name, Kind.HUMAN)
@@ -151,7 +167,7 @@ class Server:
             raise Refused(Why.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
         return self.reception.identify(token).actor
 
-    def app(self) -> Starlette:
+    def app(self) -> ASGIApp:
         """What is served over plain HTTP."""
         routes = [
             Route("/", home),
@@ -159,7 +175,7 @@ class Server:
             *archive.routes(archive.Archive(self.engine), self.identify),
             *operator.routes(self.desk),
         ]
-        return Starlette(routes=routes)
+        return Guard(Starlette(routes=routes), strict=self.reception.is_open)
 
 
 async def home(request: Request) -> Response:
@@ -192,6 +208,8 @@ agree. This server speaks PVP over WebSocket at <code>/ws</code>.</p>
 export ACCORD_TOKEN=…
 accord session create --name "First steps"
 accord gates</pre>
+<p>This version has no page of its own to work on. The sign-in link that the server printed leads
+here, and into that page once it is there; until then the shell is the way in.</p>
 </html>
 """
 
@@ -212,11 +230,20 @@ def bind(host: str, port: int) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
-        detail = f"Cannot listen on {host}:{port}: {error.strerror}; try --port 0"
-        raise Refused(Why.UNAVAILABLE, detail) from error
+        raise unbound(host, port, error) from error
     sock.listen(1024)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's shape
     return sock
+
+
+def unbound(host: str, port: int, error: OSError) -> Refused:
+    """Why nobody can listen there, and what to try."""
+    what = error.strerror or str(error)
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        detail = f"{host} is no address of this machine ({what}); try --host 127.0.0.1"
+        return Refused(Why.MALFORMED, detail)
+    other = "--port 7420" if error.errno == errno.EACCES else "--port 0"
+    return Refused(Why.UNAVAILABLE, f"Cannot listen on {host}:{port}: {what}; try {other}")
 
 
 class _Uvicorn(uvicorn.Server):
@@ -256,11 +283,15 @@ class Ready(msgspec.Struct, frozen=True):
 
 def write_ready(path: Path, ready: Ready) -> None:
     """The ready file appears whole, for its owner alone."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(msgspec.json.encode(ready))
-    part.replace(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(ready))
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 async def serve(options: Options, told: Callable[[Ready], None]) -> None:
@@ -284,8 +315,8 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
 
     config = uvicorn.Config(
         server.app(),
-        ws=protocol_class(server.hall.admit),
-        http="httptools",
+        ws=protocol_class(server.hall.admit, server.porch),
+        http=http_class(server.porch),
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -14,7 +14,7 @@ from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.core.people.keys import KeyRotate, ensure_keeper
-from accord.core.people.state import SKEW, Key, People
+from accord.core.people.state import SKEW, Key, People, serves
 from accord.core.people.tokens import TokenIssue, TokenRevoke
 from accord.engine.ports import Clock
 from accord.transports.identity import Identity, Issued, Keyring, PublicKey, bearer, issue, verify
@@ -33,6 +33,11 @@ __all__ = [
 ]
 
 STREAM = f"people/{DEFAULT_WORKSPACE}"
+
+NOT_ISSUED = (
+    "No token of that id was issued here, or it has expired: `accord token list` shows them, "
+    "`accord token revoke --force` makes void what nobody here knows of"
+)
 
 # Whoever may read the private keys could sign anything: the files' mode is the permission.
 SHELL = Actor(seat=f"{SYSTEM}:shell", kind=Kind.SYSTEM)
@@ -107,9 +112,18 @@ class LocalOffice:
         await self._desk.say(self._actor, TokenIssue(issued.record()))
         return issued
 
-    async def revoke(self, jti: str, reason: str = "") -> None:
-        """Make a token void, for good."""
-        await self._desk.say(self._actor, revocation(jti, reason))
+    async def revoke(self, jti: str, reason: str = "", *, force: bool = False) -> None:
+        """Make a token void, for good; `force` for one that nobody here knows of."""
+        wish = revocation(jti, reason)
+        if serves(self._actor) and not force:
+            await self._ensure_known(jti)
+        await self._desk.say(self._actor, wish)
+
+    async def _ensure_known(self, jti: str) -> None:
+        people = await self._desk.people()
+        mine = (token.jti for token in people.visible_to(self._actor))
+        if jti not in people.revoked and jti not in mine:
+            raise Refused(Why.UNKNOWN, NOT_ISSUED)
 
     async def tokens(self) -> Sequence[Listed]:
         """The tokens that have not expired, as far as the actor looks after them."""

@@ -137,7 +137,7 @@ async def test_tokens_are_listed_and_revoked(
 async def test_lists_and_revocations_as_json(
     server: LocalDesk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord("token revoke lost --json") == 0
+    assert await accord("token revoke lost --json --force") == 0
     assert said(capsys) == {"jti": "lost", "revoked": True}
     assert await accord("token list --json") == 0
     assert [each["id"] for each in said(capsys)["tokens"]] == ["olga"]
@@ -168,8 +168,6 @@ async def test_keys_as_json(server: LocalDesk, capsys: pytest.CaptureFixture[str
     ("line", "code"),
     [
         ("issue --id system --type human --roles driver", 2),
-        ("issue --id alice --type human --roles emperor", 2),
-        ("issue --id alice --type human --roles driver --capabilities fly", 2),
         ("issue --id alice --type human --roles driver --ttl 59s", 2),
         ("issue --id alice --type human --roles driver --ttl 366d", 2),
         (f"revoke {'x' * 129}", 2),
@@ -193,6 +191,9 @@ async def test_what_makes_no_sense_is_bad_input(
         "issue --id alice --type god --roles driver",
         f"{ISSUE} --ttl soon",
         f"{ISSUE} --role emperor",
+        "issue --id alice --type human --roles emperor",
+        "issue --id alice --type human --roles=",
+        f"{ISSUE} --capabilities fly",
         "revoke",
     ],
 )
@@ -335,3 +336,20 @@ async def test_a_file_that_cannot_be_read_is_bad_input(
     assert await accord("keys list") == 2
 
     assert "ACCORD_TOKEN" in capsys.readouterr().err
+
+
+async def test_an_id_that_was_never_issued_is_not_revoked(
+    server: LocalDesk, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jti = (await server.office().issue(wish("bob"))).claims.jti
+
+    assert await accord(f"token revoke {jti[:-1]}?") == 4
+    assert await accord(f"token revoke nope --data-dir {store}") == 4
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("`accord token list` shows them") == 2
+    assert not (await server.people()).revoked
+    assert await accord("token revoke nope --force") == 0
+    assert await accord("token revoke nope") == 0
+    assert set((await server.people()).revoked) == {"nope"}

@@ -132,13 +132,13 @@ async def test_what_needs_no_approval_is_granted_at_once(hall: ServerProcess) ->
         assert (await room.claude.decision(proposal)).approved_by == ()
 
 
-async def test_nobody_approved_in_time(hall: ServerProcess) -> None:
+async def test_who_waits_is_told_that_the_session_ended_first(hall: ServerProcess) -> None:
     async with a_room(hall) as room:
         proposal = await room.claude.propose("sh", {}, category="shell_execute")
         waiting = asyncio.create_task(room.claude.decision(proposal))
         await room.alice.end("Out of time")
 
-        with pytest.raises(Rejected, match="Nobody approved it in time") as no:
+        with pytest.raises(Rejected, match="The session ended first") as no:
             await waiting
         assert no.value.by == "system"
 

@@ -76,7 +76,7 @@ async def executes(wire: Wire, proposal: str, *, within: float = 0.5) -> bool:
 
 
 async def get(url: str, token: str = "", **headers: str) -> tuple[int, Any]:
-    """Status and JSON of an answer over HTTP."""
+    """Status and content of an answer over HTTP."""
     given = headers | ({"Authorization": f"Bearer {token}"} if token else {})
     return await asyncio.to_thread(_get, Request(url, headers=given))  # noqa: S310 - our own
 
@@ -84,8 +84,8 @@ async def get(url: str, token: str = "", **headers: str) -> tuple[int, Any]:
 def _get(request: Request) -> tuple[int, Any]:
     try:
         with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - our own address
-            return answer.status, json.loads(answer.read())
+            status, body = answer.status, answer.read()
     except urllib.error.HTTPError as no:
         with no:
-            body = no.read()
-        return no.code, json.loads(body) if body.startswith(b"{") else body
+            status, body = no.code, no.read()
+    return status, json.loads(body) if body.startswith(b"{") else body

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from accord.show import text
 from accord.show.cards import card, left, progress
 from accord.show.markdown import escaped, fenced
+from accord.show.output import fitted
 from accord.show.page import page
-from accord.show.prose import conversation, railed
+from accord.show.prose import conversation, folded, railed
 from accord.show.timeline import Turn, turns
 
 SESSION = {
@@ -174,7 +175,46 @@ def test_long_output_is_cut_and_a_proposal_never(monkeypatch: pytest.MonkeyPatch
     assert shown("output")[-1] == "          │ … 60 more lines; --full shows all"
     assert shown("output", whole=True)[-1] == "          │ 99"
     assert shown("proposal")[-1] == "          │ 99"
-    assert list(railed("x" * 100, indent="")) == ["│ " + "x" * 98, "│ xx"]
+    assert list(railed("x" * 100, indent="")) == ["│ " + "x" * 98, "│↪ xx"]
+
+
+def test_a_line_that_goes_on_below_cannot_be_taken_for_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+
+    assert list(railed("$ git push --force origin main:main\n↪ done", indent="")) == [
+        "│ $ git push --force origin",
+        "│↪  main:main",
+        "│ ↪ done",
+    ]
+
+
+@given(st.text(alphabet="ab ", max_size=200))
+def test_the_pieces_of_a_line_are_the_line(text: str) -> None:
+    pieces = list(folded(text, 20))
+
+    assert "".join(pieces) == text
+    assert all(len(piece) <= 20 for piece in pieces)
+
+
+def lack(missing: int, *, possible: bool = True, **rule: object) -> dict[str, object]:
+    return {"rule": rule, "missing": missing, "possible": possible}
+
+
+def test_what_is_still_missing_is_said_by_rule() -> None:
+    anybody = lack(1, type="any", count=2)
+    security = lack(1, type="label", label="security", count=1, possible=False)
+    both = lack(1, type="specific", participants=["alice", "bob"])
+
+    assert text.missing([anybody], ["alice"]) == "1 more approval"
+    assert text.missing([anybody, security], ["alice"]) == "1 approval by label security"
+    assert text.missing([both], ["alice"]) == "the approval of bob"
+    assert text.missing([lack(2, type="all")], []) == "2 more approvals, as everyone must agree"
+    assert text.missing([], ["alice"]) == ""
+    shown = list(card(gate(approvals=["a", "b"], approvals_received=2, lacks=[security])))
+    assert "  2 approvals (a and b); still needs 1 approval by label security" in shown
+    assert "  Those who are in the session cannot meet this; somebody else has to join" in shown
 
 
 def test_each_day_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,3 +386,17 @@ def test_forks_interrupts_context_and_thinking_read_like_the_rest() -> None:
     assert [turn.fork for turn in told if turn.fork] == ["try"]
     assert "asks claude · in try" in "\n".join(conversation(told[-1:]))
     assert "asks claude · in try" in page(SESSION, told[-1:])
+
+
+def test_a_table_fits_the_terminal_and_its_first_column_stays_whole() -> None:
+    heads = ("SESSION", "NAME", "GATES", "OPENED")
+    rows = [("ses_01M7GN81AE60EE63YYXDSKNV8F", "a long name " * 9, "", "2026-01-30 20:00")]
+
+    lines = fitted([heads, *rows], 80)
+
+    assert lines[0] == ["SESSION", "NAME", "OPENED"]
+    assert [lines[1][0], lines[1][2]] == [rows[0][0], rows[0][3]]
+    assert lines[1][1].endswith("…")
+    assert sum(map(len, lines[1])) + 4 <= 80
+    assert fitted([heads, *rows], 500) == [heads, *rows]
+    assert fitted([heads, *rows], 10)[1][0] == rows[0][0]

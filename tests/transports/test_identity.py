@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.actor import Actor, Grant
+from accord.core.kernel.actor import Actor, Grant, ceiling
 from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.standing import Standing
@@ -146,7 +146,8 @@ def test_the_actor_is_what_the_claims_say(ring: Keyring) -> None:
     who = check(ring, given.token)
 
     grant = Grant(frozenset({Role.DRIVER}), frozenset({Capability.FORK}), frozenset({"security"}))
-    assert who.actor == Actor("alice", Kind.HUMAN, given.claims.session_id, "lab", grant)
+    runtime, most = given.claims.session_id, ceiling(Kind.HUMAN, grant)
+    assert who.actor == Actor("alice", Kind.HUMAN, runtime, "lab", grant, most)
     assert who.claims == given.claims
     assert who.expires_at == T0 + 3_600_000
 

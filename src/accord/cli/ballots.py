@@ -10,7 +10,7 @@ from accord.cli import steer, where
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.show import paint
-from accord.show.text import count, invocation, line
+from accord.show.text import invocation, line, missing
 
 if TYPE_CHECKING:
     from accord.client import Client
@@ -30,13 +30,15 @@ class Found(NamedTuple):
 
     open: list[Waiting]
     elsewhere: list[dict[str, Any]]
+    me: str = ""
+    sessions: int = 1
 
 
 async def gather(args: argparse.Namespace) -> Found:
     """The open gates of one session, or of all of the caller's."""
     async with where.client(args) as client:
         if args.session:
-            return Found(await inside(client, args.session), [])
+            return Found(await inside(client, args.session), [], client.id)
         return await everywhere(client)
 
 
@@ -46,7 +48,8 @@ async def everywhere(client: "Client") -> Found:
     asking = [each for each in sessions if each["open_gates"]]
     mine = [each for each in asking if each["standing"] == "member" or each["lost"]]
     found = [gate for each in mine for gate in await inside(client, each["id"])]
-    return Found(found, [each for each in asking if each not in mine])
+    left = [each for each in asking if each not in mine]
+    return Found(found, left, client.id, len(sessions))
 
 
 async def inside(client: "Client", session: str) -> list[Waiting]:
@@ -74,13 +77,20 @@ async def vote(
             found = (await everywhere(client)).open
         chosen = pick(args.gate, found)
         session, gate = chosen.session["id"], chosen.gate["id"]
-        await client.post(session, ballot(gate, client.id), ref=gate)
+        again = not rejects and has_approved(chosen.gate, client.id)
+        if not again:
+            await client.post(session, ballot(gate, client.id), ref=gate)
         now = await outside(client, session)
     still = next((each.gate for each in now if each.gate["id"] == gate), None)
     if args.json:
         tell(outcome(chosen, still, rejected=rejects))
     else:
-        print(sentence(chosen, still, rejected=rejects))
+        print(sentence(chosen, still, rejected=rejects, again=again))
+
+
+def has_approved(gate: dict[str, Any], me: str) -> bool:
+    """Whether another yes of the same person would change nothing."""
+    return me in gate["approvals"] and bool(gate["lacks"])
 
 
 def pick(word: str, found: list[Waiting]) -> Waiting:
@@ -94,12 +104,19 @@ def pick(word: str, found: list[Waiting]) -> Waiting:
         case [one]:
             return one
         case []:
-            word = line(word)
-            raise Refused(Why.UNKNOWN, f"There is no open gate {word}; `accord gates` lists them")
+            raise Refused(Why.UNKNOWN, no_gate(line(word)))
         case several:
             ids = ", ".join(line(each.gate["id"]) for each in several)
             detail = f"{line(word)} could be {ids}; write a whole id, or --session"
             raise Refused(Why.MALFORMED, detail)
+
+
+def no_gate(word: str) -> str:
+    """Where gates are, also those of sessions one is not in."""
+    return (
+        f"There is no open gate {word} in your sessions; `accord gates` lists them, "
+        "and for a session you are not in yet, `accord gates --session ID` joins it"
+    )
 
 
 def names(waiting: Waiting) -> tuple[str, str]:
@@ -121,9 +138,12 @@ def outcome(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) ->
     }
 
 
-def sentence(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) -> str:
+def sentence(
+    chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool, again: bool = False
+) -> str:
     """What became of it, for a person, and what it was."""
-    return "\n".join([verdict(chosen, still, rejected=rejected), *subject(chosen)])
+    said = verdict(chosen, still, rejected=rejected, again=again)
+    return "\n".join([said, *subject(chosen)])
 
 
 def subject(chosen: Waiting) -> Iterator[str]:
@@ -137,14 +157,24 @@ def subject(chosen: Waiting) -> Iterator[str]:
     yield f"{INDENT}in {session}"
 
 
-def verdict(chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool) -> str:
+def verdict(
+    chosen: Waiting, still: dict[str, Any] | None, *, rejected: bool, again: bool = False
+) -> str:
     """What became of it, in a sentence."""
     who, action = line(chosen.gate["initiator"]), chosen.gate.get("action")
     what = f"run {line(action['tool_name'])}" if action else "go on"
     if rejected:
         return f"{paint.red('Rejected.')} {who} may not {what}, and was told why."
+    if still is None and again:
+        return f"{who} did not wait for another yes of yours; `accord session log` tells more."
     if still is None:
         return f"{paint.green('Approved')}, and that was enough: {who} may {what} now."
-    missing = max(1, still["approvals_required"] - still["approvals_received"])
-    more = count(missing, "more approval")
-    return f"{paint.green('Approved.')} {more} needed before {who} may {what}."
+    done = "You have approved this already." if again else "Approved."
+    return f"{paint.green(done)} {needed(still)} before {who} may {what}."
+
+
+def needed(gate: dict[str, Any]) -> str:
+    """What is still missing, as the beginning of a sentence."""
+    said = missing(gate["lacks"], gate["approvals"]) or "1 more approval"
+    plain = gate["request"]["quorum"].get("type") == "any"
+    return f"{said} needed" if plain else f"It still needs {said}"

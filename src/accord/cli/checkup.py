@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+import shlex
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import msgspec
 
+from accord.cli.address import port_of, serve
 from accord.cli.where import DEFAULT_URL, settings
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import StoreError
@@ -33,6 +35,7 @@ LITTLE_SPACE = 256 << 20
 OLDEST_NOW = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 SKEW_S = 60
 SOON_S = 15 * 60
+RECORDS = "(`accord verify` checks the records)"
 
 
 class Check(NamedTuple):
@@ -76,7 +79,7 @@ def git() -> Check:
 def folder(home: Path) -> Iterator[Check]:
     """Ours alone, writable, and not full."""
     if not home.exists():
-        yield Check(OK, "data", f"{home} (made when the server starts)")
+        yield unmade(home)
         return
     if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
         yield Check(FAIL, "data", f"{home} cannot be written", "Name another with --data-dir.")
@@ -88,6 +91,15 @@ def folder(home: Path) -> Iterator[Check]:
     free = shutil.disk_usage(home).free
     if free < LITTLE_SPACE:
         yield Check(WARN, "disk", f"{free >> 20} MiB free", f"Make room where {home} lies.")
+
+
+def unmade(home: Path) -> Check:
+    """Not there yet: what counts is whether it can be made."""
+    above = next(each for each in home.absolute().parents if each.exists())
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Check(OK, "data", f"{home} (made when the server starts)")
+    cure = "Name another with --data-dir or ACCORD_HOME."
+    return Check(FAIL, "data", f"{home} cannot be made: {above} cannot be written", cure)
 
 
 def keys(path: Path) -> Iterator[Check]:
@@ -127,7 +139,7 @@ async def wholeness(home: Path) -> Check:
                 return Check(FAIL, "store", safe("; ".join(damage[:3])), cure)
     except (StoreError, Refused, OSError) as no:
         return Check(FAIL, "store", safe(str(no)), cure)
-    return Check(OK, "store", f"whole, {count(streams, 'stream')}")
+    return Check(OK, "store", f"file whole, {count(streams, 'stream')} {RECORDS}")
 
 
 def clock() -> Check:
@@ -177,8 +189,7 @@ def opener(url: str) -> OpenerDirector:
 
 def silent(url: str) -> Check:
     """Nobody listens; on this machine the port must be free then."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    parts, port = urlsplit(url), port_of(url)
     if not is_local(url):
         cure = "Check the address, the network, and that the server runs there."
         return Check(FAIL, "server", f"{url} does not answer", cure)
@@ -190,7 +201,7 @@ def silent(url: str) -> Check:
         except OSError as no:
             cure = f"See who holds it: ss -ltnp 'sport = :{port}'"
             return Check(FAIL, "server", f"port {port} cannot be used: {no.strerror}", cure)
-    return Check(WARN, "server", f"none runs; port {port} is free", "accord serve")
+    return Check(WARN, "server", f"none runs; port {port} is free", serve(url))
 
 
 def agreed(date: str) -> Iterator[Check]:
@@ -201,7 +212,7 @@ def agreed(date: str) -> Iterator[Check]:
         return
     apart = abs(theirs - time.time())
     if apart > SKEW_S:
-        said = f"{span(apart)} apart from the server's"
+        said = f"{span(apart)} apart from the server's; tokens allow for {SKEW_S} s"
         yield Check(FAIL, "clock", said, "Let both machines keep their clocks with NTP.")
 
 
@@ -215,7 +226,8 @@ class Claims(msgspec.Struct, frozen=True):
 
 def token(known: Settings, *, asked: bool) -> Iterator[Check]:
     """There, ours, not expired, and taken by the server."""
-    renew = "export ACCORD_TOKEN=$(accord token issue --id YOU --type human --roles driver)"
+    here = f"--data-dir {shlex.quote(str(known.home))}"
+    renew = f"export ACCORD_TOKEN=$(accord token issue {here} --id YOU --type human --roles driver)"
     if not known.token:
         yield Check(WARN, "token", "ACCORD_TOKEN is not set", renew)
         return
@@ -226,7 +238,8 @@ def token(known: Settings, *, asked: bool) -> Iterator[Check]:
     left = claims.exp - time.time()
     who = f"{safe(claims.agent_id)}, {safe(claims.kind)}"
     if left <= 0:
-        yield Check(FAIL, "token", f"{who}: expired {span(-left)} ago", renew)
+        grace = f" (clocks may differ by {SKEW_S} s)" if -left < SKEW_S else ""
+        yield Check(FAIL, "token", f"{who}: expired {span(-left)} ago{grace}", renew)
     elif asked and (no := refused(known)):
         yield Check(FAIL, "token", f"{who}: {no}", renew)
     else:

@@ -11,11 +11,14 @@ Examples:
 """
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accord.cli import where
 from accord.show import paint
 from accord.show.text import count, line
+
+if TYPE_CHECKING:
+    from accord.cli.ballots import Found
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,28 +38,42 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         tell({"gates": [{"session": each.session["id"], **each.gate} for each in found.open]})
     else:
-        print("\n".join(shown(found.open, found.elsewhere)))
+        print("\n".join(shown(found)))
     return 0
 
 
-def shown(found: list[Any], elsewhere: list[dict[str, Any]]) -> list[str]:
+def shown(found: "Found") -> list[str]:
     """A card each, how to answer, and where else something waits."""
     from accord.show.cards import card
 
     lines: list[str] = []
-    for each in found:
+    for each in found.open:
         lines += [*card(each.gate, line(each.session["name"]) or each.session["id"]), ""]
-    if found:
-        gate = found[0].gate["id"]
-        lines += [
-            f"{count(len(found), 'gate')} open. To decide:",
-            f"  accord approve {gate}",
-            f'  accord reject {gate} --reason "…"',
-        ]
-    else:
-        lines += [paint.green("Nothing waits for an approval.")]
-    for each in elsewhere:
-        gates = count(each["open_gates"], "open gate")
+    lines += how_to_answer(found) if found.open else nothing(found)
+    for left in found.elsewhere:
+        gates = count(left["open_gates"], "open gate")
         lines += ["", f"{gates} in a session you have left. To come back:"]
-        lines += [f"  accord gates --session {each['id']}"]
+        lines += [f"  accord gates --session {left['id']}"]
+    return lines
+
+
+def how_to_answer(found: "Found") -> list[str]:
+    """The commands, for the first gate that still waits for the caller."""
+    from accord.cli.ballots import has_approved, needed
+
+    gates = [each.gate for each in found.open]
+    mine = [gate for gate in gates if not has_approved(gate, found.me)]
+    opened = f"{count(len(gates), 'gate')} open."
+    if not mine:
+        return [f"{opened} You have approved; {needed(gates[0]).replace('It still', 'it still')}."]
+    gate = mine[0]["id"]
+    reject = f'  accord reject {gate} --reason "…"'
+    return [f"{opened} To decide:", f"  accord approve {gate}", reject]
+
+
+def nothing(found: "Found") -> list[str]:
+    """That all is quiet; and for who is in no session, how to come into one."""
+    lines = [paint.green("Nothing waits for an approval.")]
+    if not found.sessions:
+        lines += ["You are in no session yet. To join one: accord gates --session ID"]
     return lines

@@ -30,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli import office
 
     verbs = {"list": _list, "rotate": _rotate}
-    return office.run(args, lambda place: verbs[args.verb](place, args))
+    # A key is not to change here because a server that was named does not answer.
+    elsewhere = args.verb != "rotate"
+    return office.run(args, lambda place: verbs[args.verb](place, args), elsewhere=elsewhere)
 
 
 async def _list(office: "Office", args: argparse.Namespace) -> None:

@@ -26,7 +26,11 @@ class Lock:
 @contextmanager
 def locked(home: Path) -> Iterator[Lock]:
     """Hold the data directory; refused while another server does."""
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        detail = f"{home} cannot be a folder, there is a file in its way; name another --data-dir"
+        raise Refused(Why.MALFORMED, detail) from None
     handle = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from accord.cli.parsing import Parser
+
 # As a shell reports a program that a signal ended.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -95,7 +97,7 @@ def dispatch(words: list[str]) -> int:
 def call(name: str, words: list[str]) -> int:
     """Parse with the command's own flags, then run it."""
     module = load(name)
-    return module.run(parser(name, module).parse_args(words))
+    return module.run(parser(name, module).read(words))
 
 
 def load(name: str) -> Module:
@@ -105,34 +107,26 @@ def load(name: str) -> Module:
     return cast("Module", import_module(f"accord.cli.{COMMANDS[name].module}"))
 
 
-def parser(name: str, module: Module) -> "argparse.ArgumentParser":
+def parser(name: str, module: Module) -> "Parser":
     """The command's flags, with its docstring as the help and the examples at the end."""
-    import argparse
+    from accord.cli.parsing import Parser
 
     text, _, examples = (module.__doc__ or "").partition("\nExamples:\n")
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog=f"accord {name}",
         description=text.strip(),
         epilog=f"examples:\n{examples.rstrip()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     module.arguments(made)
-    for action in made._actions:  # noqa: SLF001 - argparse has no other way to ask
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
-            for verb, inner in action.choices.items():
-                illustrate(inner, f"accord {name} {verb}", examples)
+    for verb, inner in made.verbs().items():
+        illustrate(inner, f"accord {name} {verb}", examples)
     return made
 
 
-def illustrate(verb: "argparse.ArgumentParser", words: str, examples: str) -> None:
+def illustrate(verb: "Parser", words: str, examples: str) -> None:
     """Give a verb those of its command's examples that show it."""
-    import argparse
-
     own = [line for line in examples.splitlines() if words in line]
     verb.epilog = "\n".join(["examples:", *own])
-    verb.formatter_class = argparse.RawDescriptionHelpFormatter
-    verb.allow_abbrev = False
 
 
 def overview() -> str:
@@ -141,8 +135,8 @@ def overview() -> str:
     lines = [
         "usage: accord COMMAND …",
         "",
-        "People and coding agents build software together; nothing risky runs until the right",
-        "people agree.",
+        "People and coding agents build software together; nothing risky runs until",
+        "the right people agree.",
     ]
     for title, commands in GROUPS.items():
         lines += ["", title]

@@ -13,12 +13,18 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from accord.cli.address import checked, silent
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
-from accord.settings import Settings
+from accord.settings import Settings, is_local
 
 PATIENCE_S = 10.0
+UNAUTHENTICATED = 401
+WHO = (
+    "wants to know who you are: put an operator's token into ACCORD_TOKEN, "
+    "or on the server's own machine name its data with --data-dir DIR"
+)
 
 Answer = TypeVar("Answer")
 
@@ -68,9 +74,10 @@ class Remote:
         """A new token, made by the server."""
         return await self._ask("POST", "/admin/tokens", Issued, msgspec.json.encode(wish))
 
-    async def revoke(self, jti: str, reason: str = "") -> None:
-        """Make a token void, for good."""
-        path = f"/admin/tokens/{quote(jti, safe='')}?{urlencode({'reason': reason})}"
+    async def revoke(self, jti: str, reason: str = "", *, force: bool = False) -> None:
+        """Make a token void, for good; one that nobody there knows of only with `force`."""
+        query = urlencode({"reason": reason} | ({"force": "true"} if force else {}))
+        path = f"/admin/tokens/{quote(jti, safe='')}?{query}"
         await asyncio.to_thread(self._send, "DELETE", path, None)
 
     async def tokens(self) -> Sequence[Listed]:
@@ -115,6 +122,8 @@ class Remote:
         return content
 
     def _refused(self, status: int, content: bytes) -> Refused:
+        if status == UNAUTHENTICATED and not self._token:
+            return Refused(Why.UNAUTHENTICATED, f"{self._url.geturl()} {WHO}")
         try:
             wrong = msgspec.json.decode(content, type=Failed).error
         except msgspec.DecodeError:
@@ -135,26 +144,37 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> int:
-    """Do the work at the right place."""
-    asyncio.run(_work(args, work))
+def run(
+    args: argparse.Namespace,
+    work: Callable[[Office], Awaitable[None]],
+    *,
+    elsewhere: bool = True,
+) -> int:
+    """Do the work at the right place; `elsewhere`: the store here will do for a silent server."""
+    asyncio.run(_work(args, work, elsewhere=elsewhere))
     return 0
 
 
-async def _work(args: argparse.Namespace, work: Callable[[Office], Awaitable[None]]) -> None:
-    async with reach(args.url, args.data_dir) as office:
+async def _work(
+    args: argparse.Namespace, work: Callable[[Office], Awaitable[None]], *, elsewhere: bool
+) -> None:
+    async with reach(args.url, args.data_dir, elsewhere=elsewhere) as office:
         await work(office)
 
 
 @asynccontextmanager
-async def reach(url: str | None, data_dir: Path | None) -> AsyncIterator[Office]:
-    """The office to go to; a data directory that was named is meant."""
+async def reach(
+    url: str | None, data_dir: Path | None, *, elsewhere: bool = True
+) -> AsyncIterator[Office]:
+    """The office to go to; an address or a data directory that was named is meant."""
     settings = Settings.here(url=url, home=data_dir)
     if settings.url and data_dir is None:
-        remote = Remote(settings.url, settings.token)
+        remote = Remote(checked(settings.url), settings.token)
         if await asyncio.to_thread(remote.answers):
             yield remote
             return
+        if url or not elsewhere or not is_local(settings.url):
+            raise silent(settings.url)
         print(f"accord: {settings.url} does not answer; using {settings.home}", file=sys.stderr)
     async with local(settings) as desk:
         yield desk.office()

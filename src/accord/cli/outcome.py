@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 
+from accord.cli.address import advice
 from accord.client.errors import (
     ClientError,
     Rejected,
@@ -19,6 +20,9 @@ from accord.engine.ports import ForeignStoreError, StoreError
 from accord.settings import SettingsError
 
 DEBUG = "ACCORD_DEBUG"
+# Whoever asks without a token has said --as.
+NO_TOKEN = "Send a token"  # noqa: S105 - how a sentence begins
+NOT_OPEN = "this server is not open; leave out --as, and put a token into ACCORD_TOKEN"
 
 # The first reason of each code stands for all that share it; PVP tells no finer.
 BY_CODE = {codes.pvp: why for why, codes in reversed(CODES.items())} | {
@@ -62,6 +66,8 @@ def reason(error: Exception) -> tuple[Why, str]:
 def of_client(error: ClientError) -> tuple[Why, str]:
     """What the server refused, or why it could not be asked."""
     match error:
+        case ServerRefused() if error.message.startswith(NO_TOKEN):
+            return Why.UNAUTHENTICATED, NOT_OPEN
         case ServerRefused():
             return BY_CODE.get(error.code, Why.INTERNAL), error.message
         case SignedOut():
@@ -76,9 +82,10 @@ def of_client(error: ClientError) -> tuple[Why, str]:
 
 def unreachable(error: Unreachable) -> str:
     """Where nobody answers, and what to do about it."""
-    if isinstance(error.__cause__, OSError):
-        return f"{str(error).partition(': [')[0]}; `accord serve` starts a server"
-    return str(error)
+    if not isinstance(error.__cause__, OSError):
+        return str(error)
+    what, found, _ = str(error).partition(" cannot be reached")
+    return f"{what}{found}; {advice(what)}" if found else str(error)
 
 
 def of_file(error: OSError) -> str:

@@ -1,5 +1,6 @@
 """Who must agree, as people type it: `any 2`, `majority`, `any 2 + label security 1`."""
 
+import argparse
 import json
 from typing import Any
 
@@ -7,6 +8,25 @@ HELP = (
     "any N, all, majority, role ROLE N, label LABEL N, or names as alice,bob; "
     "several joined by +, or JSON"
 )
+
+
+def quorum(text: str) -> dict[str, Any]:
+    """The rule, checked, for a flag."""
+    import msgspec
+
+    from accord.core.kernel import ballot
+    from accord.core.kernel.authority import Role
+    from accord.core.kernel.refusal import Refused
+
+    try:
+        rule = parse(text)
+        ballot.check(msgspec.convert(rule, ballot.Quorum))
+    except (ValueError, Refused) as no:
+        roles = f"; roles are {', '.join(Role)}" if "enum" in str(no) else ""
+        said = f"{text!r} is no quorum{roles}; write {HELP}"
+        detail = str(no) if isinstance(no, Refused) else said
+        raise argparse.ArgumentTypeError(detail) from None
+    return rule
 
 
 def parse(text: str) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from accord.cli import where
 from accord.show.prose import Teller
 from accord.show.text import line
-from accord.show.timeline import Timeline, turns
+from accord.show.timeline import Timeline, Turn, turns
 
 POLL_S = 0.5
 END = "session.end"
@@ -23,7 +25,10 @@ async def log(args: argparse.Namespace) -> None:
     async with where.reading(args) as source:
         await source.detail(session)  # tells an empty session from none
         said = [each async for each in source.transcript(session) if within(each, args.at)]
-        out = Printer(whole=args.full, raw=args.json)
+        if args.at and (not said or said[-1].get("seq", 0) < args.at):
+            last = said[-1].get("seq", 0) if said else 0
+            print(f"accord: number {args.at} is not said yet; the last is {last}", file=sys.stderr)
+        out = Printer(whole=args.full, raw=args.json, numbers=args.numbers)
         goes_on = args.follow and args.at is None and not over(said)
         out.take(said, last=not goes_on)
         if goes_on:
@@ -34,7 +39,8 @@ async def log(args: argparse.Namespace) -> None:
 class Printer:
     """Prints what was said, each turn once it is whole."""
 
-    def __init__(self, *, whole: bool, raw: bool) -> None:
+    def __init__(self, *, whole: bool, raw: bool, numbers: bool = False) -> None:
+        self._numbers = numbers
         self._raw = raw
         self._teller = Teller(whole=whole)
         self._timeline = Timeline()
@@ -51,9 +57,14 @@ class Printer:
             turn = told[self._printed]
             if not (last or self._timeline.is_whole(turn)):
                 break
-            print("\n".join(self._teller.tell(turn)))
+            print("\n".join(self._teller.tell(numbered(turn) if self._numbers else turn)))
             self._printed += 1
         sys.stdout.flush()
+
+
+def numbered(turn: Turn) -> Turn:
+    """The turn with its number, as `--at` takes it."""
+    return msgspec.structs.replace(turn, title=f"{turn.title} [{turn.seq}]")
 
 
 def within(said: dict[str, Any], at: int | None) -> bool:

@@ -11,13 +11,14 @@ Examples:
 import argparse
 
 from accord.cli import where
+from accord.cli.parsing import filled
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Which gate, and why not."""
     parser.add_argument("gate", metavar="GATE", help="gate, beginning of its id, or proposal")
     parser.add_argument("--session", help="look in this session alone")
-    parser.add_argument("--reason", required=True, help="why not, for whoever asked")
+    parser.add_argument("--reason", required=True, type=filled, help="why not, for whoever asked")
     where.arguments(parser)
 
 

@@ -12,6 +12,7 @@ Examples:
 
 import argparse
 import logging
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
             stop.ready()
             lock.note(ready.url)
             announce(ready, home, is_open=args.auth == "open")
+            if not (sys.stdout.isatty() or args.ready_file):
+                print(way_in(home), file=sys.stderr, flush=True)
 
         app.run(options, told)
     if sys.stdout.isatty():
@@ -98,6 +101,12 @@ def announce(ready: "Ready", home: Path, *, is_open: bool) -> None:
     """The way in, for a person; a pipe or a log file never gets the token."""
     shown = banner(ready, home, is_open=is_open) if sys.stdout.isatty() else ready.url
     print(shown, flush=True)
+
+
+def way_in(home: Path) -> str:
+    """For whoever started it without a terminal: no log holds a token, but one can be made."""
+    issue = f"accord token issue --data-dir {shlex.quote(str(home))} --id YOU --type human"
+    return f"accord: no token is printed without a terminal; to make one: {issue} --roles admin"
 
 
 def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
@@ -112,13 +121,13 @@ def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
             f"Data in {home}. Ctrl-C stops it.",
             *trust,
             "",
-            paint.bold("In a browser"),
-            f"{paint.blue(f'{url}/#token=')}{token}",
-            "",
             paint.bold("From a shell"),
             f"export ACCORD_URL={url}",
             f"export ACCORD_TOKEN={token}",
             "accord session create --name 'First steps'",
+            "",
+            paint.bold("Sign-in link, with the same token, for a browser once there is a page"),
+            f"{paint.blue(f'{url}/#token=')}{token}",
             "",
         ]
     )

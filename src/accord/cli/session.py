@@ -31,12 +31,16 @@ from pathlib import Path
 from typing import Any
 
 from accord.cli import branches, shelf, steer, where
+from accord.cli.parsing import Some, Whole
 from accord.cli.quorum import HELP as QUORUM_HELP
+from accord.cli.quorum import quorum
 from accord.show import paint
 from accord.show.text import count, gated, line, listed, moment, span
 
 STATES = ("completed", "aborted", "timeout")
 POLICIES = ("wait", "skip", "pause_session")
+SECONDS = Whole(1, 31_536_000)
+NUMBER = Whole(1, 10**9)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,20 +81,26 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     add("--id", dest="session", metavar="SESSION", help="its id (default: a new one)")
     rules = parser.add_argument_group("rules, where they differ from the usual")
     add = rules.add_argument
-    add("--require-approval-for", metavar="A,B", help="categories that need a yes; all, or none")
-    add("--quorum", metavar="RULE", help=QUORUM_HELP)
-    add("--max-participants", type=int, metavar="N", help="default: 10")
+    add(
+        "--require-approval-for",
+        type=categories,
+        metavar="A,B",
+        help="categories that need a yes; all, or none",
+    )
+    add("--quorum", type=quorum, metavar="RULE", help=QUORUM_HELP)
+    add("--max-participants", type=Whole(1, 10_000), metavar="N", help="default: 10")
     add("--ordering", choices=("total", "causal"), help="default: total")
     add("--no-forks", action="store_true", help="nobody may fork it")
     add("--on-participant-timeout", choices=POLICIES, help="default: skip")
-    add("--heartbeat-interval", type=int, metavar="SECONDS", help="default: 30")
-    add("--idle-timeout", type=int, metavar="SECONDS", help="default: 120")
-    add("--away-timeout", type=int, metavar="SECONDS", help="default: 300")
+    add("--heartbeat-interval", type=SECONDS, metavar="SECONDS", help="default: 30")
+    add("--idle-timeout", type=SECONDS, metavar="SECONDS", help="default: 120")
+    add("--away-timeout", type=SECONDS, metavar="SECONDS", help="default: 300")
 
 
 def _log_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--at", type=int, metavar="N", help="as it was when number N had been said")
+    add("--at", type=NUMBER, metavar="N", help="as it was when number N had been said")
+    add("--numbers", action="store_true", help="show the numbers that --at takes")
     add("--follow", action="store_true", help="go on as more is said; Ctrl-C stops")
     add("--full", action="store_true", help="cut nothing")
 
@@ -161,13 +171,11 @@ async def _create(args: argparse.Namespace) -> None:
 
 def rules(args: argparse.Namespace) -> Any:
     """The session's configuration: the usual one, but for what was said."""
-    import msgspec
-
-    from accord.cli.quorum import parse
     from accord.client import usual_config
-    from accord.core.kernel.refusal import Refused, Why
 
     said = {
+        "require_approval_for": args.require_approval_for,
+        "default_gate_quorum": args.quorum,
         "max_participants": args.max_participants,
         "ordering_mode": args.ordering,
         "on_participant_timeout": args.on_participant_timeout,
@@ -176,16 +184,14 @@ def rules(args: argparse.Namespace) -> Any:
         "away_timeout_seconds": args.away_timeout,
         "allow_forks": False if args.no_forks else None,
     }
-    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-    if (gated := args.require_approval_for) is not None:
-        names = [name.strip() for name in gated.split(",") if name.strip()]
-        changes["require_approval_for"] = [] if names == ["none"] else names
-    try:
-        if args.quorum:
-            changes["default_gate_quorum"] = parse(args.quorum)
-        return usual_config(**changes)
-    except (ValueError, msgspec.ValidationError) as no:
-        raise Refused(Why.MALFORMED, f"No session has such rules: {no}") from None
+    return usual_config(**{name: value for name, value in said.items() if value is not None})
+
+
+def categories(text: str) -> tuple[str, ...]:
+    """What needs a yes; nothing where it says none."""
+    from accord.core.room.state import Category
+
+    return () if text.strip() == "none" else Some((*Category, "none"))(text)
 
 
 def _next_steps(session: str, config: Any) -> str:
@@ -211,11 +217,13 @@ async def _end(args: argparse.Namespace) -> None:
 
     session = where.session_of(args)
     async with where.client(args) as client:
+        gates = len((await client.session(session)).gates)
         await client.post(session, SessionEnd(reason=args.reason, final_state=args.state))
     if args.json:
-        tell({"id": session, "state": args.state})
+        tell({"id": session, "state": args.state, "gates_closed": gates})
     else:
-        print(f"{session} has ended ({args.state}); it can still be read")
+        closed = f", and {count(gates, 'open gate')} with it" if gates else ""
+        print(f"{session} has ended ({args.state}){closed}; it can still be read")
 
 
 # Looking
@@ -257,6 +265,23 @@ async def _show(args: argparse.Namespace) -> None:
         print("\n".join(_portrait(found)))
 
 
+def people(found: dict[str, Any]) -> str:
+    """How many are there, or were at the end."""
+    if found["status"] not in {"active", "paused"}:
+        return f"People   nobody any more; at the end {len(found['members'])}"
+    return f"People   {len(found['members'])} of at most {found['config']['max_participants']}"
+
+
+def absent(config: dict[str, Any]) -> str:
+    """What becomes of gates when somebody is not there."""
+    after = span(config["away_timeout_seconds"])
+    return {
+        "wait": f"gates wait for whoever is away {after} or more",
+        "skip": f"gates go on without whoever is away {after} or more",
+        "pause_session": f"the session pauses when somebody is away {after}",
+    }[config["on_participant_timeout"]]
+
+
 def _portrait(found: dict[str, Any]) -> list[str]:
     from accord.show.cards import card
 
@@ -267,13 +292,14 @@ def _portrait(found: dict[str, Any]) -> list[str]:
         "",
         f"Opened   {moment(found['created_at']):%Y-%m-%d %H:%M} by {line(found['created_by'])}",
         f"Rules    {gated(config)}",
-        f"Absent   {config['on_participant_timeout']} after {span(config['away_timeout_seconds'])}",
-        f"People   {len(found['members'])} of at most {config['max_participants']}",
+        f"Absent   {absent(config)}",
+        people(found),
     ]
     for each in found["members"]:
         kind = "agent" if each["type"] == "agent" else "human"
         roles = listed(each["roles"])
-        here = "" if each["presence"] == "active" else paint.dim(f" ({each['presence']})")
+        gone = found["status"] not in {"active", "paused"} or each["presence"] == "active"
+        here = "" if gone else paint.dim(f" ({each['presence']})")
         halted = paint.red(" stopped") if each["id"] in found["halted"] else ""
         lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}{halted}")
     running = [each for each in found["tools"] if each["approved"]]

@@ -17,6 +17,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from accord.cli.durations import seconds
+from accord.cli.parsing import Some
 
 if TYPE_CHECKING:
     from accord.desk import Issued, Office, Wish
@@ -33,6 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     revoke = verbs.add_parser("revoke", help="make a token void at once")
     revoke.add_argument("jti", help="the token's id, as `accord token list` shows it")
     revoke.add_argument("--reason", default="", help="why, for the record")
+    revoke.add_argument(
+        "--force", action="store_true", help="also an id that this store does not know"
+    )
     for verb in (issue, listing, revoke):
         office.arguments(verb)
 
@@ -56,11 +60,12 @@ def _issue_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--id", required=True, help="who it is, for example alice")
     add("--type", required=True, choices=kinds, help="what it is")
-    add("--roles", required=True, type=words, help=f"some of {roles}")
+    add("--roles", required=True, type=Some(Role), metavar="A,B", help=f"some of {roles}")
     add("--workspace", default=DEFAULT_WORKSPACE, help="default: %(default)s")
     add("--ttl", type=duration, default="12h", help="how long it lives (default: %(default)s)")
-    add("--labels", type=words, default=(), help="labels that rules for a quorum name")
-    add("--capabilities", type=words, default=(), help=f"some of {rights}")
+    add("--labels", type=words, default=(), metavar="A,B", help="labels that a quorum can name")
+    capabilities = Some(Capability)
+    add("--capabilities", type=capabilities, default=(), metavar="A,B", help=f"some of {rights}")
     add("--name", default="", help='how to show it, for example "Alice"')
     add("--role", choices=standings, help="its role in threads (default: as its roles imply)")
 
@@ -82,13 +87,17 @@ async def _issue(office: "Office", args: argparse.Namespace) -> None:
     from accord.show.output import tell
 
     issued = await office.issue(_wish(args))
-    for warning in issued.warnings:
+    for warning in (*issued.warnings, *_spaces(args.id)):
         print(f"accord: warning: {warning}", file=sys.stderr)
     if args.json:
         tell(issued)
     else:
         print(_summary(issued), file=sys.stderr)
         print(issued.token)
+
+
+def _spaces(id: str) -> list[str]:
+    return [f"{id!r} has a space; quote it wherever you type it"] if " " in id else []
 
 
 def _wish(args: argparse.Namespace) -> "Wish":
@@ -125,18 +134,18 @@ async def _list(office: "Office", args: argparse.Namespace) -> None:
         (
             *(token.jti, token.id, token.kind, ",".join(sorted(token.roles))),
             *(",".join(sorted(token.labels)), token.workspace),
-            *(iso(token.issued_at), iso(token.expires_at), "revoked" if token.revoked else ""),
+            *(iso(token.expires_at)[:16] + "Z", "revoked" if token.revoked else ""),
         )
         for token in tokens
     )
-    heads = ("JTI", "ID", "TYPE", "ROLES", "LABELS", "WORKSPACE", "ISSUED", "EXPIRES", "")
+    heads = ("JTI", "ID", "TYPE", "ROLES", "LABELS", "WORKSPACE", "EXPIRES", "STATE")
     table(heads, rows)
 
 
 async def _revoke(office: "Office", args: argparse.Namespace) -> None:
     from accord.show.output import tell
 
-    await office.revoke(args.jti, args.reason)
+    await office.revoke(args.jti, args.reason, force=args.force)
     if args.json:
         tell({"jti": args.jti, "revoked": True})
     else:

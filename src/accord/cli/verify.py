@@ -11,7 +11,7 @@ The line VERSION:HASH of a stream stands for everything up to there. Keep it som
 Examples:
   accord verify
   accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D
-  accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --expect 142:9f2c…
+  accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --expect VERSION:HASH
   accord verify --data-dir ./copy-of-the-data --json
 """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from accord.cli.address import advice, checked, silent
 from accord.core.kernel.refusal import Refused, Why
 from accord.settings import Settings, is_local
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:7420"
 PATIENCE_S = 5.0
+NO_SESSION = "SESSION_NOT_FOUND"
 
 
 class Source(Protocol):
@@ -66,6 +68,7 @@ def client(args: argparse.Namespace) -> "Client":
     from accord.client.identity import read
 
     known = settings(args.url)
+    checked(known.url or DEFAULT_URL)
     if not (args.id or known.token):
         raise Refused(Why.UNAUTHENTICATED, who_are_you(known))
     if not args.id and known.token and read(known.token) is None:
@@ -81,9 +84,14 @@ def who_are_you(known: Settings) -> str:
     """How to say who one is."""
     return (
         f"{known.url} wants to know who you are: put a token into ACCORD_TOKEN "
-        "(`accord serve` prints one, `accord token issue` makes one), "
-        "or say --as ID where the server is open"
+        "(`accord serve` prints one; on its machine `accord token issue --data-dir DIR` makes "
+        "one), or say --as ID where the server is open"
     )
+
+
+def not_in_yet(session: str) -> str:
+    """How to come into a session, for whoever may."""
+    return f"; if you are not in it yet, `accord gates --session {session}` joins it"
 
 
 def session_of(args: argparse.Namespace) -> str:
@@ -108,15 +116,15 @@ def answers(url: str) -> bool:
 async def reading(args: argparse.Namespace) -> AsyncIterator[Source]:
     """The server if it answers; else, for a server of this machine, its files."""
     known = settings(args.url, args.data_dir)
-    url = known.url or DEFAULT_URL
+    url = checked(known.url or DEFAULT_URL)
     if args.data_dir is None and answers(url):
         yield Remote(client(args))
         return
     from accord.reading import Shelf, ensure_there, opened, place
 
     if args.data_dir is None:
-        if not is_local(url):
-            raise Refused(Why.UNAVAILABLE, f"{url} does not answer")
+        if args.url or not is_local(url):
+            raise silent(url)
         try:
             ensure_there(place(known.home))
         except Refused:
@@ -128,7 +136,7 @@ async def reading(args: argparse.Namespace) -> AsyncIterator[Source]:
 
 def nowhere(url: str, home: Path) -> str:
     """No server and no files."""
-    return f"{url} does not answer and there is no log in {home}; `accord serve` starts a server"
+    return f"{url} does not answer and there is no log in {home}; {advice(url)}"
 
 
 class Remote:
@@ -147,7 +155,14 @@ class Remote:
         """One of them."""
         import msgspec
 
-        found: dict[str, Any] = msgspec.to_builtins(await self._client.session(id))
+        from accord.client import ServerRefused
+
+        try:
+            found: dict[str, Any] = msgspec.to_builtins(await self._client.session(id))
+        except ServerRefused as no:
+            if no.code != NO_SESSION:
+                raise
+            raise Refused(Why.NO_ROOM, f"{no.message}{not_in_yet(id)}") from None
         return found
 
     async def context(self, id: str, key: str, fork: str | None = None) -> dict[str, Any]:

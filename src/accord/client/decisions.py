@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Body
-from accord.core.room.gates import GateReject, GateRequest, GateTimeout
+from accord.core.kernel.times import too_early
+from accord.core.room.gates import ENDED, TOO_LATE, GateReject, GateRequest, GateTimeout
 from accord.core.room.grants import ToolExecute
 from accord.core.room.state import Resolution
 from accord.core.room.tools import ToolPropose, ToolReject
@@ -44,6 +45,7 @@ class Decisions:
         self._stirred = stirred
         self._proposed: Recent[str] = Recent()
         self._actions: Recent[str] = Recent()
+        self._asked: Recent[Envelope] = Recent()
         self._outcomes: Recent[Outcome] = Recent()
         self._waiting: dict[asyncio.Future[Outcome], str] = {}
         self._error: ClientError | None = None
@@ -88,6 +90,7 @@ class Decisions:
                 self._proposed[envelope.id] = envelope.sender
             case GateRequest(action_ref=action):
                 self._actions[envelope.id] = action
+                self._asked[envelope.id] = envelope
             case ToolExecute(tool_proposal=proposal) as granted if envelope.sender == SYSTEM:
                 self._settle(proposal, granted)
             case ToolReject() | GateReject() | GateTimeout() as no:
@@ -102,9 +105,17 @@ class Decisions:
             case GateReject(gate=name, reason=reason, rejector=by):
                 self._turn_down(envelope, name, reason, by)
             case GateTimeout(gate=name, resolution=Resolution.REJECTED):
-                self._turn_down(envelope, name, "Nobody approved it in time", SYSTEM)
+                self._turn_down(envelope, name, self._why_closed(name, envelope), SYSTEM)
             case _:
                 pass
+
+    def _why_closed(self, gate: str, end: Envelope) -> str:
+        """The server closes a gate before its time only when the session ends."""
+        asked = self._asked.get(gate)
+        if asked is None or not isinstance(asked.body, GateRequest):
+            return TOO_LATE
+        early = too_early(asked.ts, asked.body.timeout_seconds, end.ts)
+        return ENDED if early else TOO_LATE
 
     def _turn_down(self, envelope: Envelope, name: str, reason: str, by: str) -> None:
         """Whatever a vote names, gate or action, the action is what it is about (OPEN-19)."""

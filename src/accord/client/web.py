@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from accord.core.kernel.ballot import Quorum
+from accord.core.kernel.ballot import Lack, Quorum
 from accord.core.room.state import ContentRef, Presence, SessionConfig
 from accord.settings import is_local
 
@@ -81,6 +81,7 @@ class Question(Struct, frozen=True):
     approvals_received: int
     approvals_required: int
     created_at: str
+    lacks: tuple[Lack, ...] = ()
     expires_at: str | None = None
     action: Proposal | None = None
     fork: str | None = None

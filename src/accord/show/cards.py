@@ -6,10 +6,11 @@ from typing import Any
 
 from accord.show import paint
 from accord.show.prose import railed
-from accord.show.text import count, invocation, line, listed, moment, quorum, span, wrapped
+from accord.show.text import count, invocation, line, listed, missing, moment, quorum, span, wrapped
 
 RISKS: dict[str, paint.Paint] = {"high": paint.red, "critical": paint.red, "medium": paint.yellow}
 INDENT = "  "
+UNREACHABLE = "Those who are in the session cannot meet this; somebody else has to join"
 
 
 def card(gate: dict[str, Any], session: str = "") -> Iterator[str]:
@@ -26,6 +27,8 @@ def card(gate: dict[str, Any], session: str = "") -> Iterator[str]:
     elif gate["request"]["message"]:
         yield from wrapped(gate["request"]["message"], INDENT)
     yield f"{INDENT}{progress(gate)}"
+    if any(not each["possible"] for each in gate.get("lacks", ())):
+        yield f"{INDENT}{paint.yellow(UNREACHABLE)}"
     yield f"{INDENT}{left(gate)}"
 
 
@@ -40,9 +43,13 @@ def progress(gate: dict[str, Any]) -> str:
     """How many have agreed, of how many."""
     got, needed = gate["approvals_received"], gate["approvals_required"]
     by = f" ({listed(map(line, gate['approvals']))})" if gate["approvals"] else ""
-    rule = gate["request"]["quorum"]
-    asks = "" if rule.get("type") == "any" else f"; needs {quorum(rule)}"
-    return f"{got} of {count(needed, 'approval')}{by}{asks}"
+    rule, lacks = gate["request"]["quorum"], gate.get("lacks", ())
+    far = f"{got} of {count(needed, 'approval')}" if got < needed else count(got, "approval")
+    if rule.get("type") == "any":
+        return f"{far}{by}"
+    if not (gate["approvals"] and lacks):
+        return f"{far}{by}; needs {quorum(rule)}"
+    return f"{far}{by}; still needs {missing(lacks, gate['approvals'])}"
 
 
 def left(gate: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ pre { margin: .5rem 0 0; padding: .65rem .85rem; background: var(--code); border
   white-space: pre-wrap; overflow-wrap: anywhere; max-height: 32rem; overflow-y: auto }
 .empty { color: var(--soft) }
 footer { padding-top: 3rem; padding-bottom: 3rem }
-code { font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, monospace }
+code { font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, monospace; overflow-wrap: anywhere }
 @media (max-width: 34rem) { article { grid-template-columns: minmax(0, 1fr) }
   article > time { line-height: 1.2rem; padding: 0 !important } header { padding-top: 2rem } }
 @media print { body { background: none } pre { max-height: none } }
@@ -126,7 +126,8 @@ def footer(session: dict[str, Any], head: str) -> str:
     """Where it is from, and how to check it."""
     gates = session.get("open_gates") or 0
     waiting = f"{count(gates, 'gate')} still open. " if gates else ""
+    check = f"accord verify {line(session['id'])}" + (f" --expect {head}" if head else "")
     if not head:
-        return f"{waiting}Written by Accord."
-    check = f"accord verify {line(session['id'])} --expect {head}"
+        where = "To check its log, on the server's machine:"
+        return f"{waiting}Written by Accord. {where} <code>{escape(check)}</code>"
     return f"{waiting}Written by Accord. To check it: <code>{escape(check)}</code>"

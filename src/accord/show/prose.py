@@ -8,6 +8,7 @@ from accord.show.timeline import SYSTEM, Turn
 
 INDENT = " " * 10
 RAIL = "│ "
+GOES_ON = "│↪ "  # a line of others never begins so: behind their rail is a space
 MOST_CODE = 40
 ALWAYS_WHOLE = frozenset({"proposal"})  # what is to be approved is never cut
 
@@ -73,12 +74,22 @@ def railed(code: str, most: int | None = None, indent: str = INDENT) -> Iterator
     rail = f"{indent}{RAIL}"
     room = max(20, width() - len(rail))
     pieces = [
-        piece
+        f"{paint.dim(indent + (GOES_ON if place else RAIL))}{piece}".rstrip()
         for each in safe(code).rstrip("\n").split("\n")
-        for piece in ([each[at : at + room] for at in range(0, len(each), room)] or [""])
+        for place, piece in enumerate(folded(each, room))
     ]
     shown_pieces = pieces if most is None else pieces[:most]
-    yield from (f"{paint.dim(rail)}{piece}".rstrip() for piece in shown_pieces)
+    yield from shown_pieces
     if hidden := len(pieces) - len(shown_pieces):
         more = "1 more line" if hidden == 1 else f"{hidden} more lines"
         yield paint.dim(f"{rail}… {more}; --full shows all")
+
+
+def folded(text: str, room: int) -> Iterator[str]:
+    """One line in pieces, cut before a space where one is near; together they are the line."""
+    while len(text) > room:
+        space = text.rfind(" ", room // 2, room + 1)
+        cut = space if space > 0 else room
+        yield text[:cut]
+        text, room = text[cut:], room - 1 if room > 19 else room
+    yield text

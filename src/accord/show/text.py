@@ -142,6 +142,31 @@ def quorum(rule: dict[str, Any]) -> str:
             return json.dumps(rule)
 
 
+def missing(lacks: Iterable[dict[str, Any]], approvals: Iterable[str]) -> str:
+    """Which approvals are still missing, in words; nothing where the next one is enough."""
+    yes, lacks = set(approvals), list(lacks)
+    most = max((each["missing"] for each in lacks if not _is_any(each)), default=0)
+    # Whoever meets another rule counts among any.
+    told = [each for each in lacks if not (_is_any(each) and each["missing"] <= most)]
+    return listed(_lack(each["rule"], each["missing"], yes) for each in told)
+
+
+def _is_any(lack: dict[str, Any]) -> bool:
+    return bool(lack["rule"].get("type") == "any")
+
+
+def _lack(rule: dict[str, Any], number: int, yes: set[str]) -> str:
+    match rule.get("type"):
+        case "any" | "majority":
+            return count(number, "more approval")
+        case "all":
+            return f"{count(number, 'more approval')}, as everyone must agree"
+        case "specific":
+            return f"the approval of {listed(n for n in rule['participants'] if n not in yes)}"
+        case _:
+            return quorum({**rule, "count": number})
+
+
 def gated(config: dict[str, Any]) -> str:
     """What needs approval in a session, and which."""
     categories = config["require_approval_for"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from accord.core.kernel.times import too_early
 from accord.show.text import count, invocation, listed, quorum, span, unstyled
 
 SYSTEM = "system"
@@ -45,6 +46,7 @@ class Timeline:
         self._outputs: dict[str, Turn] = {}
         self._tools: dict[str, str] = {}
         self._gates: dict[str, str] = {}
+        self._limits: dict[str, tuple[str, int]] = {}
         self._present: set[str] = set()
         self._joins: set[str] = set()
         self._merges: dict[str, str] = {}
@@ -220,6 +222,7 @@ class Timeline:
         tool = self._tools.get(payload["action_ref"])
         self._gates[said["id"]] = tool or str(payload["action_type"])
         seconds = payload["timeout_seconds"]
+        self._limits[said["id"]] = (said["ts"], seconds)
         within = f", within {span(seconds)}" if seconds else ""
         title = f"The gate needs {quorum(payload['quorum'])}{within}"
         own = payload["message"] if said["sender"] != SYSTEM else ""
@@ -240,7 +243,10 @@ class Timeline:
     def timed_out(self, said: Envelope, payload: Envelope) -> None:
         subject, how = self._gates.get(payload["gate"], ""), payload["resolution"]
         got, needed = payload["approvals_received"], payload["approvals_required"]
-        title = f"{subject}: time is up, {how} ({got} of {count(needed, 'approval')})"
+        since, limit = self._limits.get(payload["gate"], ("", 0))
+        closed = too_early(since, limit, said["ts"])
+        why = "closed with the session" if closed else f"time is up, {how}"
+        title = f"{subject}: {why} ({got} of {count(needed, 'approval')})"
         self.tell(said, "vote", title.removeprefix(": "), mood="bad")
 
     def granted(self, said: Envelope, payload: Envelope) -> None:

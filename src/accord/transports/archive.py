@@ -19,6 +19,10 @@ from accord.engine.ports import Row, StoreError
 
 LARGEST_PAGE = 1000
 USUAL_PAGE = 200
+LARGEST_ANSWER = 4 << 20
+# How many rows are looked at in one go; each may have a MiB.
+STEP = 100
+LONGEST_NUMBER = 16
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 Identify = Callable[[Request], Awaitable[Actor]]
 
@@ -36,6 +40,7 @@ class Archive:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.index = Index(engine)
 
     async def room(self, id: str, actor: Actor) -> Room:
         """The session, if it exists for this reader; raises Refused."""
@@ -46,7 +51,7 @@ class Archive:
 
     async def listing(self, actor: Actor) -> list[dict[str, Any]]:
         """Every session the reader is or was in, newest first."""
-        names = await self.engine.events.streams("room/")
+        names = await self.index.of(actor)
         rooms: list[Room] = [await self.engine.state(name) for name in names]
         mine = [room for room in rooms if sessions.known_to(room, actor)]
         mine.sort(key=lambda room: room.created_at, reverse=True)
@@ -55,23 +60,50 @@ class Archive:
     async def transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
         """Envelopes behind `seq` number `after`, oldest first."""
         frames: list[bytes] = []
-        version, last = 0, after
-        while rows := await self.engine.events.read(f"room/{room.id}", version, LARGEST_PAGE):
+        # A record's `seq` is never above its version.
+        version, last, size = after, after, 0
+        while rows := await self.engine.events.read(f"room/{room.id}", version, STEP):
             version = rows[-1].version
             for row in rows:
                 sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
-                if sealed.record.seq <= after or not sealed.frame:
+                frame, seq = sealed.frame, sealed.record.seq
+                if seq <= after or not frame or not sessions.may_read(room, seat, sealed.record):
                     continue
-                if len(frames) == limit:
+                size += len(frame)
+                if len(frames) == limit or (frames and size > LARGEST_ANSWER):
                     return Page(frames, last, more=True)
-                if sessions.may_read(room, seat, sealed.record):
-                    frames.append(sealed.frame)
-                    last = sealed.record.seq
+                frames.append(frame)
+                last = seq
         return Page(frames, last, more=False)
 
     async def rows(self, room: Room) -> list[Row]:
         """The stored rows of a session."""
         return await self.engine.events.read(f"room/{room.id}")
+
+
+class Index:
+    """Which rooms somebody is or was in; a room is looked into again once it has moved on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.seen: dict[str, int] = {}
+        self.rooms: dict[tuple[str, str], set[str]] = {}
+
+    async def of(self, actor: Actor) -> list[str]:
+        """The streams that may be known to this principal."""
+        newest = await self.engine.events.streams("room/")
+        for name, version in newest.items():
+            if version > self.seen.get(name, 0):
+                await self._look(name)
+        return list(self.rooms.get((actor.workspace, actor.seat), ()))
+
+    async def _look(self, name: str) -> None:
+        room: Room = await self.engine.state(name)
+        cell = self.engine.cells.get(name)
+        if cell is not None:
+            self.seen[name] = cell.base.version
+        for seat in (*room.members, *room.former):
+            self.rooms.setdefault((room.workspace, seat), set()).add(name)
 
 
 def answer(value: Any, status: int = 200) -> Response:
@@ -88,13 +120,17 @@ def refusal(no: Refused) -> Response:
     """The error, as every HTTP route of ours says it."""
     codes = CODES[no.why]
     problem = {"code": codes.pvp, "message": no.detail, "details": no.details or {}}
-    return answer({"error": problem}, codes.http)
+    response = answer({"error": problem}, codes.http)
+    if no.details and "retry_after_ms" in no.details:
+        response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
+    return response
 
 
 def number(request: Request, name: str, usual: int, largest: int) -> int:
     """A whole number from the query."""
     text = request.query_params.get(name, str(usual))
-    if not text.isascii() or not text.isdigit() or int(text) > largest:
+    digits = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+    if not digits or int(text) > largest:
         raise Refused(Why.MALFORMED, f"{name} is a whole number up to {largest}")
     return int(text)
 

@@ -2,51 +2,70 @@
 
 from collections import OrderedDict
 
-from accord.core.kernel.log import Body
+from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Refused, Why
 
 MIB = 1 << 20
 BYTES_PER_SECOND = 4 * MIB
 BURST_BYTES = 16 * MIB
+# Whoever owes more is not even read, unless it is short.
+MOST_OWED = 4 * MIB
+SHORT = 4096
 # A burst is this many seconds' worth of messages: 1,000 at the usual 200 a second.
 BURST_SECONDS = 5
 # What streams is counted by its bytes alone.
 STREAMED = frozenset({"response.chunk", "thinking.chunk", "tool.output"})
-# OPEN-45: a stop must work even for somebody who talks too much.
-EXEMPT = frozenset({"interrupt.raise", "gate.reject", "tool.reject", "session.leave"})
+# OPEN-45: a stop must work even for somebody who talks too much, so it is counted apart.
+STOPS = frozenset({"interrupt.raise", "gate.reject", "tool.reject", "session.leave"})
+STOPS_PER_SECOND = 20.0
+BURST_STOPS = 100.0
 MOST_BUCKETS = 10_000
 
 
 class Bucket:
     """What one participant may still send; fills up as time passes."""
 
-    __slots__ = ("bytes", "messages", "rate", "seen")
+    __slots__ = ("bytes", "messages", "rate", "seen", "stopped", "stops")
 
     def __init__(self, rate: float, now: float) -> None:
         self.rate = rate
         self.messages = rate * BURST_SECONDS
         self.bytes = float(BURST_BYTES)
         self.seen = now
+        self.stops = BURST_STOPS
+        self.stopped = now
 
-    def take(self, body: Body, size: int, now: float) -> None:
-        """Count a message; raises Refused when it is too many."""
+    def weigh(self, size: int, now: float) -> None:
+        """Count the bytes of whatever came; raises Refused when it is not worth reading."""
         passed = now - self.seen
         self.seen = now
         self.messages = min(self.messages + passed * self.rate, self.rate * BURST_SECONDS)
-        self.bytes = min(self.bytes + passed * BYTES_PER_SECOND, BURST_BYTES)
-        if body.type in EXEMPT:
-            return
-        if body.type not in STREAMED:
-            self.messages -= 1
-        self.bytes -= size
-        missing = max(-self.messages / self.rate, -self.bytes / BYTES_PER_SECOND)
-        if missing > 0:
-            self._give_back(body, size)
-            raise too_many(self.rate, missing)
+        left = min(self.bytes + passed * BYTES_PER_SECOND, BURST_BYTES)
+        if left < -MOST_OWED and size > SHORT:
+            self.bytes = left
+            raise too_many(self.rate, -left / BYTES_PER_SECOND)
+        self.bytes = left - size
 
-    def _give_back(self, body: Body, size: int) -> None:
-        self.messages += body.type not in STREAMED
-        self.bytes += size
+    def count(self, kind: str, size: int) -> None:
+        """Count a message whose bytes were weighed; raises Refused when it is too many."""
+        missing = -self.bytes / BYTES_PER_SECOND
+        if kind in STOPS:
+            self._stop(missing if size > SHORT else 0.0)
+            return
+        if kind not in STREAMED:
+            missing = max(missing, (1 - self.messages) / self.rate)
+        if missing > 0:
+            raise too_many(self.rate, missing)
+        if kind not in STREAMED:
+            self.messages -= 1
+
+    def _stop(self, missing: float) -> None:
+        passed, self.stopped = self.seen - self.stopped, self.seen
+        self.stops = min(self.stops + passed * STOPS_PER_SECOND, BURST_STOPS)
+        missing = max(missing, (1 - self.stops) / STOPS_PER_SECOND)
+        if missing > 0:
+            raise too_many(self.rate, missing)
+        self.stops -= 1
 
 
 def too_many(rate: float, missing: float) -> Refused:
@@ -61,14 +80,19 @@ class Buckets:
 
     def __init__(self, rate: float | None) -> None:
         self.rate = rate
-        self.kept: OrderedDict[str, Bucket] = OrderedDict()
+        self.kept: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
 
-    def of(self, seat: str, now: float) -> Bucket | None:
+    def fresh(self, now: float) -> Bucket | None:
+        """A bucket for whoever is not known yet; None when nobody counts."""
+        return None if self.rate is None else Bucket(self.rate, now)
+
+    def of(self, actor: Actor, now: float) -> Bucket | None:
         """The participant's bucket; None when nobody counts."""
         if self.rate is None:
             return None
-        bucket = self.kept.get(seat) or self.kept.setdefault(seat, Bucket(self.rate, now))
-        self.kept.move_to_end(seat)
+        key = actor.workspace, actor.seat
+        bucket = self.kept.get(key) or self.kept.setdefault(key, Bucket(self.rate, now))
+        self.kept.move_to_end(key)
         if len(self.kept) > MOST_BUCKETS:
             self.kept.popitem(last=False)
         return bucket

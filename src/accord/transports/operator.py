@@ -51,8 +51,8 @@ class Office(Protocol):
         """A new token, on the record before it is handed out."""
         ...
 
-    async def revoke(self, jti: str, reason: str = "") -> None:
-        """Make a token void, for good."""
+    async def revoke(self, jti: str, reason: str = "", *, force: bool = False) -> None:
+        """Make a token void, for good; one that nobody knows of only with `force`."""
         ...
 
     async def tokens(self) -> Sequence[Listed]:
@@ -138,8 +138,10 @@ async def list_tokens(office: Office, request: Request) -> Response:
 
 
 async def revoke_token(office: Office, request: Request) -> Response:
-    """204, also for one that was revoked before."""
-    await office.revoke(request.path_params["jti"], request.query_params.get("reason", ""))
+    """204, also for one that was revoked before; 404 for one that was not issued here."""
+    said = request.query_params
+    force = said.get("force") == "true"
+    await office.revoke(request.path_params["jti"], said.get("reason", ""), force=force)
     return Response(status_code=204, headers=HEADERS)
 
 

@@ -1,12 +1,11 @@
 """WebSocket: one envelope per text frame, on uvicorn's port through picows."""
 
 import asyncio
-import ipaddress
 import logging
 import struct
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from picows import (
@@ -31,6 +30,8 @@ from accord.core.room.members import SessionJoin
 from accord.engine.cell import Outcome
 from accord.engine.peers import may_see
 from accord.transports.bucket import Bucket
+from accord.transports.guard import check_origin
+from accord.transports.head import Porch
 from accord.transports.identity import Identity, bearer
 from accord.transports.reception import Reception
 
@@ -40,6 +41,11 @@ SUBPROTOCOL = "pvp.v1"
 PATHS = frozenset({"/", "/ws"})
 LARGEST_FRAME = 4 << 20
 LARGEST_BACKLOG = 8 << 20
+# Until somebody has signed in.
+LARGEST_FIRST_FRAME = 64 << 10
+MOST_FRAGMENTS = 4096
+# So much nonsense in a row is no mistake.
+MOST_MISTAKES = 100
 SIGN_IN_SECONDS = 10
 HANDSHAKE_SECONDS = 10
 # A connection that is silent this long is asked for a sign of life, and given as long again.
@@ -50,6 +56,10 @@ TEXT = WSMsgType.TEXT
 CONTINUATION = WSMsgType.CONTINUATION
 CLOSE = WSMsgType.CLOSE
 BINARY = WSMsgType.BINARY
+PING = WSMsgType.PING
+PONG = 0x8A
+# Refusals of what nobody looked into.
+UNREAD = frozenset({Why.TOO_MANY, Why.TOO_LARGE})
 
 SMALL, MEDIUM = 126, 1 << 16
 _medium = struct.Struct("!BBH").pack
@@ -78,7 +88,10 @@ class Connection(WSListener):
         self.runtime = runtime
         self.bucket: Bucket | None = None
         self.partial = bytearray()
-        self.fragmented = False
+        self.fragments = 0
+        self.mistakes = 0
+        self.unread = 0
+        self.limit = LARGEST_FRAME if self.reception.is_open else LARGEST_FIRST_FRAME
         self.timer: asyncio.TimerHandle | None = None
         self.writable = asyncio.Event()
         self.writable.set()
@@ -118,7 +131,7 @@ class Connection(WSListener):
         """End the connection and say why; `again` invites it to come back."""
         if again:
             code = WSCloseCode.TRY_AGAIN_LATER
-        if not self.transport.is_disconnected:
+        if not self.raw.is_closing():
             self.transport.send_close(code, reason.encode()[:120])
             self.transport.disconnect()
 
@@ -129,9 +142,12 @@ class Connection(WSListener):
         self.transport = transport
         self.raw: Any = transport.underlying_transport
         self.hall.connections.add(self)
+        self.bucket = self.reception.buckets.fresh(asyncio.get_running_loop().time())
         if self.identity is not None:
             self._signed_in(self.identity)
-        elif not self.reception.is_open:
+        elif self.reception.is_open:
+            self.hall.porch.known(self.raw)
+        else:
             loop = asyncio.get_running_loop()
             self.timer = loop.call_later(SIGN_IN_SECONDS, self.close, "no token within 10 s")
 
@@ -154,46 +170,79 @@ class Connection(WSListener):
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         """A frame; a message may come in several."""
         kind = frame.msg_type
-        if kind is TEXT and frame.fin and not self.fragmented:
+        self.unread = 0
+        if kind is TEXT and frame.fin and not self.fragments:
             self.receive(frame.get_payload_as_bytes())
         elif kind is TEXT or kind is CONTINUATION:
             self._fragment(frame)
+        elif kind is PING:
+            self._pong(frame.get_payload_as_bytes())
         elif kind is CLOSE:
             transport.send_close(frame.get_close_code())
             transport.disconnect()
         elif kind is BINARY:
-            self.refuse(Refused(Why.MALFORMED, "Send text frames; binary ones are not PVP"))
+            self._binary(frame.payload_size)
 
     def _fragment(self, frame: WSFrame) -> None:
         starts = frame.msg_type is TEXT
-        if starts == self.fragmented:
+        if starts == bool(self.fragments):
             self.close("a fragment out of order", WSCloseCode.PROTOCOL_ERROR)
             return
         self.partial += frame.get_payload_as_bytes()
-        self.fragmented = not frame.fin
-        if len(self.partial) > LARGEST_FRAME:
+        self.fragments += 1
+        if len(self.partial) > self.limit or self.fragments > MOST_FRAGMENTS:
+            self.partial = bytearray()
             self.close("message too big", WSCloseCode.MESSAGE_TOO_BIG)
         elif frame.fin:
-            whole, self.partial = bytes(self.partial), bytearray()
+            whole, self.partial, self.fragments = bytes(self.partial), bytearray(), 0
             self.receive(whole)
+
+    def _pong(self, data: bytes) -> None:
+        """A sign of life, for those who do not ask for it all the time."""
+        bucket = self.bucket
+        if bucket is not None:
+            bucket.weigh(len(data), asyncio.get_running_loop().time())
+            if bucket.messages < 1:
+                return
+            bucket.messages -= 1
+        self.write(bytes((PONG, len(data))) + data)
+
+    def _binary(self, size: int) -> None:
+        if self.bucket is not None:
+            self.bucket.bytes -= size
+        self._mistaken(Refused(Why.MALFORMED, "Send text frames; binary ones are not PVP"))
 
     # Messages
 
     def receive(self, data: bytes) -> None:
         """One message from the wire; whatever is wrong with it is answered, not thrown."""
         message: Message | None = None
+        size = len(data)
         try:
+            if self.bucket is not None:
+                self.bucket.weigh(size, asyncio.get_running_loop().time())
             message = pvp.decode(data)
             actor = self.actor or self._sign_in(message, data)
             if self.bucket is not None:
-                now = asyncio.get_running_loop().time()
-                self.bucket.take(message.body, len(data), now)
+                self.bucket.count(message.body.type, size)
+            self.mistakes = 0
             self.reception.take(message, actor, self, self.answered)
         except Refused as no:
-            if message is not None:
-                self.refuse(no, message.room, message.id)
+            if message is None or self.actor is None:
+                self._mistaken(no, data)
             else:
-                self.refuse(no, *pvp.gist(data))
+                self.refuse(no, message.room, message.id)
+
+    def _mistaken(self, no: Refused, data: bytes = b"") -> None:
+        """Answer what makes no sense, or comes from nobody; not for ever."""
+        self.mistakes += 1
+        if self.mistakes > MOST_MISTAKES:
+            self.close("nothing but mistakes")
+            return
+        if self.bucket is not None and no.why is not Why.TOO_MANY:
+            self.bucket.messages -= 1
+        worth_reading = data and no.why not in UNREAD and len(data) <= pvp.LARGEST_MESSAGE
+        self.refuse(no, *(pvp.gist(data) if worth_reading else ("", None)))
 
     def answered(self, outcome: Outcome) -> None:
         """What became of a message: an error for the sender, or again what a retry led to."""
@@ -238,15 +287,17 @@ class Connection(WSListener):
     def _bind(self, actor: Actor) -> None:
         self.actor = actor
         self.seat = actor.seat
-        now = asyncio.get_running_loop().time()
-        self.bucket = self.reception.buckets.of(actor.seat, now)
+        self.limit = LARGEST_FRAME
+        self.bucket = self.reception.buckets.of(actor, asyncio.get_running_loop().time())
+        self.hall.porch.known(self.raw)
 
 
 class Hall:
     """All connections of a server, and how one is let in."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: Reception, porch: Porch | None = None) -> None:
         self.reception = reception
+        self.porch = porch or Porch()
         self.connections: set[Connection] = set()
         self.count = 0
 
@@ -255,10 +306,12 @@ class Hall:
         url = urlsplit(request.path.decode("latin-1"))
         if url.path not in PATHS:
             return refused(HTTPStatus.NOT_FOUND, "PVP is spoken on /ws")
-        offered = [p.strip() for h in protocols(request) for p in h.split(",")]
+        protocols = header(request, "Sec-WebSocket-Protocol")
+        offered = [p.strip() for h in protocols for p in h.split(",")]
         try:
-            check_origin(request, strict=self.reception.is_open)
-            token = bearer(request.headers.getall("Authorization", []), offered)
+            hosts, origins = header(request, "Host"), header(request, "Origin")
+            check_origin(hosts, origins, strict=self.reception.is_open)
+            token = bearer(header(request, "Authorization"), offered)
             identity = self.reception.identify(token) if token else None
         except Refused as no:
             return refused(HTTPStatus(CODES[no.why].http), no.detail)
@@ -286,31 +339,10 @@ class Hall:
             connection.close("the server stops", WSCloseCode.SERVICE_RESTART)
 
 
-def protocols(request: WSUpgradeRequest) -> list[str]:
-    """All values of the subprotocol header."""
-    values: list[str] = request.headers.getall("Sec-WebSocket-Protocol", [])
+def header(request: WSUpgradeRequest, name: str) -> list[str]:
+    """All values of a header."""
+    values: list[str] = request.headers.getall(name, [])
     return values
-
-
-def check_origin(request: WSUpgradeRequest, *, strict: bool) -> None:
-    """A page of another site may not connect; on trust, neither may a foreign host name."""
-    hosts = request.headers.getall("Host", [])
-    if len(hosts) != 1:
-        raise Refused(Why.FORBIDDEN, "A request names one host")
-    host = hosts[0]
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-        raise Refused(Why.FORBIDDEN, f"Pages from {origin[:100]} may not connect here")
-    if strict and not is_loopback(urlsplit(f"//{host}").hostname or ""):
-        raise Refused(Why.FORBIDDEN, "With --auth open, connect to 127.0.0.1 or localhost")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name can only mean this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def refused(status: HTTPStatus, why: str) -> WSUpgradeResponseWithListener:
@@ -319,47 +351,71 @@ def refused(status: HTTPStatus, why: str) -> WSUpgradeResponseWithListener:
     return WSUpgradeResponseWithListener(response, None)
 
 
-def protocol_class(admit: Callable[[WSUpgradeRequest], Any]) -> type[Any]:
-    """Picows as the class that uvicorn hands an upgrade to."""
+class PicowsProtocol(WSProtocol):  # type: ignore[misc]
+    """uvicorn calls `data_received` once, with the request's head, then hands over."""
 
-    class PicowsProtocol(WSProtocol):  # type: ignore[misc]
-        """uvicorn calls `data_received` once, with the request's head, then hands over."""
+    admit: ClassVar[Callable[[WSUpgradeRequest], Any]]
+    porch: ClassVar[Porch]
 
-        def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:  # noqa: ARG002
-            super().__init__(
-                None,
-                None,
-                False,  # noqa: FBT003 - picows takes these by position
-                admit,
-                log,
-                True,  # noqa: FBT003
-                HANDSHAKE_SECONDS,
-                True,  # noqa: FBT003
-                PING_SECONDS,
-                PING_SECONDS,
-                WSAutoPingStrategy.PING_WHEN_IDLE,
-                True,  # noqa: FBT003
-                LARGEST_FRAME,
-                None,
-                READ_BUFFER,
-            )
-            self.server_state = server_state
+    def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:  # noqa: ARG002
+        super().__init__(
+            None,
+            None,
+            False,  # noqa: FBT003 - picows takes these by position
+            type(self).admit,
+            log,
+            True,  # noqa: FBT003
+            HANDSHAKE_SECONDS,
+            True,  # noqa: FBT003
+            PING_SECONDS,
+            PING_SECONDS,
+            WSAutoPingStrategy.PING_WHEN_IDLE,
+            False,  # noqa: FBT003 - pings are answered as everything is
+            LARGEST_FRAME,
+            None,
+            READ_BUFFER,
+        )
+        self.server_state = server_state
 
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            self.server_state.connections.add(self)
-            super().connection_made(transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self.server_state.connections.add(self)
+        self.raw = transport
+        super().connection_made(transport)
 
-        def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.server_state.connections.discard(self)
+        self.porch.leave(self.raw)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            while data:
+                room = self.get_buffer(len(data))
+                size = min(len(room), len(data))
+                room[:size] = data[:size]
+                data = data[size:]
+                super().buffer_updated(size)
+        except BaseException:
             self.server_state.connections.discard(self)
-            super().connection_lost(exc)
+            raise
 
-        def data_received(self, data: bytes) -> None:
-            size = len(data)
-            self.get_buffer(size)[:size] = data
-            self.buffer_updated(size)
+    def buffer_updated(self, nbytes: int) -> None:
+        listener = self.listener
+        if listener.actor is not None:
+            super().buffer_updated(nbytes)
+            return
+        listener.unread += nbytes  # every frame sets it to nothing
+        super().buffer_updated(nbytes)
+        if listener.unread > listener.limit:
+            listener.close("message too big", WSCloseCode.MESSAGE_TOO_BIG)
 
-        def shutdown(self) -> None:
+    def shutdown(self) -> None:
+        if self.listener is not None and not self.raw.is_closing():
             self.transport.send_close(WSCloseCode.SERVICE_RESTART, b"the server stops")
+        if not self.raw.is_closing():
             self.transport.disconnect()
 
-    return PicowsProtocol
+
+def protocol_class(admit: Callable[[WSUpgradeRequest], Any], porch: Porch) -> type[Any]:
+    """Picows as the class that uvicorn hands an upgrade to, for one server."""
+    return type("Picows", (PicowsProtocol,), {"admit": staticmethod(admit), "porch": porch})

@@ -1,5 +1,6 @@
 """Quorums as arithmetic: who counts, when it is enough, and how many that takes at least."""
 
+import time
 from itertools import combinations
 from typing import Any
 
@@ -31,6 +32,7 @@ from accord.core.kernel.ballot import (
     eligible,
     enrol,
     hopeless,
+    lacks,
     leaves,
     tally,
     vacant,
@@ -463,3 +465,55 @@ def test_a_ballot_passes_exactly_when_each_rule_has_enough(
     each = [enough(rule, heard, frozenset(voters)) for rule in leaves(quorum)]
 
     assert tally(ballot, voters).passed is all(each)
+
+
+def test_what_is_missing_is_told_rule_by_rule() -> None:
+    quorum = AllOf((AnyOf(2), OfLabel("security", 1), OfRole(Role.ADMIN, 1)))
+    voters = {"a": Voter(frozenset({Role.ADMIN})), "b": Voter(), "c": Voter()}
+
+    def lacking(*yes: str) -> list[tuple[str, int, bool]]:
+        ballot = Ballot(quorum, yes=frozenset(yes))
+        return [(type(x.rule).__name__, x.missing, x.possible) for x in lacks(ballot, voters)]
+
+    assert lacking("b") == [("AnyOf", 1, True), ("OfLabel", 1, False), ("OfRole", 1, True)]
+    assert lacking("a", "b", "stranger") == [("OfLabel", 1, False)]
+    voters["c"] = Voter(labels=frozenset({"security"}))
+    assert lacking("a", "c") == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        OfLabel("\x1b[2J", 1),
+        OfLabel("a\u202eb", 1),
+        Named(("alice", "x" * 129)),
+        Named(("",)),
+        AnyOf(1001),
+        AllOf((AnyOf(1), OfRole(Role.ADMIN, 10_000))),
+    ],
+)
+def test_a_quorum_is_of_people_that_can_be_read_and_counted(rule: Quorum) -> None:
+    with refused(Why.MALFORMED):
+        check(rule)
+    check(AllOf((OfLabel("sécurité – 漢", 1000), Named(("alice",)))))
+
+
+@pytest.mark.parametrize("number", [0, 3, 256])
+def test_no_quorum_takes_long_to_count(number: int) -> None:
+    labels = [f"l{place}" for place in range(MOST_RULES)]
+    quorum = AllOf(tuple(OfLabel(label, 10_000 - place) for place, label in enumerate(labels)))
+    some = [frozenset(labels[p] for p in range(MOST_RULES) if n >> p & 1) for n in range(number)]
+    voters = {f"n{n}": Voter(labels=each) for n, each in enumerate(some)}
+    standing = tally(opened(quorum, voters), voters)
+
+    began = time.process_time()
+    needed = [standing.required for _ in range(100)]
+
+    assert time.process_time() - began < 2
+    assert needed[0] >= 10_000
+
+
+def test_where_nobody_could_ever_do_every_rule_counts_for_itself() -> None:
+    needs = (Need(frozenset(), 1, open=False), Need(frozenset({"a"}), 1, open=False))
+
+    assert Tally(passed=False, counted=frozenset(), needs=needs).required == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.times import is_iso, iso
+from accord.core.kernel.times import is_iso, iso, too_early
 from tests.spec import proves
 
 
@@ -42,3 +42,13 @@ def test_any_timestamp_of_iso_8601_is_read(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "now", "1769803200", "2026-13-01T00:00:00Z", "30/01/2026"])
 def test_anything_else_is_no_timestamp(text: str) -> None:
     assert not is_iso(text)
+
+
+def test_a_limit_is_over_when_its_seconds_have_passed() -> None:
+    began = "2026-01-30T20:00:00.000Z"
+
+    assert too_early(began, 300, "2026-01-30T20:04:59.999Z")
+    assert not too_early(began, 300, "2026-01-30T20:05:00.000Z")
+    assert too_early(began, 0, "2027-01-30T20:05:00.000Z")
+    assert not too_early("", 300, began)
+    assert not too_early("2026-01-30T20:00:00", 300, began)

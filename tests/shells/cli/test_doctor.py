@@ -57,10 +57,10 @@ def test_a_fresh_machine_is_fine_and_told_what_to_do(tmp_path: Path, free: str) 
     assert found["server"] == (
         "warn",
         f"none runs; port {free.rpartition(':')[2]} is free",
-        "accord serve",
+        f"accord serve --port {free.rpartition(':')[2]}",
     )
     assert found["token"][0] == "warn"
-    assert "accord token issue" in found["token"][2]
+    assert f"accord token issue --data-dir {tmp_path / 'none'}" in found["token"][2]
     assert not (tmp_path / "none").exists()
 
 
@@ -136,6 +136,7 @@ def test_clocks_apart_are_a_matter() -> None:
     assert list(checkup.agreed("")) == []
     (apart,) = checkup.agreed("Thu, 01 Jan 2015 00:00:00 GMT")
     assert apart.state == "fail"
+    assert "tokens allow for 60 s" in apart.says
 
 
 def test_settings_that_cannot_be_read_are_named(tmp_path: Path) -> None:
@@ -145,3 +146,21 @@ def test_settings_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
     assert ran.code == 5
     assert "never into a file" in ran.out
+
+
+def test_a_data_directory_that_cannot_be_made_is_a_matter(tmp_path: Path, free: str) -> None:
+    (tmp_path / "file").touch()
+
+    found = doctor("--data-dir", str(tmp_path / "file" / "data"), "--url", free, code=5)
+
+    assert found["data"][0] == "fail"
+    assert "cannot be made" in found["data"][1]
+
+
+async def test_a_whole_file_is_not_said_to_be_more(tmp_path: Path, free: str) -> None:
+    await a_log(tmp_path / "home")
+
+    found = doctor("--data-dir", str(tmp_path / "home"), "--url", free)
+
+    assert found["store"][1].startswith("file whole, ")
+    assert "accord verify" in found["store"][1]

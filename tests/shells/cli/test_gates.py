@@ -25,7 +25,9 @@ async def asks(claude: Session, risk: str = "high") -> str:
 
 
 def test_when_nothing_waits_it_says_so(alice: Shell) -> None:
-    assert alice.good("gates") == "Nothing waits for an approval."
+    quiet, hint = alice.good("gates").splitlines()
+    assert quiet == "Nothing waits for an approval."
+    assert "accord gates --session ID" in hint
     assert alice("gates", "--json").json == {"gates": []}
 
 
@@ -110,7 +112,11 @@ async def test_a_no_is_final(alice: Shell, session: str, claude: Session) -> Non
 
 
 async def test_a_no_needs_a_reason(alice: Shell, claude: Session) -> None:
-    assert alice("reject", await asks(claude)).code == 2
+    proposal = await asks(claude)
+
+    assert alice("reject", proposal).code == 2
+    assert alice("reject", proposal, "--reason", " ").code == 2
+    assert alice("gates", "--json").json["gates"]
 
 
 @proves("UNI-26")
@@ -127,6 +133,56 @@ async def test_not_everybody_may_decide(
     assert driver("approve", proposal, "--session", "ses_nowhere").code == 4
     assert driver("approve", "no-such-gate").code == 4
     assert alice("gates", "--json").json["gates"][0]["approvals"] == []
+
+
+async def test_what_is_missing_is_said_by_rule_and_a_second_yes_is_not_sent(
+    alice: Shell, claude: Session, session: str, shell: Callable[..., Shell]
+) -> None:
+    async with Client(alice.env["ACCORD_URL"], token=alice.env["ACCORD_TOKEN"]) as client:
+        rules = [{"type": "any", "count": 2}, {"type": "label", "label": "security", "count": 1}]
+        room = await client.join(session, roles=["admin"], listen=False)
+        await room.configure("Strict", default_gate_quorum={"type": "all_of", "rules": rules})
+    proposal = await asks(claude)
+
+    said = alice.good("approve", proposal)
+    assert said.startswith("Approved. It still needs 1 approval by label security before claude")
+    assert alice.good("approve", proposal).startswith("You have approved this already. It still")
+    assert alice.good("gates").splitlines()[-1] == (
+        "1 gate open. You have approved; it still needs 1 approval by label security."
+    )
+    shell("bob", "approver").good("approve", proposal, "--session", session)
+    shown = alice.good("gates")
+    assert "2 approvals (alice and bob); still needs 1 approval by label security" in shown
+    assert "somebody else has to join" in shown
+    log = alice.good("session", "log", session)
+    assert log.count("alice approves shell") == 1
+
+
+async def test_who_is_not_in_yet_is_told_how_to_come_in(
+    alice: Shell, claude: Session, session: str, shell: Callable[..., Shell]
+) -> None:
+    bob = shell("bob", "approver")
+    proposal = await asks(claude)
+
+    for ran in (bob("approve", proposal), bob("session", "show", session)):
+        assert ran.code == 4
+        assert "accord gates --session" in ran.err
+    assert bob("approve", proposal, "--as", "bob").err == (
+        "accord: this server is not open; leave out --as, and put a token into ACCORD_TOKEN\n"
+    )
+
+
+async def test_what_waits_when_the_session_ends_was_not_too_late(
+    alice: Shell, claude: Session, session: str
+) -> None:
+    await asks(claude)
+
+    said = alice.good("session", "end", session)
+
+    assert said.endswith("has ended (completed), and 1 open gate with it; it can still be read")
+    log = alice.good("session", "log", session)
+    assert "shell: closed with the session (0 of 1 approval)" in log
+    assert "time is up" not in log
 
 
 def waiting(gate: str, proposal: str) -> Waiting:

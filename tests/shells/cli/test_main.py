@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -235,3 +236,58 @@ def test_nobody_minds_a_reader_that_goes_away() -> None:
     os.close(writer)
 
     assert (ran.returncode, ran.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "session lst",
+            "accord session: there is no verb 'lst'; did you mean `accord session list`?",
+        ),
+        ("token x", "accord token: there is no verb 'x'; there are issue, list, revoke"),
+        (
+            "session create --qorum=any",
+            "accord session create: there is no flag --qorum; did you mean --quorum?",
+        ),
+        ("gates x", "accord gates: there is a word too many, 'x'; `accord gates --help` explains"),
+        ("reject g", "accord reject: this is missing: --reason; `accord reject --help` explains"),
+    ],
+)
+def test_a_wrong_word_gets_one_sentence(words: str, said: str) -> None:
+    ran = accord(*words.split())
+
+    assert (ran.code, ran.out, ran.err) == (2, "", f"{said}\n")
+
+
+def test_a_command_without_its_verb_shows_what_there_is() -> None:
+    ran = accord("keys")
+
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.out == accord("keys", "--help").out
+
+
+def test_help_fits_the_screen() -> None:
+    for name in cli.COMMANDS:
+        text, _, _ = accord(name, "--help", COLUMNS="60").out.partition("examples:")
+        assert max(map(len, text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize("words", ["gates --as a", "token list", "session list", "keys rotate"])
+def test_a_server_that_was_named_is_meant(words: str, tmp_path: Path) -> None:
+    here = {"ACCORD_HOME": str(tmp_path / "home")}
+    silent = accord(*words.split(), "--url", "http://127.0.0.1:9", cwd=tmp_path, **here)
+    assert silent.code == 6
+    assert "`accord serve --port 9` starts a server" in silent.err
+
+    for url in ("http://127.0.0.1:99999", "7420"):
+        wrong = accord(*words.split(), "--url", url, cwd=tmp_path, **here)
+        assert wrong.code == 2
+        assert "is no address" in wrong.err
+    assert not (tmp_path / "home").exists()
+
+
+def test_no_key_changes_here_because_a_server_is_silent(tmp_path: Path) -> None:
+    ran = accord("keys", "rotate", cwd=tmp_path, ACCORD_URL="http://127.0.0.1:9")
+
+    assert ran.code == 6

@@ -152,6 +152,40 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}" in second.err
 
 
+@pytest.mark.parametrize("host", ["nohost.invalid", "192.0.2.1"])
+def test_an_address_of_no_machine_or_another_is_bad_input(host: str, tmp_path: Path) -> None:
+    ran = accord("serve", "--host", host, "--data-dir", str(tmp_path / "d"))
+
+    assert ran.code == 2
+    assert "try --host 127.0.0.1" in ran.err
+
+
+def test_a_file_is_no_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "data"):
+        ran = accord("serve", "--port", "0", "--data-dir", str(place))
+
+        assert ran.code == 2
+        assert "name another --data-dir" in ran.err
+
+
+def test_without_a_terminal_it_says_how_to_make_a_token(tmp_path: Path) -> None:
+    home = tmp_path / "my data"
+    words = ["serve", "--port", "0", "--data-dir", str(home)]
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(
+        [sys.executable, "-m", "accord", *words], stdout=pipe, stderr=pipe, env=environment()
+    )
+    assert server.stdout is not None
+    url = server.stdout.readline().decode().strip()
+    server.terminate()
+    _, err = server.communicate(timeout=SOON)
+
+    assert url.startswith("http://127.0.0.1:")
+    (hint,) = (line for line in err.decode().splitlines() if line.startswith("accord: "))
+    assert f"accord token issue --data-dir '{home}' --id YOU" in hint
+
+
 def test_after_a_kill_the_data_is_free_again(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.wait()

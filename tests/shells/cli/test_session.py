@@ -113,9 +113,12 @@ def test_a_quorum_is_typed_as_it_is_said(typed: str, rule: dict[str, object]) ->
     ("flags", "hint"),
     [
         (("--quorum", "any many"), "any N"),
-        (("--quorum", "{"), "rules"),
-        (("--quorum", "role king 1"), "king"),
-        (("--require-approval-for", "everything"), "everything"),
+        (("--quorum", "{"), "--quorum"),
+        (("--quorum", ""), "--quorum"),
+        (("--quorum", "role king 1"), "navigator"),
+        (("--quorum", '{"type": "any"}'), "--quorum"),
+        (("--require-approval-for", "everything"), "shell_execute"),
+        (("--max-participants", "0"), "from 1 to 10000"),
         (("--idle-timeout", "5"), "heartbeat_interval < idle_timeout"),
         (("--id", "with space"), "session"),
     ],
@@ -188,6 +191,15 @@ async def test_one_can_stand_at_an_earlier_moment(
 
     assert then == [each for each in said if each["seq"] <= prompt["seq"]]
     assert alice.good("session", "log", session, "--at", str(prompt["seq"])).endswith("& co")
+
+
+async def test_moments_have_numbers(alice: Shell, session: str) -> None:
+    assert "alice opened the session [1] · Fix" in alice.good(
+        "session", "log", "--numbers", session
+    )
+    past = alice("session", "log", session, "--at", "99")
+    assert past.err.startswith("accord: number 99 is not said yet; the last is ")
+    assert alice("session", "log", session, "--at", "0").code == 2
 
 
 async def test_following_ends_with_the_session(
@@ -295,3 +307,15 @@ def test_on_trust_one_says_who_one_is(open_server: ServerProcess, tmp_path: Path
     shown = accord("session", "show", session, "--as", "carol", "--json", cwd=tmp_path, **here)
     assert [each["id"] for each in shown.json["members"]] == ["carol"]
     assert accord("session", "show", session, "--as", "dave", cwd=tmp_path, **here).code == 4
+
+
+def test_an_ended_session_has_nobody_in_it_any_more(alice: Shell, session: str) -> None:
+    assert "Absent   gates go on without whoever is away 5 min" in alice.good(
+        "session", "show", session
+    )
+    alice.good("session", "end", session)
+
+    shown = alice.good("session", "show", session)
+
+    assert "People   nobody any more; at the end 1" in shown
+    assert "(disconnected)" not in shown

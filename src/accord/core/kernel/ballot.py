@@ -9,14 +9,16 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
+from accord.core.kernel.ids import is_id
 from accord.core.kernel.log import Seats
 from accord.core.kernel.refusal import Refused, Why
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 DEEPEST = 3
 MOST_RULES = 8
+MOST_PEOPLE = 1_000
 # `required` is for people to read: past this many steps the best answer so far will do.
-MOST_STEPS = 2_000
+MOST_STEPS = 500
 
 
 class _Rule(msgspec.Struct, frozen=True, tag_field="type"):
@@ -98,6 +100,14 @@ class Need(msgspec.Struct, frozen=True):
     open: bool  # whether people who come later could help
 
 
+class Lack(msgspec.Struct, frozen=True):
+    """A plain rule that is not met yet; `possible` by those who are members now."""
+
+    rule: Quorum
+    missing: int
+    possible: bool
+
+
 class Tally(NamedTuple):
     """How a ballot stands now, and by whose approvals."""
 
@@ -131,9 +141,25 @@ def leaves(quorum: Quorum, depth: int = 1) -> Iterator[Leaf]:
 
 
 def check(quorum: Quorum) -> None:
-    """Refuse a quorum that is too deep or too wide."""
-    if len(list(leaves(quorum))) > MOST_RULES:
+    """Refuse a quorum that is too deep, too wide, too large or not fit to be read."""
+    rules = list(leaves(quorum))
+    if len(rules) > MOST_RULES:
         raise Refused(Why.MALFORMED, f"A quorum may have at most {MOST_RULES} rules")
+    if any(getattr(rule, "count", 0) > MOST_PEOPLE for rule in rules):
+        raise Refused(Why.MALFORMED, f"A quorum may ask for at most {MOST_PEOPLE} people")
+    if not all(is_id(word) for rule in rules for word in words(rule)):
+        raise Refused(Why.MALFORMED, "A quorum names labels and people by printable ids")
+
+
+def words(rule: Leaf) -> tuple[str, ...]:
+    """What the rule calls people by."""
+    match rule:
+        case OfLabel(label):
+            return (label,)
+        case Named(participants):
+            return participants
+        case _:
+            return ()
 
 
 def eligible(ballot: Ballot, voters: Voters) -> Voters:
@@ -200,6 +226,18 @@ def tally(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> Tally
     return Tally(met, yes & _anybody(needs), needs)
 
 
+def lacks(ballot: Ballot, voters: Voters, *, skip_absent: bool = False) -> tuple[Lack, ...]:
+    """What is still missing, rule by rule; nothing where the next vote passes it."""
+    able = frozenset(eligible(ballot, voters))
+    yes = ballot.yes & able
+    needs = tally(ballot, voters, skip_absent=skip_absent).needs
+    return tuple(
+        Lack(rule, need.count - met, possible=len(need.seats & able) >= need.count)
+        for rule, need in zip(leaves(ballot.quorum), needs, strict=True)
+        if (met := len(yes & need.seats)) < need.count
+    )
+
+
 def hopeless(ballot: Ballot, voters: Voters) -> bool:
     """Whether those who are here could not pass it even if all of them said yes."""
     able = frozenset(eligible(ballot, voters))
@@ -223,10 +261,11 @@ def _smallest(needs: Sequence[Need]) -> int:
     """
     if len(needs) == 1:
         return needs[0].count
-    people = Counter(
-        sum(1 << place for place, need in enumerate(needs) if seat in need.seats)
-        for seat in _anybody(needs)
-    )
+    kinds: dict[str, int] = {}
+    for place, need in enumerate(needs):
+        for seat in need.seats:
+            kinds[seat] = kinds.get(seat, 0) | 1 << place
+    people = Counter(kinds.values())
     comers = sum(1 << place for place, need in enumerate(needs) if need.open)
     people[comers] += max(0, *(need.count - len(need.seats) for need in needs))
     useful_first = sorted(people.items(), key=lambda kind: -kind[0].bit_count())
@@ -237,6 +276,7 @@ def _cover(wanted: tuple[int, ...], people: list[tuple[int, int]]) -> int:
     """Branch and bound over kinds of people, those who satisfy most rules first."""
     best = sum(wanted)
     steps = 0
+    after = _supply(len(wanted), people)
 
     def search(left: tuple[int, ...], kind: int, used: int) -> None:
         nonlocal best, steps
@@ -245,13 +285,27 @@ def _cover(wanted: tuple[int, ...], people: list[tuple[int, int]]) -> int:
         if most <= 0:
             best = min(best, used)
             return
-        if kind == len(people) or used + most >= best or steps > MOST_STEPS:
+        if kind == len(people):
             return
         mask, count = people[kind]
-        useful = max((left[p] for p in range(len(left)) if mask >> p & 1), default=0)
-        for take in range(min(count, max(0, useful)), -1, -1):
+        places = [place for place in range(len(left)) if mask >> place & 1]
+        useful = max((left[place] for place in places), default=0)
+        # What nobody behind them could give, these must.
+        least = max((left[place] - after[kind][place] for place in places), default=0)
+        for take in range(min(count, max(0, useful)), max(0, least) - 1, -1):
+            if used + most >= best or steps > MOST_STEPS:
+                return
             rest = tuple(want - take * (mask >> p & 1) for p, want in enumerate(left))
             search(rest, kind + 1, used + take)
 
     search(wanted, 0, 0)
     return best
+
+
+def _supply(rules: int, people: list[tuple[int, int]]) -> list[list[int]]:
+    """For each kind, how many of the kinds behind it fit each rule."""
+    after = [[0] * rules]
+    for mask, count in reversed(people[1:]):
+        last = after[-1]
+        after.append([last[p] + count * (mask >> p & 1) for p in range(rules)])
+    return after[::-1]

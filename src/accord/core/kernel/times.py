@@ -1,6 +1,6 @@
 """Instants as text: UTC, milliseconds, `Z` (UNI-25)."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 SECOND = 1000
 
@@ -19,3 +19,12 @@ def is_iso(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def too_early(since: str, seconds: int, now: str) -> bool:
+    """Whether a time limit of `seconds` that began at `since` is not over `now`; 0 is no limit."""
+    try:
+        passed = datetime.fromisoformat(now) - datetime.fromisoformat(since)
+    except (ValueError, TypeError):
+        return False
+    return not seconds or passed < timedelta(seconds=seconds)

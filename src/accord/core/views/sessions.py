@@ -174,7 +174,9 @@ def person(member: Member) -> dict[str, Any]:
 
 def question(room: Room, gate: Gate) -> dict[str, Any]:
     """An open gate: PVP's GateState, and how far it is (PVP 14.4)."""
-    count = ballots.tally(gate.ballot, room.voters(gate.fork), skip_absent=room.skips_absent)
+    voters = room.voters(gate.fork)
+    count = ballots.tally(gate.ballot, voters, skip_absent=room.skips_absent)
+    lacks = ballots.lacks(gate.ballot, voters, skip_absent=room.skips_absent)
     return {
         "id": gate.id,
         "request": {
@@ -189,6 +191,7 @@ def question(room: Room, gate: Gate) -> dict[str, Any]:
         "rejections": [],
         "approvals_received": count.received,
         "approvals_required": count.required,
+        "lacks": msgspec.to_builtins(lacks),
         "created_at": iso(gate.opened_at),
         "expires_at": iso(gate.expires_at) if gate.expires_at is not None else None,
         "action": proposal(room.tools[gate.action]) if gate.action in room.tools else None,

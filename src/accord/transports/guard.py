@@ -1,0 +1,69 @@
+"""Pages of other sites: what their requests carry, and why they get nothing here."""
+
+import ipaddress
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from accord.core.kernel.refusal import Refused, Why
+from accord.transports.archive import refusal
+
+# A balancer asks this without naming a host; it says nothing of anybody.
+ALIVE = "/healthz"
+
+
+def check_origin(hosts: Sequence[str], origins: Sequence[str], *, strict: bool) -> None:
+    """A page of another site gets nothing; on trust, neither does a foreign host name."""
+    if len(hosts) != 1:
+        raise Refused(Why.FORBIDDEN, "A request names one host")
+    host = hosts[0]
+    for origin in origins:
+        if place(origin) != host.lower():
+            raise Refused(Why.FORBIDDEN, f"Pages from {origin[:100]} may not connect here")
+    if strict and not is_loopback(host):
+        raise Refused(Why.FORBIDDEN, "With --auth open, connect to 127.0.0.1 or localhost")
+
+
+def place(origin: str) -> str:
+    """Host and port of an origin, empty when it has none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what a request names as its host can only mean this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """An application that pages of other sites cannot use."""
+
+    def __init__(self, app: ASGIApp, *, strict: bool) -> None:
+        self.app = app
+        self.strict = strict
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on, or say why not."""
+        try:
+            self._check(scope)
+        except Refused as no:
+            await refusal(no)(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        if self.strict or scope["path"] != ALIVE:
+            hosts, origins = named(scope, b"host"), named(scope, b"origin")
+            check_origin(hosts, origins, strict=self.strict)
+
+
+def named(scope: Scope, name: bytes) -> list[str]:
+    """All values of a header."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]

@@ -1,0 +1,174 @@
+"""The heads of requests: how long they may be, how long they may take, and how many wait."""
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+log = logging.getLogger("accord.http")
+
+LARGEST_HEAD = 32 << 10
+# What picows reads of an upgrade.
+LARGEST_UPGRADE = (16 << 10) - 64
+HEAD_SECONDS = 10
+# Whoever is refused may finish its sentence, so that it hears why.
+LINGER_SECONDS = 1
+LARGEST_REST = 1 << 20
+MOST_CONNECTIONS = 4096
+# Once so many wait, nobody waits longer than a second.
+MOST_WAITING = 256
+SHORTEST_WAIT = 1
+
+
+class Porch:
+    """Every connection of a server, and since when those wait that show no identity."""
+
+    def __init__(self, most: int = MOST_CONNECTIONS, most_waiting: int = MOST_WAITING) -> None:
+        self.most = most
+        self.most_waiting = most_waiting
+        self.here: set[asyncio.Transport] = set()
+        self.waiting: dict[asyncio.Transport, float] = {}
+
+    def arrive(self, transport: asyncio.Transport, now: float) -> bool:
+        """Let one more in; False when there is no room."""
+        if len(self.waiting) >= self.most_waiting or len(self.here) >= self.most:
+            self._make_room(now)
+        if len(self.here) >= self.most:
+            return False
+        self.here.add(transport)
+        self.waiting[transport] = now
+        return True
+
+    def _make_room(self, now: float) -> None:
+        """Those who have waited longest give way."""
+        surplus = len(self.waiting) - self.most_waiting + 1
+        if len(self.here) >= self.most:
+            surplus = max(surplus, 1)
+        for transport, since in list(self.waiting.items())[: max(0, surplus)]:
+            if now - since < SHORTEST_WAIT:
+                return
+            self.leave(transport)
+            transport.abort()
+
+    def wait(self, transport: asyncio.Transport, now: float) -> None:
+        """It waits again, as if it had just come."""
+        self.waiting.pop(transport, None)
+        if transport in self.here:
+            self.waiting[transport] = now
+
+    def known(self, transport: asyncio.Transport) -> None:
+        """It does not wait any more."""
+        self.waiting.pop(transport, None)
+
+    def leave(self, transport: asyncio.Transport) -> None:
+        """It is gone."""
+        self.here.discard(transport)
+        self.waiting.pop(transport, None)
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """HTTP whose heads are short and come in time."""
+
+    porch: ClassVar[Porch]
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.heading = True
+        self.refused = False
+        self.read = 0
+        self.status = HTTPStatus.BAD_REQUEST
+        self.timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self.porch.arrive(transport, self.loop.time()):
+            self.timer = self.loop.call_later(HEAD_SECONDS, self._too_late)
+        else:
+            self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections; try again")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.porch.leave(self.transport)
+        self._cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self.read += len(data)
+        if self.refused:
+            if self.read > LARGEST_REST:
+                self.transport.abort()
+            return
+        super().data_received(data)
+        if self.heading and self.read > LARGEST_HEAD:
+            self._too_long()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if not self.heading:
+            self.heading = True
+            self.read = 0
+            self._cancel()
+            self.timer = self.loop.call_later(HEAD_SECONDS, self._too_late)
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        upgrades = self.parser.should_upgrade()
+        if size > (LARGEST_UPGRADE if upgrades else LARGEST_HEAD):
+            self._too_long()
+            raise ValueError("too long")  # stops the parser, which asks for a 400
+        self.heading = False
+        self._cancel()
+        if not upgrades:
+            self.porch.known(self.transport)
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self.porch.wait(self.transport, self.loop.time())
+
+    def handle_websocket_upgrade(self) -> None:
+        try:
+            super().handle_websocket_upgrade()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the connection ends
+            log.warning("an upgrade failed: %r", error)
+            self.porch.leave(self.transport)
+            self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        self.refuse(HTTPStatus.BAD_REQUEST, msg)
+
+    def refuse(self, status: HTTPStatus, why: str) -> None:
+        """Say why, read what is still on its way for a moment, and hang up."""
+        if self.refused or self.transport.is_closing():
+            return
+        self.refused = True
+        self.read = 0
+        self._cancel()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self.transport.abort()  # in the middle of an answer there is nothing to say
+            return
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\n"
+        more = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(why)}\r\n"
+        self.transport.write(f"{head}{more}\r\n{why}".encode("ascii"))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _too_long(self) -> None:
+        why = f"The head of a request may have {LARGEST_HEAD} bytes"
+        self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
+
+    def _too_late(self) -> None:
+        self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"No request within {HEAD_SECONDS} s")
+
+    def _cancel(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+def http_class(porch: Porch) -> type[BoundedHttp]:
+    """HTTP as uvicorn takes it, for one server."""
+    return type("Http", (BoundedHttp,), {"porch": porch})

@@ -1,0 +1,291 @@
+"""Whoever sends too much, too long or nonsense hurts nobody but themselves."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from accord.core.kernel.refusal import Refused
+from accord.transports.bucket import Bucket
+from accord.transports.head import LARGEST_HEAD, Porch
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.wire import Wire
+from tests.security.raw import frame, memory, plug, rest, upgraded
+from tests.security.scene import PROMPT, error, get
+
+MIB = 1 << 20
+PING = 9
+STATUS = {"participant": "alice", "status": "active", "last_active": "2026-01-30T20:00:00Z"}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One server for all, which counts."""
+    where = tmp_path_factory.mktemp("house")
+    with a_server(where, "token", "--rate-limit", "200") as server:
+        yield server
+
+
+async def deaf(wire: Wire) -> None:
+    """Take whatever is said, to the end."""
+    with contextlib.suppress(ConnectionClosed):
+        async for _ in wire.socket:
+            pass
+
+
+# Heads
+
+
+async def test_a_head_that_never_ends_is_cut_off(house: ServerProcess) -> None:
+    def pour() -> int:
+        with plug(house) as opened:
+            opened.sendall(b"GET / HTTP/1.1\r\nX: ")
+            for sent in range(256):
+                try:
+                    opened.sendall(b"x" * 65_536)
+                except OSError:
+                    return sent
+        return 256
+
+    assert await asyncio.to_thread(pour) < 256
+
+
+@pytest.mark.parametrize("lines", [1, 500])
+async def test_a_head_too_long_is_told_so(house: ServerProcess, lines: int) -> None:
+    def ask() -> bytes:
+        line = "X-Long: " + "x" * (LARGEST_HEAD // lines) + "\r\n"
+        with plug(house) as opened:
+            opened.sendall(f"GET /healthz HTTP/1.1\r\nHost: x\r\n{line * lines}\r\n".encode())
+            return rest(opened)
+
+    assert (await asyncio.to_thread(ask)).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_second_head_is_measured_like_the_first(house: ServerProcess) -> None:
+    def ask() -> Iterator[int]:
+        with contextlib.closing(HTTPConnection("127.0.0.1", house.port, timeout=5)) as line:
+            for size in (20_000, 20_000, 40_000):
+                line.request("GET", "/healthz", headers={"X-Long": "x" * size})
+                answer = line.getresponse()
+                answer.read()
+                yield answer.status
+
+    assert await asyncio.to_thread(list, ask()) == [200, 200, 431]
+
+
+@pytest.mark.parametrize("size", [3_000, 15_000])
+async def test_an_upgrade_may_have_a_long_head(house: ServerProcess, size: int) -> None:
+    async with connect(house.ws_url, additional_headers={"X-Long": "x" * size}) as opened:
+        await (await opened.ping())
+
+
+@pytest.mark.parametrize("size", [17_000, 30_000, 60_000])
+async def test_a_long_head_of_an_upgrade_is_answered_and_the_server_stops_as_ever(
+    tmp_path: Path, size: int
+) -> None:
+    with a_server(tmp_path) as server:
+        with pytest.raises(InvalidStatus, match="431"):
+            await connect(server.ws_url, additional_headers={"Authorization": "x" * size})
+        await asyncio.to_thread(server.stop)
+
+
+async def test_a_head_that_dawdles_is_not_waited_for(
+    house: ServerProcess,
+) -> None:
+    def dawdle() -> bytes:
+        with plug(house) as opened:
+            opened.settimeout(15)
+            opened.sendall(b"GET / HTTP/1.1\r\nX:")
+            return rest(opened)
+
+    assert (await asyncio.to_thread(dawdle)).startswith(b"HTTP/1.1 408 ")
+
+
+# Connections
+
+
+class Plug:
+    """A connection that notes its end."""
+
+    ended = False
+
+    def abort(self) -> None:
+        """Gone."""
+        self.ended = True
+
+
+def test_those_who_waited_longest_give_way_once_too_many_wait() -> None:
+    porch = Porch(most=100, most_waiting=3)
+    plugs = [Plug() for _ in range(4)]
+    for number, each in enumerate(plugs):
+        assert porch.arrive(each, number)  # type: ignore[arg-type]
+    assert [each.ended for each in plugs] == [True, False, False, False]
+    assert len(porch.here) == len(porch.waiting) == 3
+
+
+def test_nobody_is_put_out_within_a_second_or_after_signing_in() -> None:
+    porch = Porch(most=4, most_waiting=2)
+    plugs = [Plug() for _ in range(5)]
+    assert porch.arrive(plugs[0], 0)  # type: ignore[arg-type]
+    porch.known(plugs[0])  # type: ignore[arg-type]
+    for each in plugs[1:4]:
+        assert porch.arrive(each, 100)  # type: ignore[arg-type]
+    assert not porch.arrive(plugs[4], 100.5)  # type: ignore[arg-type]
+    assert not any(each.ended for each in plugs)
+    assert porch.arrive(plugs[4], 102)  # type: ignore[arg-type]
+    assert [each.ended for each in plugs] == [False, True, True, False, False]
+
+
+async def test_many_silent_connections_keep_nobody_out(house: ServerProcess) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(400):
+            stack.enter_context(plug(house))
+        await asyncio.sleep(1.1)
+        assert (await get(f"{house.url}/healthz"))[0] == 200
+        wire = await Wire.open(house.ws_url, "alice", house.issue("alice"))
+        assert await wire.create()
+
+
+# Before signing in
+
+
+async def test_before_signing_in_a_frame_is_small(house: ServerProcess) -> None:
+    def pour() -> bytes:
+        with upgraded(house) as opened, contextlib.suppress(OSError):
+            opened.sendall(frame(b"x" * 100_000, size=4 * MIB))
+            return rest(opened)
+        return b""
+
+    heard = await asyncio.to_thread(pour)
+    assert heard[2:4] == (1009).to_bytes(2)
+
+
+async def test_before_signing_in_fragments_are_not_collected(house: ServerProcess) -> None:
+    def pour() -> bytes:
+        with upgraded(house) as opened, contextlib.suppress(OSError):
+            opened.sendall(frame(b"x" * 30_000, fin=False))
+            for _ in range(3):
+                opened.sendall(frame(b"x" * 30_000, 0, fin=False))
+            return rest(opened)
+        return b""
+
+    heard = await asyncio.to_thread(pour)
+    assert heard[2:4] == (1009).to_bytes(2)
+
+
+async def test_whoever_never_signs_in_is_not_answered_for_ever(house: ServerProcess) -> None:
+    nobody = await Wire.open(house.ws_url, "nobody")
+    for number in range(101):
+        await nobody.say("prompt.submit", f"room{number}", PROMPT)
+    await deaf(nobody)
+    assert await nobody.closed() == (1008, "nothing but mistakes")
+
+
+# Messages
+
+
+async def test_what_is_exempt_from_the_rate_does_not_stop_the_house(house: ServerProcess) -> None:
+    alice = await Wire.open(house.ws_url, "alice", house.issue("alice"))
+    session = await alice.create()
+    mallory = await Wire.open(house.ws_url, "mallory", house.issue("mallory"))
+    listening = asyncio.create_task(deaf(mallory))
+    for number in range(6000):
+        await mallory.say("session.leave", f"junk{number}", {})
+    async with asyncio.timeout(1):
+        await alice.say("presence.update", session, STATUS)
+        await alice.hear_until("presence.update")
+    listening.cancel()
+
+
+async def test_nonsense_without_end_ends_the_connection(house: ServerProcess) -> None:
+    mallory = await Wire.open(house.ws_url, "mallory2", house.issue("mallory2"))
+    for _ in range(101):
+        await mallory.socket.send("nonsense")
+    await deaf(mallory)
+    assert (await mallory.closed())[0] == 1008
+
+
+async def test_a_message_between_mistakes_makes_up_for_them(house: ServerProcess) -> None:
+    clumsy = await Wire.open(house.ws_url, "clumsy", house.issue("clumsy"))
+    session = await clumsy.create()
+    for _ in range(2):
+        for _ in range(90):
+            await clumsy.socket.send("nonsense")
+            assert (await error(clumsy))["code"] == "INVALID_MESSAGE"
+        await clumsy.say("presence.update", session, STATUS | {"participant": "clumsy"})
+        await clumsy.hear_until("presence.update")
+
+
+async def test_what_is_too_long_is_not_read(house: ServerProcess) -> None:
+    long = await Wire.open(house.ws_url, "long", house.issue("long"))
+    await long.socket.send('{"id":"x","session":"y","a":"%s"}' % ("1" * MIB))
+    heard = await error(long)
+    assert heard["code"] == "CONTEXT_TOO_LARGE"
+    assert "related_to" not in heard
+
+
+async def test_pings_are_answered_within_reason(house: ServerProcess) -> None:
+    before = memory(house)
+
+    def flood(opened: socket.socket) -> None:
+        block = frame(b"x" * 125, PING) * 1000
+        with contextlib.suppress(OSError):
+            for _ in range(200):
+                opened.sendall(block)
+
+    with upgraded(house, house.issue("pinger")) as opened:
+        opened.settimeout(10)
+        await asyncio.to_thread(flood, opened)
+        assert memory(house) - before < 24
+    async with connect(house.ws_url) as polite:
+        await asyncio.wait_for(await polite.ping(), 2)
+
+
+async def test_rates_are_counted_for_each_workspace(tmp_path: Path) -> None:
+    with a_server(tmp_path, "token", "--rate-limit", "2") as server:
+        alice = await Wire.open(server.ws_url, "alice", server.issue("alice"))
+        elsewhere = server.issue("alice", workspace="elsewhere")
+        other = await Wire.open(server.ws_url, "alice", elsewhere)
+        for _ in range(20):
+            await other.say("prompt.submit", "nowhere", PROMPT)
+            await other.hear()
+        await alice.say("prompt.submit", "nowhere", PROMPT)
+        assert (await error(alice))["code"] == "SESSION_NOT_FOUND"
+
+
+def test_a_stop_works_for_somebody_who_talked_too_much_but_not_without_end() -> None:
+    bucket = Bucket(10, 0)
+    for _ in range(50):
+        bucket.weigh(200, 0)
+        bucket.count("prompt.submit", 200)
+    with pytest.raises(Refused):
+        bucket.count("prompt.submit", 200)
+    for _ in range(100):
+        bucket.weigh(200, 0)
+        bucket.count("interrupt.raise", 200)
+    with pytest.raises(Refused):
+        bucket.count("interrupt.raise", 200)
+    bucket.weigh(200, 0.1)
+    bucket.count("interrupt.raise", 200)
+
+
+def test_a_long_stop_waits_for_its_bytes() -> None:
+    bucket = Bucket(10, 0)
+    bucket.weigh(17 << 20, 0)
+    with pytest.raises(Refused):
+        bucket.count("interrupt.raise", MIB)
+
+
+def test_whoever_owes_too_much_is_read_only_when_short() -> None:
+    bucket = Bucket(200, 0)
+    bucket.weigh(21 << 20, 0)
+    with pytest.raises(Refused):
+        bucket.weigh(MIB, 0)
+    bucket.weigh(100, 0)
+    bucket.weigh(MIB, 1)

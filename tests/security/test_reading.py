@@ -1,0 +1,126 @@
+"""Reading over HTTP costs the reader, and nobody else."""
+
+import os
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from accord.app import Ready, make_engine, write_ready
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind
+from accord.stores import open_log
+from accord.transports.archive import Archive
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.wire import Wire
+from tests.security.scene import get
+
+STATUS = {"participant": "alice", "status": "active", "last_active": "2026-01-30T20:00:00Z"}
+
+
+async def test_a_number_of_many_digits_is_bad_input(server: ServerProcess) -> None:
+    token = server.issue("alice")
+    wire = await Wire.open(server.ws_url, "alice", token)
+    session = await wire.create()
+    path = f"/sessions/{session}/transcript"
+    for query in (f"after={'9' * 5000}", f"limit={'0' * 5000}1", "after=-1", "after=٣"):
+        url = f"{server.url}{path}?{query}".replace("٣", "%D9%A3")
+        assert (await get(url, token))[0] == 400
+
+
+async def test_asking_too_often_is_answered_with_how_long_to_wait(tmp_path: Path) -> None:
+    with a_server(tmp_path, "token", "--rate-limit", "2") as server:
+        token = server.issue("alice")
+        for _ in range(10):
+            assert (await get(f"{server.url}/sessions", token))[0] == 200
+        asked = Request(f"{server.url}/sessions", headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+        with pytest.raises(HTTPError) as no:
+            urlopen(asked)  # noqa: S310, ASYNC210
+        no.value.close()
+        assert no.value.code == 429
+        assert int(no.value.headers["Retry-After"]) >= 1
+        assert (await get(f"{server.url}/sessions", server.issue("bob")))[0] == 200
+
+
+async def test_pages_of_a_transcript_leave_nothing_out(server: ServerProcess) -> None:
+    token = server.issue("alice")
+    wire = await Wire.open(server.ws_url, "alice", token)
+    session = await wire.create()
+    for _ in range(20):
+        await wire.say("presence.update", session, STATUS)
+        await wire.hear_until("presence.update")
+    url = f"{server.url}/sessions/{session}/transcript"
+    whole = (await get(url, token))[1]["messages"]
+    paged, after, more = [], 0, True
+    while more:
+        page = (await get(f"{url}?after={after}&limit=3", token))[1]
+        paged += page["messages"]
+        after, more = page["next"], page["has_more"]
+    assert len(whole) > 20
+    assert paged == whole
+
+
+async def test_a_long_transcript_comes_in_answers_that_are_not(server: ServerProcess) -> None:
+    token = server.issue("alice")
+    wire = await Wire.open(server.ws_url, "alice", token)
+    session = await wire.create()
+    prompt = {"content": "x" * 900_000, "target_agent": "", "contributors": [], "context_keys": []}
+    bot = await Wire.open(server.ws_url, "bot", server.issue("bot", "agent"))
+    await bot.join(session, "agent")
+    await wire.hear_until("participant.announce", id="bot")
+    for _ in range(8):
+        await wire.say("prompt.submit", session, prompt | {"target_agent": "bot"})
+        await wire.hear_until("prompt.submit")
+    url = f"{server.url}/sessions/{session}/transcript"
+    first = (await get(url, token))[1]
+    rest = (await get(f"{url}?after={first['next']}", token))[1]
+    assert first["has_more"]
+    assert not rest["has_more"]
+    said = [m["type"] for m in first["messages"] + rest["messages"]]
+    assert said.count("prompt.submit") == 8
+
+
+async def test_a_strangers_list_opens_no_room_twice(
+    tmp_path: Path, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = await Wire.open(server.ws_url, "alice", server.issue("alice"))
+    made = [await wire.create() for _ in range(3)]
+    events = await open_log(f"sqlite:{server.home / 'accord.db'}")
+    engine = make_engine(events)
+    archive = Archive(engine)
+    mallory, alice, bob = (Actor(seat, Kind.HUMAN) for seat in ("mallory", "alice", "bob"))
+    assert await archive.listing(mallory) == []
+    looked: list[str] = []
+    usual = engine.state
+
+    async def noted(stream: str) -> object:
+        looked.append(stream)
+        return await usual(stream)
+
+    monkeypatch.setattr(engine, "state", noted)
+    assert await archive.listing(mallory) == []
+    assert looked == []
+    assert {each["id"] for each in await archive.listing(alice)} == set(made)
+    assert await archive.listing(Actor("alice", Kind.HUMAN, workspace="elsewhere")) == []
+
+    other = await Wire.open(server.ws_url, "bob", server.issue("bob"))
+    await other.join(made[1])
+    await other.hear_until("participant.announce", id="bob")
+    engine._overheard(await events.read(f"room/{made[1]}"))
+    await engine.settle()
+    assert [each["id"] for each in await archive.listing(bob)] == [made[1]]
+    await events.close()
+
+
+def test_the_ready_file_is_never_written_into_a_file_of_others(tmp_path: Path) -> None:
+    ready = tmp_path / "ready.json"
+    part = tmp_path / f"ready.json.{os.getpid()}.part"
+    for each in (part, ready):
+        each.write_text("")
+        each.chmod(0o666)
+    write_ready(ready, Ready("", "", 1, "secret"))
+    assert ready.stat().st_mode & 0o077 == 0
+    assert b"secret" in ready.read_bytes()
+    assert part.read_text() == ""
+    assert {each.name for each in tmp_path.iterdir()} == {part.name, ready.name}
