@@ -338,7 +338,11 @@ class Engine:
         if (
             message.causal_refs
             or body.names_others
-            or not (message.ref is None or context.knows(place.state, message.ref))
+            or not (
+                message.ref is None
+                or body.answers_signal
+                or context.knows(place.state, message.ref)
+            )
         ):
             ask.known = self._known(cell, asked)
         says: list[Effect] = []
@@ -452,7 +456,9 @@ class Engine:
         """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
         message = asked.message
         cited = set(message.body.cites())
-        named = {*message.causal_refs, *((message.ref,) if message.ref else ())}
+        named = set(message.causal_refs)
+        if message.ref and not message.body.answers_signal:
+            named.add(message.ref)
         state = cell.place.state
         found: dict[str, Record] = {}
         missing: list[str] = []

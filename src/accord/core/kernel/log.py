@@ -38,6 +38,7 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     after_end: ClassVar[bool] = False
     names_others: ClassVar[bool] = False  # whether `cites` can yield anything
     scoped: ClassVar[bool] = False  # whether it can be said inside a fork
+    answers_signal: ClassVar[bool] = False  # whether `ref` names what nobody keeps
 
     def claims(self) -> Iterator[str]:
         """Identities the payload states; each must be the sender's own (UNI-1)."""

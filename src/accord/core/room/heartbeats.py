@@ -41,6 +41,7 @@ class HeartbeatPong(Body, frozen=True, gc=False):
     type = "heartbeat.pong"
     needs = May.BELONG
     lifetime = Lifetime.SIGNAL
+    answers_signal = True
     while_paused = True
     after_end = True
 
