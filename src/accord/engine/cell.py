@@ -13,6 +13,8 @@ from accord.core.kernel.log import Context, Instant, Message, Say
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import Row, Sealed
 
+# What a stream keeps at hand, besides so many records.
+LARGEST_WINDOW = 8 << 20
 NOTHING: Mapping[str, Sealed | None] = {}
 
 
@@ -107,6 +109,7 @@ class Cell:
         "stream",
         "underway",
         "waiting",
+        "weight",
         "window",
     )
 
@@ -116,6 +119,7 @@ class Cell:
         self.base = Place(context.start(stream), 0, 0, genesis(stream), 0)
         self.place = self.base
         self.window: deque[Sealed] = deque(maxlen=window)
+        self.weight = 0
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
         self.outbox: list[Outcome] = []
@@ -130,12 +134,20 @@ class Cell:
         self.ahead = 0  # how far the time of its records is ahead of our clock
 
     def remember(self, sealed: Sealed) -> None:
-        """Keep a committed record at hand; the oldest gives way."""
+        """Keep a committed record at hand; the oldest give way."""
         window = self.window
         if len(window) == window.maxlen:
-            self.index.pop(window[0].record.id, None)
+            self._drop_oldest()
+        self.weight = len(sealed.body) + (self.weight if window else 0)
         window.append(sealed)
         self.index[sealed.record.id] = sealed
+        while self.weight > LARGEST_WINDOW and len(window) > 1:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = self.window.popleft()
+        self.weight -= len(oldest.body)
+        self.index.pop(oldest.record.id, None)
 
     def forget_pending(self) -> None:
         """Stand where the log stands: nothing of what ran ahead counts any more."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("accord.engine")
 
-PAGE = 500
+FIRST_PAGE, PAGE = 50, 500
+# More than this is not written in one go.
+LARGEST_WRITE = 1 << 20
 # Looking a member of an enum up takes longer than all else a record costs here.
 IN, OUT = Door.IN, Door.OUT
 NOBODY: dict[Peer, None] = {}
@@ -285,13 +287,22 @@ class Peers:
         self.places.setdefault(peer, set()).add(stream)
         self._replace(stream, peer)
         held = cell.window[0].record.version if cell.window else 1
-        if entry.ref is not None or (since is not None and since + 1 < held):
-            self.arriving.setdefault(stream, {})[peer] = None
-            self.engine.spawn(self._page_in(cell, entry))
-        else:
-            peer.write(peer.join([*self._roll_call(cell), *self._missed(cell, entry)]))
-            self.attach(stream, peer)
+        if since is None and entry.ref is None and held > (whole := self._oldest(cell)):
+            entry = Entry(peer, whole - 1)  # the window is short of what was long
+        if entry.ref is None and (entry.since is None or entry.since + 1 >= held):
+            frames = [*self._roll_call(cell), *self._missed(cell, entry)]
+            if sum(map(len, frames)) <= LARGEST_WRITE:
+                peer.write(peer.join(frames))
+                self.attach(stream, peer)
+                return True
+            entry = Entry(peer, held - 1 if entry.since is None else entry.since)
+        self.arriving.setdefault(stream, {})[peer] = None
+        self.engine.spawn(self._page_in(cell, entry))
         return True
+
+    def _oldest(self, cell: Cell) -> int:
+        """The version a window begins with that is as long as it may be."""
+        return max(1, cell.base.version - (cell.window.maxlen or 0) + 1)
 
     def _missed(self, cell: Cell, entry: Entry, until: int | None = None) -> Iterator[bytes]:
         since, seat = entry.since or 0, entry.peer.seat
@@ -324,13 +335,16 @@ class Peers:
     async def _pages(self, cell: Cell, entry: Entry) -> None:
         peer = entry.peer
         at = await self._begin(cell, entry)
+        page = min(FIRST_PAGE, PAGE)
         while (end := self._end(cell, peer)) > at:
-            rows = await self.engine.events.read(cell.stream, at, min(PAGE, end - at))
+            rows = await self.engine.events.read(cell.stream, at, min(page, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
             mine = [s.frame for s in sealed if s.frame and may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))
             at = rows[-1].version
+            size = sum(len(row.body) for row in rows) // len(rows)
+            page = min(PAGE, max(1, LARGEST_WRITE // max(1, size)))
             await peer.drained()
         hall = self.arriving.get(cell.stream, {})
         if peer in hall and hall[peer] is None:
