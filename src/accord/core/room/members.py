@@ -26,6 +26,7 @@ from accord.core.room.state import (
     House,
     Id,
     Member,
+    Number,
     OnTimeout,
     Presence,
     Room,
@@ -75,7 +76,7 @@ class SessionJoin(Body, frozen=True, omit_defaults=True, gc=False):
     while_paused = True
 
     participant: ParticipantAnnounce
-    supported_versions: Annotated[tuple[int, ...], Meta(max_length=64)]
+    supported_versions: Annotated[tuple[Number, ...], Meta(max_length=64)]
 
     def claims(self) -> Iterator[str]:
         """Nobody joins for another."""

@@ -8,14 +8,14 @@ import msgspec
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, stay
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.state import Id, Ids, Member, Room, Short, Text
+from accord.core.room.state import Id, Ids, Member, Number, Room, Short, Text
 
 
 class PromptConfig(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How the agent is asked to answer (PVP 11.2)."""
 
     temperature: float | None = None
-    max_tokens: int | None = None
+    max_tokens: Number | None = None
     tools_allowed: tuple[Short, ...] | None = None
     model: Short | None = None
     provider_params: dict[str, Any] | None = None

@@ -28,6 +28,7 @@ from accord.core.room.state import (
     Grant,
     Id,
     Ids,
+    Number,
     Risk,
     Room,
     Short,
@@ -137,7 +138,7 @@ class ToolResult(Body, frozen=True, omit_defaults=True, gc=False):
 
     tool_proposal: Id
     success: bool
-    duration_ms: Annotated[int, Meta(ge=0)]
+    duration_ms: Number
     result: Any = None
     error: Text | None = None
     grant: Grant | Id | None = None
