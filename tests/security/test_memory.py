@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
+from accord.core.room.members import LARGEST_METADATA
 from accord.engine import cell as cell_module
 from accord.engine import peers as peers_module
 from tests.helpers.engine import Stage, turns
@@ -88,3 +90,15 @@ async def test_what_is_long_is_told_in_pieces_to_who_reads_them(
     await stage.say(ALICE, prompts(), "live")
     assert bob.ids == await stage.ids()
     assert len(bob.writes) > 5
+
+
+@pytest.mark.parametrize("size", [16_000, 17_000])
+async def test_what_everybody_is_told_of_a_member_is_short(stage: Stage, size: int) -> None:
+    await stage.open(CLAUDE)
+    metadata = {"note": "x" * size}
+    plain = joins(BOB, Role.DRIVER)
+    join = replace(plain, participant=replace(plain.participant, metadata=metadata))
+    announced = replace(joins(ALICE).participant, metadata=metadata)
+    for reply in (stage.ask(BOB, join), stage.ask(ALICE, announced)):
+        await stage.settle()
+        assert (reply.refused is None) == (size < LARGEST_METADATA)
