@@ -63,12 +63,13 @@ def status(room: Room) -> str:
 
 
 def detail(room: Room, seat: str) -> dict[str, Any]:
-    """Everything about a session but what was said; nothing open for who has left."""
+    """Everything about a session but what was said; for who has left, nothing but themselves."""
     here = seat in room.members
+    people = room.members.values() if here else filter(None, [room.former.get(seat)])
     return {
         **summary(room, seat),
         "config": msgspec.to_builtins(room.config),
-        "members": [person(member) for member in room.members.values()],
+        "members": [person(member) for member in people],
         "gates": [question(room, gate) for gate in room.gates.values()] if here else [],
         "tools": [proposal(tool) for tool in room.tools.values()] if here else [],
     }
