@@ -65,6 +65,17 @@ def test_who_lost_the_connection_for_long_is_out_but_not_gone() -> None:
     assert not sessions.lost(absent, BOB.seat)
 
 
+def test_who_has_left_sees_nobody_but_themselves() -> None:
+    room = given(opened(by=ALICE), joined(BOB, Role.DRIVER), left(BOB), joined(CLAUDE, Role.DRIVER))
+
+    def people(seat: str) -> list[str]:
+        return [each["id"] for each in sessions.detail(room, seat)["members"]]
+
+    assert people(ALICE.seat) == [ALICE.seat, CLAUDE.seat]
+    assert people(BOB.seat) == [BOB.seat]
+    assert people("nobody") == []
+
+
 def test_members_read_what_is_for_them_and_former_ones_what_they_saw() -> None:
     room = given(opened(by=ALICE), joined(BOB, Role.DRIVER))
     said = when(room, BOB, SessionLeave(reason="done")).records[-1]

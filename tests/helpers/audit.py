@@ -126,6 +126,7 @@ class Audit:
         self.dead: set[str] = set()
         self.paused: int | None = None
         self.ended = False
+        self.slept = False  # whether nobody was there to watch the clock
         self.version, self.at, self.last = 0, 0, genesis(stream)
         self.ids: set[str] = set()
         self.heard: list[Heard] = []
@@ -450,6 +451,7 @@ class Audit:
             assert gate.expires is not None
             assert gate.expires <= self.at, "too early"
             assert self.paused is None, "its clock stands still"
+            assert resolution == "rejected" or not self.slept, "a restart opened a gate"
         if resolution == "rejected":
             self._fail(name)
         elif resolution == "auto_approved":

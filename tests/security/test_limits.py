@@ -224,10 +224,12 @@ async def test_a_message_between_mistakes_makes_up_for_them(house: ServerProcess
 
 async def test_what_is_too_long_is_not_read(house: ServerProcess) -> None:
     long = await Wire.open(house.ws_url, "long", house.issue("long"))
-    await long.socket.send('{"id":"x","session":"y","a":"%s"}' % ("1" * MIB))
+    await long.socket.send('{"a":"' + "1" * MIB + '","id":"x"}')
     heard = await error(long)
     assert heard["code"] == "CONTEXT_TOO_LARGE"
     assert "related_to" not in heard
+    said = await long.say("prompt.submit", "nowhere", PROMPT | {"content": "x" * MIB})
+    assert (await error(long))["related_to"] == said
 
 
 async def test_pings_are_answered_within_reason(house: ServerProcess) -> None:

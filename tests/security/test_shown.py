@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from accord.core.kernel.times import is_iso
+from accord.show.text import moment, span
 from tests.helpers.cli import Shell
 from tests.helpers.server import ServerProcess, a_server
-from tests.security.scene import PROPOSAL, executes, scene
+from tests.security.scene import PROMPT, PROPOSAL, error, executes, scene
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +32,43 @@ async def test_a_short_id_never_beats_the_gate_that_was_shown(
     shell = Shell(tmp_path, house, house.issue("alice", roles=["admin"]))
     await asyncio.to_thread(shell, "approve", gate[:8], "--session", here.session)
     assert not await executes(here.bot, gate[:8]), shown
+
+
+async def test_a_gates_quorum_cannot_move_the_cursor(house: ServerProcess, tmp_path: Path) -> None:
+    here = await scene(house)
+    prompt = await here.alice.say("prompt.submit", here.session, PROMPT)
+    await here.bot.hear_until("prompt.submit")
+    answer = {"agent": "bot", "prompt_ref": prompt}
+    begun = await here.bot.say("response.start", here.session, answer)
+    gate: dict[str, Any] = {
+        "action_type": "deploy",
+        "action_ref": begun,
+        "quorum": {"type": "label", "label": "\x1b[2J\x1b[H", "count": 1},
+        "timeout_seconds": 0,
+        "message": "",
+    }
+    await here.bot.say("gate.request", here.session, gate)
+    assert (await error(here.bot))["code"] == "INVALID_MESSAGE"
+    shell = Shell(tmp_path, house, house.issue("alice", roles=["admin"]))
+    ran = await asyncio.to_thread(shell, "gates", "--session", here.session)
+    assert "\x1b" not in ran.out
+
+
+async def test_no_number_makes_the_history_unreadable(house: ServerProcess, tmp_path: Path) -> None:
+    here = await scene(house)
+    look = PROPOSAL | {"tool_name": "look", "category": "file_read"}
+    proposal = await here.bot.say("tool.propose", here.session, look)
+    await here.bot.hear_until("tool.execute")
+    result = {"tool_proposal": proposal, "success": True, "duration_ms": 10**400}
+    await here.bot.say("tool.result", here.session, result)
+    assert (await error(here.bot))["code"] == "INVALID_MESSAGE"
+    shell = Shell(tmp_path, house, house.issue("alice", roles=["admin"]))
+    ran = await asyncio.to_thread(shell, "session", "log", here.session)
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("ts", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_no_time_makes_the_history_unreadable(ts: str) -> None:
+    assert not is_iso(ts)
+    assert moment(ts) == moment("1970-01-01T00:00:00Z")
+    assert span(10**400) == span(float("nan")) == "ages"

@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 from accord.show import paint
+from accord.show.text import safe
 
 WRONG_STATE = 5
 
@@ -36,9 +37,9 @@ def run(args: argparse.Namespace) -> int:
         tell({"healthy": healthy, "checks": found})
     else:
         for each in found:
-            print(f"{COLOURS[each.state](each.state.ljust(4))}  {each.about:9}  {each.says}")
+            print(f"{COLOURS[each.state](each.state.ljust(4))}  {each.about:9}  {safe(each.says)}")
             if each.cure:
-                print(f"{'→':>16} {each.cure}")
+                print(f"{'→':>16} {safe(each.cure)}")
         print("\n" + conclusion([each.state for each in found]))
     return 0 if healthy else WRONG_STATE
 

@@ -53,7 +53,7 @@ def shown(found: "Found") -> list[str]:
     for left in found.elsewhere:
         gates = count(left["open_gates"], "open gate")
         lines += ["", f"{gates} in a session you have left. To come back:"]
-        lines += [f"  accord gates --session {left['id']}"]
+        lines += [f"  accord gates --session {line(left['id'])}"]
     return lines
 
 
@@ -66,7 +66,7 @@ def how_to_answer(found: "Found") -> list[str]:
     opened = f"{count(len(gates), 'gate')} open."
     if not mine:
         return [f"{opened} You have approved; {needed(gates[0]).replace('It still', 'it still')}."]
-    gate = mine[0]["id"]
+    gate = line(mine[0]["id"])
     reject = f'  accord reject {gate} --reason "…"'
     return [f"{opened} To decide:", f"  accord approve {gate}", reject]
 

@@ -18,6 +18,7 @@ from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.ports import ForeignStoreError, StoreError
 from accord.settings import SettingsError
+from accord.show.text import safe
 
 DEBUG = "ACCORD_DEBUG"
 # Whoever asks without a token has said --as.
@@ -36,7 +37,7 @@ def explain(error: Exception) -> int:
     why, sentence = reason(error)
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
-    print(f"accord: {sentence}", file=sys.stderr)
+    print(f"accord: {safe(sentence)}", file=sys.stderr)
     return CODES[why].exit
 
 

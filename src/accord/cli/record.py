@@ -12,7 +12,7 @@ import msgspec
 
 from accord.cli import where
 from accord.show.prose import Teller
-from accord.show.text import line
+from accord.show.text import inert, line
 from accord.show.timeline import Timeline, Turn, turns
 
 POLL_S = 0.5
@@ -51,7 +51,7 @@ class Printer:
         for each in said:
             self._timeline.add(each)
             if self._raw:
-                print(json.dumps(each, ensure_ascii=False, separators=(",", ":")))
+                print(inert(json.dumps(each, ensure_ascii=False, separators=(",", ":"))))
         told = self._timeline.turns
         while not self._raw and self._printed < len(told):
             turn = told[self._printed]
@@ -110,7 +110,7 @@ def document(
 
     if args.json:
         whole = {"session": detail, "messages": said, "head": head or None}
-        return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
+        return inert(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n"
     if args.html:
         return page(detail, turns(said), head=head)
     return markdown(detail, turns(said))

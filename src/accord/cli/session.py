@@ -287,8 +287,8 @@ def _portrait(found: dict[str, Any]) -> list[str]:
 
     config = found["config"]
     lines = [
-        f"{paint.bold(line(found['name']) or found['id'])}  {paint.dim(found['status'])}",
-        paint.dim(found["id"]),
+        f"{paint.bold(line(found['name'] or found['id']))}  {paint.dim(line(found['status']))}",
+        paint.dim(line(found["id"])),
         "",
         f"Opened   {moment(found['created_at']):%Y-%m-%d %H:%M} by {line(found['created_by'])}",
         f"Rules    {gated(config)}",
@@ -297,9 +297,9 @@ def _portrait(found: dict[str, Any]) -> list[str]:
     ]
     for each in found["members"]:
         kind = "agent" if each["type"] == "agent" else "human"
-        roles = listed(each["roles"])
+        roles = listed(map(line, each["roles"]))
         gone = found["status"] not in {"active", "paused"} or each["presence"] == "active"
-        here = "" if gone else paint.dim(f" ({each['presence']})")
+        here = "" if gone else paint.dim(f" ({line(each['presence'])})")
         halted = paint.red(" stopped") if each["id"] in found["halted"] else ""
         lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}{halted}")
     running = [each for each in found["tools"] if each["approved"]]

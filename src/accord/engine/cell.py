@@ -14,6 +14,8 @@ from accord.core.kernel.refusal import Refused
 from accord.engine.ports import Row, Sealed
 
 MOST_SIGNALS = 256
+# What a stream keeps at hand, besides so many records.
+LARGEST_WINDOW = 8 << 20
 NOTHING: Mapping[str, Sealed | None] = {}
 
 
@@ -111,6 +113,7 @@ class Cell:
         "stream",
         "underway",
         "waiting",
+        "weight",
         "window",
     )
 
@@ -120,6 +123,7 @@ class Cell:
         self.base = Place(context.start(stream), 0, 0, genesis(stream), 0)
         self.place = self.base
         self.window: deque[Sealed] = deque(maxlen=window)
+        self.weight = 0
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
         self.outbox: list[Outcome] = []
@@ -137,12 +141,20 @@ class Cell:
         self.ahead = 0  # how far the time of its records is ahead of our clock
 
     def remember(self, sealed: Sealed) -> None:
-        """Keep a committed record at hand; the oldest gives way."""
+        """Keep a committed record at hand; the oldest give way."""
         window = self.window
         if len(window) == window.maxlen:
-            self.index.pop(window[0].record.id, None)
+            self._drop_oldest()
+        self.weight = len(sealed.body) + (self.weight if window else 0)
         window.append(sealed)
         self.index[sealed.record.id] = sealed
+        while self.weight > LARGEST_WINDOW and len(window) > 1:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = self.window.popleft()
+        self.weight -= len(oldest.body)
+        self.index.pop(oldest.record.id, None)
 
     def note_signal(self, message: Message) -> None:
         """A signal may be referred to for a while; the oldest give way."""

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("accord.engine")
 
-PAGE = 500
+FIRST_PAGE, PAGE = 50, 500
+# More than this is not written in one go.
+LARGEST_WRITE = 1 << 20
 # Looking a member of an enum up takes longer than all else a record costs here.
 IN, OUT = Door.IN, Door.OUT
 NOBODY: dict[Peer, None] = {}
@@ -49,6 +51,7 @@ class Entry(NamedTuple):
     peer: Peer
     since: int | None
     ref: str | None = None
+    fresh: bool = False  # never here before, as far as it says
 
 
 class Peers:
@@ -319,7 +322,9 @@ class Peers:
         """Where a joiner left off: behind the message its `ref` names (OPEN-37)."""
         ref = asked.message.ref
         last = (cell.index.get(ref) or asked.found.get(ref)) if ref else None
-        return Entry(peer, last.record.version) if last else Entry(peer, None, ref)
+        if last:
+            return Entry(peer, last.record.version)
+        return Entry(peer, None, ref, fresh=ref is None)
 
     def _let_in(self, cell: Cell, entry: Entry) -> bool:
         """Roll call, what was missed, then the room as it goes on; False: it is gone already."""
@@ -329,14 +334,27 @@ class Peers:
         self.places.setdefault(peer, set()).add(stream)
         self._replace(stream, peer)
         held = cell.window[0].record.version if cell.window else 1
-        if entry.ref is not None or (since is not None and since + 1 < held):
-            self.arriving.setdefault(stream, {})[peer] = None
-            self.engine.spawn(self._page_in(cell, entry))
-        else:
-            told = [*self._roll_call(cell, peer.seat), *self._missed(cell, entry)]
-            peer.write(peer.join([*told, *self._whispers(cell, peer.seat)]))
-            self.attach(stream, peer)
+        if since is None and entry.ref is None and held > (whole := self._oldest(cell)):
+            # The window is short of what was long.
+            entry = entry._replace(since=whole - 1)
+        if entry.ref is None and (entry.since is None or entry.since + 1 >= held):
+            frames = [
+                *self._roll_call(cell, peer.seat),
+                *self._missed(cell, entry),
+                *self._here_now(cell, entry),
+            ]
+            if sum(map(len, frames)) <= LARGEST_WRITE:
+                peer.write(peer.join(frames))
+                self.attach(stream, peer)
+                return True
+            entry = entry._replace(since=held - 1 if entry.since is None else entry.since)
+        self.arriving.setdefault(stream, {})[peer] = None
+        self.engine.spawn(self._page_in(cell, entry))
         return True
+
+    def _oldest(self, cell: Cell) -> int:
+        """The version a window begins with that is as long as it may be."""
+        return max(1, cell.base.version - (cell.window.maxlen or 0) + 1)
 
     def _missed(self, cell: Cell, entry: Entry, until: int | None = None) -> Iterator[bytes]:
         since, seat = entry.since or 0, entry.peer.seat
@@ -353,18 +371,21 @@ class Peers:
         """Who and what is here, unless the replay says it anyway."""
         now, room = self.engine.clock.now(), cell.stream.partition("/")[2]
         for said in cell.context.welcome(cell.base.state, seat):
-            if said.secret is None and said.id not in cell.index and said.id not in told:
+            early = said.secret is None and not said.late
+            if early and said.id not in cell.index and said.id not in told:
                 yield self.engine.codec.recall(now, room, said)
 
-    def _whispers(self, cell: Cell, seat: str) -> Iterator[bytes]:
-        """The values somebody may have; what the replay tells of them is blank."""
+    def _here_now(self, cell: Cell, entry: Entry) -> Iterator[bytes]:
+        """How things stand that the replay does not tell: old context, and secrets' values."""
         engine, room = self.engine, cell.stream.partition("/")[2]
-        for said in cell.context.welcome(cell.base.state, seat):
+        for said in cell.context.welcome(cell.base.state, entry.peer.seat):
             value = said.secret and engine.vault.value(cell.stream, said.secret)
             if value:
                 body = engine.codec.whispered(said.body, value)
                 again = Recall(engine.ids(), said.sender, body)
                 yield engine.codec.recall(engine.clock.now(), room, again, said.id)
+            elif said.late and entry.fresh and said.id not in cell.index:
+                yield engine.codec.recall(engine.clock.now(), room, said)
 
     async def _page_in(self, cell: Cell, entry: Entry) -> None:
         """Somebody who was away for long gets it all, page by page, and then the room."""
@@ -379,16 +400,21 @@ class Peers:
     async def _pages(self, cell: Cell, entry: Entry) -> None:
         peer = entry.peer
         at = await self._begin(cell, entry)
+        page = min(FIRST_PAGE, PAGE)
         while (end := self._end(cell, peer)) > at:
-            rows = await self.engine.events.read(cell.stream, at, min(PAGE, end - at))
+            rows = await self.engine.events.read(cell.stream, at, min(page, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
             mine = [s.frame for s in sealed if s.frame and cell.may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))
             at = rows[-1].version
+            size = sum(len(row.body) for row in rows) // len(rows)
+            page = min(PAGE, max(1, LARGEST_WRITE // max(1, size)))
             await peer.drained()
         hall = self.arriving.get(cell.stream, {})
         if peer in hall and hall[peer] is None:
+            if now := list(self._here_now(cell, entry)):
+                peer.write(peer.join(now))
             self.attach(cell.stream, peer)
         elif peer in hall:
             self.detach(cell.stream, peer)
@@ -402,8 +428,7 @@ class Peers:
         versions = {row.id: row.version for row in rows}
         at = entry.since or versions.get(ref or "", 0)
         told = {id for id, version in versions.items() if version > at}
-        roll = [*self._roll_call(cell, peer.seat, told), *self._whispers(cell, peer.seat)]
-        if self._end(cell, peer) and roll:
+        if self._end(cell, peer) and (roll := list(self._roll_call(cell, peer.seat, told))):
             peer.write(peer.join(roll))
         return at
 

@@ -16,10 +16,10 @@ UNREACHABLE = "Those who are in the session cannot meet this; somebody else has 
 def card(gate: dict[str, Any], session: str = "") -> Iterator[str]:
     """The lines; nothing of what would be run is left out."""
     action = gate.get("action")
-    yield f"{paint.yellow('●')} {paint.bold(subject(gate))}  {paint.dim(session)}".rstrip()
-    yield f"{INDENT}{paint.dim(gate['id'])}"
+    yield f"{paint.yellow('●')} {paint.bold(subject(gate))}  {paint.dim(line(session))}".rstrip()
+    yield f"{INDENT}{paint.dim(line(gate['id']))}"
     if action:
-        risk = RISKS.get(action["risk_level"], str)(f"{action['risk_level']} risk")
+        risk = RISKS.get(action["risk_level"], str)(f"{line(action['risk_level'])} risk")
         yield f"{INDENT}{line(action['category'])}, {risk}"
         if action["description"]:
             yield from wrapped(action["description"], INDENT)

@@ -8,6 +8,7 @@ from accord.show.text import line, listed, moment, safe
 from accord.show.timeline import SYSTEM, Turn
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&])")
+_START = re.compile(r"^(\s*\d*)([-+=.)])")
 _FENCE = re.compile(r"`{3,}")
 
 
@@ -18,13 +19,14 @@ def markdown(session: dict[str, Any], turns: Iterable[Turn]) -> str:
 
 def _heading(session: dict[str, Any]) -> Iterator[str]:
     people = [
-        f"{plain(each['id'])} ({listed(each['roles'])})" for each in session.get("members", ())
+        f"{plain(each['id'])} ({listed(map(plain, each['roles']))})"
+        for each in session.get("members", ())
     ]
     yield f"# {plain(session['name'] or session['id'])}"
     yield ""
-    yield f"- Session: `{line(session['id'])}`"
+    yield f"- Session: `{line(session['id']).replace('`', chr(39))}`"
     yield f"- Status: {plain(session['status'])}"
-    yield f"- Opened: {session['created_at']} by {plain(session['created_by'])}"
+    yield f"- Opened: {plain(session['created_at'])} by {plain(session['created_by'])}"
     if people:
         yield f"- People: {listed(people)}"
 
@@ -61,7 +63,7 @@ def plain(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Text that no reader of Markdown takes for markup."""
-    return _MARKUP.sub(r"\\\1", text)
+    return _START.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", text))
 
 
 def fenced(code: str) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from accord.show import text
+
 GAP = 2
 NARROWEST = 8
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -14,12 +16,12 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 def tell(content: Any) -> None:
     """A result for programs."""
-    print(_ENCODER.encode(content).decode())  # noqa: T201 - this is where results go
+    print(text.inert(_ENCODER.encode(content).decode()))  # noqa: T201 - this is where results go
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A result for people, in columns; on a terminal no wider than that."""
-    lines = [heads, *rows]
+    lines = [heads, *([text.line(cell) for cell in row] for row in rows)]
     if sys.stdout.isatty():
         lines = fitted(lines, shutil.get_terminal_size().columns)
     widths = _widths(lines)

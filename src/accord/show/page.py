@@ -82,7 +82,7 @@ def page(session: dict[str, Any], turns: Iterable[Turn], *, head: str = "") -> s
 def heading(session: dict[str, Any], name: str) -> Iterator[str]:
     """What and who."""
     people = [
-        f"{escape(line(each['id']))} ({escape(listed(each['roles']))}"
+        f"{escape(line(each['id']))} ({escape(listed(map(line, each['roles'])))}"
         f"{', agent' if each['type'] == 'agent' else ''})"
         for each in session.get("members", ())
     ]
@@ -104,7 +104,7 @@ def articles(turns: Iterable[Turn]) -> Iterator[str]:
         if (today := f"{at:%A, %d %B %Y}") != day:
             yield f"<h2>{today}</h2>"
             day = today
-        yield f'<article class="{turn.kind} {turn.mood}" id="s{turn.seq}">'
+        yield f'<article class="{turn.kind} {turn.mood}" id="s{int(turn.seq)}">'
         yield f'<time datetime="{at.isoformat()}">{at:%H:%M:%S}</time>'
         yield f'<div class="body">{"".join(body(turn))}</div></article>'
 
@@ -126,7 +126,7 @@ def footer(session: dict[str, Any], head: str) -> str:
     """Where it is from, and how to check it."""
     gates = session.get("open_gates") or 0
     waiting = f"{count(gates, 'gate')} still open. " if gates else ""
-    check = f"accord verify {line(session['id'])}" + (f" --expect {head}" if head else "")
+    check = f"accord verify {line(session['id'])}" + (f" --expect {line(head)}" if head else "")
     if not head:
         where = "To check its log, on the server's machine:"
         return f"{waiting}Written by Accord. {where} <code>{escape(check)}</code>"

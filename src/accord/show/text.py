@@ -19,6 +19,7 @@ ALL_BUT_READING = frozenset(
 )
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+AGES = 1 << 53
 
 
 def safe(text: str) -> str:
@@ -32,6 +33,14 @@ def safe(text: str) -> str:
 def _shown(letter: str) -> str:
     plain = letter.isprintable() or letter in "\n\t" or letter == JOINER
     return letter if plain else letter.encode("unicode_escape").decode()
+
+
+def inert(code: str) -> str:
+    """JSON with every character that could steer a terminal as an escape; it says the same."""
+    if code.replace("\n", "").isprintable():
+        return code
+    letters = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in code)
+    return "".join(letters)
 
 
 def unstyled(text: str) -> str:
@@ -79,7 +88,9 @@ def listed(words: Iterable[str]) -> str:
 
 
 def span(seconds: float) -> str:
-    """How long, as people say it."""
+    """How long, as people say it; what is past all sense is called so."""
+    if not -AGES < seconds < AGES:
+        return "ages"
     whole = int(seconds)
     for size, letter, smaller, small in (
         (DAY, "d", HOUR, "h"),
@@ -98,7 +109,7 @@ def moment(ts: str) -> datetime:
     """A timestamp in the reader's own time; the beginning of time for what is none."""
     try:
         return datetime.fromisoformat(ts).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(0, UTC).astimezone()
 
 
@@ -131,15 +142,15 @@ def quorum(rule: dict[str, Any]) -> str:
         case "majority":
             return "the approval of more than half of those who may"
         case "role":
-            return f"{number} by role {rule['role']}"
+            return f"{number} by role {line(rule['role'])}"
         case "label":
-            return f"{number} by label {rule['label']}"
+            return f"{number} by label {line(rule['label'])}"
         case "specific":
-            return f"the approval of {listed(rule['participants'])}"
+            return f"the approval of {listed(map(line, rule['participants']))}"
         case "all_of":
             return listed(map(quorum, rule["rules"]))
         case _:
-            return json.dumps(rule)
+            return line(json.dumps(rule))
 
 
 def missing(lacks: Iterable[dict[str, Any]], approvals: Iterable[str]) -> str:
@@ -162,7 +173,9 @@ def _lack(rule: dict[str, Any], number: int, yes: set[str]) -> str:
         case "all":
             return f"{count(number, 'more approval')}, as everyone must agree"
         case "specific":
-            return f"the approval of {listed(n for n in rule['participants'] if n not in yes)}"
+            return (
+                f"the approval of {listed(line(n) for n in rule['participants'] if n not in yes)}"
+            )
         case _:
             return quorum({**rule, "count": number})
 
@@ -177,4 +190,4 @@ def gated(config: dict[str, Any]) -> str:
         return f"everything needs {rule}"
     if set(categories) >= ALL_BUT_READING:
         return f"everything but reading files needs {rule}"
-    return f"{listed(categories)} {'needs' if len(categories) == 1 else 'need'} {rule}"
+    return f"{listed(map(line, categories))} {'needs' if len(categories) == 1 else 'need'} {rule}"

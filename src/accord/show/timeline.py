@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from accord.core.kernel.times import too_early
-from accord.show.text import count, invocation, listed, quorum, span, unstyled
+from accord.show.text import AGES, count, invocation, listed, quorum, span, unstyled
 
 SYSTEM = "system"
 
@@ -267,7 +267,7 @@ class Timeline:
     def resulted(self, said: Envelope, payload: Envelope) -> None:
         self._outputs.pop(payload["tool_proposal"], None)
         name = self._tools.get(payload["tool_proposal"], "it")
-        took = span(payload["duration_ms"] / 1000)
+        took = span(min(payload["duration_ms"], AGES * 1000) / 1000)
         good = payload["success"]
         title = f"finished {name} in {took}" if good else f"failed at {name} after {took}"
         mood = "good" if good else "bad"

@@ -514,6 +514,6 @@ def test_no_quorum_takes_long_to_count(number: int) -> None:
 
 
 def test_where_nobody_could_ever_do_every_rule_counts_for_itself() -> None:
-    needs = (Need(frozenset(), 1, open=False), Need(frozenset({"a"}), 1, open=False))
+    nobody, a = Need(frozenset(), 1, open=False), Need(frozenset({"a"}), 1, open=False)
 
-    assert Tally(passed=False, counted=frozenset(), needs=needs).required == 2
+    assert Tally(passed=False, counted=frozenset(), needs=(nobody, nobody, a)).required == 3

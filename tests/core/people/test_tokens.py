@@ -60,7 +60,9 @@ def test_an_id_is_used_for_one_token_only(before: TokenIssued | TokenRevoked) ->
 
 
 @proves("OPEN-11")
-@pytest.mark.parametrize("name", ["system", "system:timer", "System", " system ", "", "a\nb"])
+@pytest.mark.parametrize(
+    "name", ["system", "system:timer", "System", " system ", "ｓｙｓｔｅｍ", " a", "a ", "", "a\nb"]
+)
 def test_nobody_gets_a_token_as_the_server(name: str) -> None:
     with pytest.raises(Refused) as no:
         when(given(), OLGA, TokenIssue(token(id=name)))

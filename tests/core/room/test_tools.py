@@ -25,6 +25,7 @@ from accord.core.room.tools import (
     ToolReject,
     ToolResult,
     ToolStarted,
+    called,
 )
 from tests.helpers.room import (
     ALICE,
@@ -196,6 +197,41 @@ def test_of_two_categories_the_stricter_one_wins() -> None:
     modest = proposes(tool_name="file_read", category=Category.NETWORK_REQUEST)
 
     assert GateOpened in kinds(when(room, CLAUDE, modest))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ｂａｓｈ",
+        "/bin/bash",
+        "C:\\Windows\\CMD.EXE",
+        "b ash",
+        "zsh/",
+        "pwsh",
+        "bash -c",
+        "Python3 -c x",
+    ],
+)
+def test_no_disguise_makes_a_shell_something_else(name: str) -> None:
+    look = ToolPropose(
+        tool_name=name,
+        arguments={},
+        agent=CLAUDE.seat,
+        risk_level=Risk.LOW,
+        description="",
+        requires_approval=False,
+        category=Category.FILE_READ,
+    )
+
+    assert called(look) == {Category.FILE_READ, Category.SHELL_EXECUTE}
+
+
+@pytest.mark.parametrize("name", ["ba\u200bsh", "sh\x1b[2J", "a\u202eb"])
+def test_a_tools_name_can_be_shown(name: str) -> None:
+    room = given(opened(by=ALICE), joined(CLAUDE, Role.DRIVER))
+
+    with refused(Why.MALFORMED, "cannot be shown"):
+        when(room, CLAUDE, msgspec.structs.replace(proposes(), tool_name=name), id="p")
 
 
 def test_a_deployment_under_another_name_is_gated_as_a_deployment() -> None:

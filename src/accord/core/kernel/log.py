@@ -135,6 +135,7 @@ class Recall(NamedTuple):
     sender: str
     body: Body
     secret: str | None = None  # the key of a value to whisper with it
+    late: bool = False  # told after what was missed, because it says how things stand now
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):

@@ -13,10 +13,11 @@ def iso(at: int) -> str:
 
 
 def is_iso(text: str) -> bool:
-    """Whether this is a timestamp of ISO 8601; whose clock it was is not our affair (OPEN-38)."""
+    """Whether this is a timestamp of ISO 8601 and UTC; whose clock is not our affair (OPEN-38)."""
     try:
-        datetime.fromisoformat(text)
-    except ValueError:
+        when = datetime.fromisoformat(text)
+        _in_utc = when - (when.utcoffset() or timedelta())
+    except (ValueError, OverflowError):
         return False
     return True
 
@@ -25,6 +26,6 @@ def too_early(since: str, seconds: int, now: str) -> bool:
     """Whether a time limit of `seconds` that began at `since` is not over `now`; 0 is no limit."""
     try:
         passed = datetime.fromisoformat(now) - datetime.fromisoformat(since)
-    except (ValueError, TypeError):
+        return not seconds or passed < timedelta(seconds=seconds)
+    except (ValueError, TypeError, OverflowError):
         return False
-    return not seconds or passed < timedelta(seconds=seconds)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
+from unicodedata import normalize
 
 import msgspec
 from msgspec import Meta
@@ -72,9 +73,9 @@ def serves(actor: Actor) -> bool:
 
 
 def is_seat(text: str) -> bool:
-    """Whether somebody may be called this; `system` is the server (UNI-3)."""
-    name, _, _ = text.strip().casefold().partition(":")
-    return is_id(text) and name != SYSTEM
+    """Whether somebody may be called this; `system`, however written, is the server (UNI-3)."""
+    name, _, _ = normalize("NFKC", text).casefold().partition(":")
+    return is_id(text) and text == text.strip() and name.strip() != SYSTEM
 
 
 def gone_at(expires_at: Instant) -> Instant:

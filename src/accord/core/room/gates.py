@@ -30,6 +30,7 @@ from accord.core.room.state import (
     Gate,
     Id,
     Member,
+    Number,
     Resolution,
     Risk,
     Room,
@@ -132,8 +133,8 @@ class GateTimeout(Body, frozen=True, omit_defaults=True, gc=False):
     needs = May.SERVE
 
     gate: Id
-    approvals_received: int
-    approvals_required: int
+    approvals_received: Number
+    approvals_required: Number
     resolution: Resolution
 
 

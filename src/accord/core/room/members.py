@@ -27,6 +27,7 @@ from accord.core.room.state import (
     House,
     Id,
     Member,
+    Number,
     OnTimeout,
     Presence,
     Room,
@@ -38,6 +39,7 @@ Transport = Literal["websocket", "mcp", "http", "stdio"]
 VERSIONS = (1,)
 ADMIN = frozenset({Role.ADMIN})
 OBSERVER = frozenset({Role.OBSERVER})
+LARGEST_METADATA = 16 << 10
 # OPEN-8: these are never had for the asking.
 GIVEN_ONLY = frozenset({Capability.APPROVE, Capability.MANAGE_PARTICIPANTS, Capability.END_SESSION})
 
@@ -75,7 +77,7 @@ class SessionJoin(Body, frozen=True, omit_defaults=True, gc=False):
     while_paused = True
 
     participant: ParticipantAnnounce
-    supported_versions: Annotated[tuple[int, ...], Meta(max_length=64)]
+    supported_versions: Annotated[tuple[Number, ...], Meta(max_length=64)]
 
     def claims(self) -> Iterator[str]:
         """Nobody joins for another."""
@@ -194,6 +196,7 @@ def join(room: Room, ask: Ask, body: SessionJoin) -> Iterator[Fact]:
         limit = room.rules.max_participants
         detail = f"The session is full: {limit} participants"
         raise Refused(Why.FULL, detail, {"reason": "max_participants", "limit": limit})
+    check_metadata(now)
     known = before or room.former.get(seat)
     kind = kind_of(ask.actor, now, known)
     roles, capabilities = granted(ask.actor, kind, now, known)
@@ -272,8 +275,16 @@ def announcement(
 
 def announce(room: Room, ask: Ask, body: ParticipantAnnounce) -> Iterator[Fact]:
     """One's own name, transport and metadata; everything else stays as granted (OPEN-9)."""
+    check_metadata(body)
     member = room.members[ask.actor.seat]
     yield Announced(said=announcement(body, member.kind, member.roles, member.capabilities))
+
+
+def check_metadata(who: ParticipantAnnounce) -> None:
+    """Whoever comes is told all of it about everybody, so it is short."""
+    if who.metadata and len(msgspec.json.encode(who.metadata)) > LARGEST_METADATA:
+        detail = f"metadata may have {LARGEST_METADATA} bytes; send what is longer as content"
+        raise Refused(Why.TOO_LARGE, detail, {"limit": LARGEST_METADATA})
 
 
 # Leaving and changing

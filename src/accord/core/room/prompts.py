@@ -23,6 +23,7 @@ from accord.core.room.state import (
     Id,
     Ids,
     Member,
+    Number,
     Room,
     Short,
     Text,
@@ -38,7 +39,7 @@ class PromptConfig(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How the agent is asked to answer (PVP 11.2)."""
 
     temperature: float | None = None
-    max_tokens: int | None = None
+    max_tokens: Number | None = None
     tools_allowed: tuple[Short, ...] | None = None
     model: Short | None = None
     provider_params: dict[str, Any] | None = None

@@ -334,7 +334,7 @@ def lying(room: Room, seat: str) -> Iterator[Recall]:
     """What lies on the trunk's shelf for somebody who comes in."""
     for item in room.shelf.get(scope_of(None), {}).values():
         if sees(item, seat):
-            yield Recall(item.announced, item.author, said_of(item))
+            yield Recall(item.announced, item.author, said_of(item), late=True)
 
 
 def said_of(item: Item) -> ContextAdd:

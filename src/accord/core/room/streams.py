@@ -1,30 +1,37 @@
 """Responses: an agent's answer, chunk by chunk."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import May
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Record, stay
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.prompts import PromptSubmit, answer_key
-from accord.core.room.state import Id, Room, Short, Stream, Text, past_key, remember, without
-
-Tokens = Annotated[int, Meta(ge=0)]
+from accord.core.room.state import (
+    Id,
+    Number,
+    Room,
+    Short,
+    Stream,
+    Text,
+    past_key,
+    remember,
+    without,
+)
 
 
 class UsageStats(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What an answer cost (PVP 12.2)."""
 
-    input_tokens: Tokens
-    output_tokens: Tokens
-    thinking_tokens: Tokens | None = None
+    input_tokens: Number
+    output_tokens: Number
+    thinking_tokens: Number | None = None
     cost_usd: float | None = None
     model: Short | None = None
-    latency_ms: Tokens | None = None
+    latency_ms: Number | None = None
 
 
 class ResponseStart(Body, frozen=True, omit_defaults=True, gc=False):

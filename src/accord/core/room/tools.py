@@ -1,5 +1,7 @@
 """Tools: an agent proposes, people decide, the agent runs exactly what was granted."""
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -28,6 +30,7 @@ from accord.core.room.state import (
     Grant,
     Id,
     Ids,
+    Number,
     Risk,
     Room,
     Short,
@@ -37,13 +40,16 @@ from accord.core.room.state import (
     outcome,
 )
 
+SHELLS = (
+    *("bash", "sh", "shell", "zsh", "fish", "dash", "ksh", "mksh"),
+    *("csh", "tcsh", "ash", "busybox", "nu", "nushell", "cmd", "command"),
+    *("powershell", "pwsh", "exec", "execute", "run", "terminal", "run_command", "python"),
+    *("python3", "node", "perl", "ruby", "eval", "sudo", "ssh"),
+)
 # OPEN-21: a tool whose name says what it does is gated as that, whatever its proposer calls it.
 TRUE_CATEGORY: dict[str, Category] = {
     **{category.value: category for category in Category},
-    "bash": Category.SHELL_EXECUTE,
-    "sh": Category.SHELL_EXECUTE,
-    "shell": Category.SHELL_EXECUTE,
-    "nushell": Category.SHELL_EXECUTE,
+    **dict.fromkeys(SHELLS, Category.SHELL_EXECUTE),
     "execute_shell_command": Category.SHELL_EXECUTE,
     "execute_nushell_command": Category.SHELL_EXECUTE,
     "notebook_execute": Category.SHELL_EXECUTE,
@@ -142,7 +148,7 @@ class ToolResult(Body, frozen=True, omit_defaults=True, gc=False):
 
     tool_proposal: Id
     success: bool
-    duration_ms: Annotated[int, Meta(ge=0)]
+    duration_ms: Number
     result: Any = None
     error: Text | None = None
     grant: Grant | Id | None = None
@@ -190,8 +196,15 @@ class ToolExpired(Event, frozen=True, kw_only=True, gc=False):
 
 def called(body: ToolPropose) -> frozenset[Category]:
     """What its proposer calls the tool, and what its name says it is."""
-    name = body.tool_name.strip().casefold()
-    return frozenset({body.category, TRUE_CATEGORY.get(name, body.category)})
+    names = (body.tool_name, *body.tool_name.split()[:1])
+    return frozenset({body.category, *(TRUE_CATEGORY.get(core(n), body.category) for n in names)})
+
+
+def core(name: str) -> str:
+    """What is left of a tool's name without what only makes it look like another one."""
+    letters = unicodedata.normalize("NFKC", name).casefold()
+    kept = "".join(c for c in letters if c.isprintable() and not c.isspace())
+    return re.split(r"[/\\]", kept.rstrip("/\\"))[-1].removesuffix(".exe")
 
 
 def needs_gate(room: Room, body: ToolPropose) -> bool:
@@ -205,6 +218,8 @@ def needs_gate(room: Room, body: ToolPropose) -> bool:
 def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
     """The proposal first, then its gate or, where none is needed, its grant."""
     interrupts.check_free(room, ask.actor.seat)
+    if not body.tool_name.isprintable():
+        raise Refused(Why.MALFORMED, "tool_name has characters that cannot be shown")
     check_allowed(ask, body)
     grants.canonical(body.tool_name, body.arguments, room.id, ask.message.id, "")
     if len(room.tools) >= ask.house.most_open:

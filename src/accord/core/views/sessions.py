@@ -82,7 +82,7 @@ def reads(room: Room, fork: str | None, seat: str | None) -> bool:
 
 
 def detail(room: Room, seat: str | None) -> dict[str, Any]:
-    """Everything about a session but what was said; nothing open for who has left."""
+    """Everything about a session but what was said; for who has left, nothing but themselves."""
     inside = seat is None or seat in room.members
     forks = (fork for fork in room.forks if reads(room, fork, seat))
     return portrait(room, seat, frozenset({None, *forks} if inside else ()))
@@ -90,12 +90,13 @@ def detail(room: Room, seat: str | None) -> dict[str, Any]:
 
 def portrait(room: Room, seat: str | None, places: frozenset[str | None]) -> dict[str, Any]:
     """What is open in these places; context as far as this seat sees it."""
+    people = room.members.values() if places else filter(None, [room.former.get(seat or "")])
     tools = [tool for tool in room.tools.values() if tool.fork in places]
     merges = [each for each in room.merges.values() if {each.source, each.target} <= places]
     return {
         **summary(room, seat),
         "config": msgspec.to_builtins(room.config),
-        "members": [person(member) for member in room.members.values()],
+        "members": [person(member) for member in people],
         "gates": [question(room, gate) for gate in room.gates.values() if gate.fork in places],
         "tools": [proposal(tool) for tool in tools],
         "forks": [branch(fork) for fork in room.forks.values()] if places else [],
