@@ -170,11 +170,11 @@ class Peers:
             if outcome.again or outcome.refused is not None:
                 astray.append(outcome)
                 continue
+            if outcome.says:
+                self._hold(cell, outcome.says)
             peer = outcome.asked.peer
             if peer is not None and peer not in here:
                 self._from_outside(cell, outcome, peer, entering)
-            if outcome.says:
-                self._hold(cell, outcome.says)
             for sealed in outcome.sealed:
                 record = sealed.record
                 event = record.event
@@ -272,6 +272,9 @@ class Peers:
         """What another process appended."""
         lines: list[Line] = []
         for sealed in fresh:
+            if sealed.record.event.hushes:
+                # Ours is worth nothing any more; the new one, if any, is held elsewhere.
+                self.engine.vault.forget(cell.stream, sealed.record.said.key)  # type: ignore[union-attr]
             if sealed.frame is not None:
                 lines.append(self._line(cell, sealed))
             if sealed.record.event.door is OUT:
@@ -389,6 +392,8 @@ class Peers:
             await peer.drained()
         hall = self.arriving.get(cell.stream, {})
         if peer in hall and hall[peer] is None:
+            if whispers := list(self._whispers(cell, peer.seat)):
+                peer.write(peer.join(whispers))
             self.attach(cell.stream, peer)
         elif peer in hall:
             self.detach(cell.stream, peer)
@@ -402,7 +407,7 @@ class Peers:
         versions = {row.id: row.version for row in rows}
         at = entry.since or versions.get(ref or "", 0)
         told = {id for id, version in versions.items() if version > at}
-        roll = [*self._roll_call(cell, peer.seat, told), *self._whispers(cell, peer.seat)]
+        roll = list(self._roll_call(cell, peer.seat, told))
         if self._end(cell, peer) and roll:
             peer.write(peer.join(roll))
         return at

@@ -33,6 +33,7 @@ class HeartbeatPing(Body, frozen=True, gc=False):
     lifetime = Lifetime.SIGNAL
     while_paused = True
     after_end = True
+    refs_freely = True
 
 
 class HeartbeatPong(Body, frozen=True, gc=False):
@@ -43,6 +44,7 @@ class HeartbeatPong(Body, frozen=True, gc=False):
     lifetime = Lifetime.SIGNAL
     while_paused = True
     after_end = True
+    refs_freely = True
 
 
 def ping(room: Room, ask: Ask, body: HeartbeatPing) -> Iterator[Fact]:
