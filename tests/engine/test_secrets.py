@@ -44,6 +44,11 @@ def revocations(ear: Ear) -> list[str]:
     return [e["payload"]["reason"] for e in ear.heard if e["type"] == "secret.revoke"]
 
 
+def bytes_in(folder: Path) -> bytes:
+    """Everything that is in any file."""
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
 def held(stage: Stage) -> str:
     """How many values are in memory."""
     return repr(stage.engine.vault)
@@ -111,11 +116,10 @@ async def test_no_byte_on_disk_holds_it(make: Make, tmp_path: Path) -> None:
     await stage.say(ALICE, SecretRevoke("k", "Leaked"))
     await stage.settle()
 
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any(b"secret.shared" in path.read_bytes() for path in files)
-    for path in files:
-        assert VALUE.encode() not in path.read_bytes()
-        assert NEWER.encode() not in path.read_bytes()
+    kept = bytes_in(tmp_path)
+    assert b"secret.shared" in kept
+    assert VALUE.encode() not in kept
+    assert NEWER.encode() not in kept
     await log.close()
 
 
@@ -141,8 +145,8 @@ async def test_no_log_line_and_no_refusal_holds_it(
         await stage.say(ALICE, shares(BOB, value=NEWER), "s3")
     log.failing.clear()
 
-    for no in (*refusals, taken.value, lost.value):
-        assert VALUE not in repr((no.detail, no.details, no))
+    for each in (*refusals, taken.value, lost.value):
+        assert VALUE not in repr((each.detail, each.details, each))
     lines = "".join(record.getMessage() + str(record.exc_text) for record in caplog.records)
     assert "append fails" in lines
     assert VALUE not in lines

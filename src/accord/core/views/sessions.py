@@ -8,6 +8,7 @@ from accord.core.kernel import ballot as ballots
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Record
 from accord.core.kernel.times import iso
+from accord.core.room.audience import audience
 from accord.core.room.state import Gate, Member, Presence, Room, Tool
 
 
@@ -26,12 +27,18 @@ def standing(room: Room, seat: str) -> str | None:
 
 def may_read(room: Room, seat: str, record: Record) -> bool:
     """Members read what is for them; former members what they could see until they left."""
-    if record.said is None or (record.to is not None and seat not in record.to):
+    to = audience(room, record)
+    if record.said is None or (to is not None and seat not in to):
         return False
     if seat in room.members:
         return True
     former = room.former.get(seat)
     return former is not None and record.version <= former.left
+
+
+def open_to(room: Room, seat: str, thing: Gate | Tool) -> bool:
+    """Whether somebody may know of what is open; in a fork, those who read it may."""
+    return thing.fork is None or not seat or seat in room.readers(thing.fork)
 
 
 def summary(room: Room, seat: str) -> dict[str, Any]:
@@ -43,7 +50,7 @@ def summary(room: Room, seat: str) -> dict[str, Any]:
         "created_at": iso(room.created_at),
         "created_by": room.created_by,
         "participants": len(room.members),
-        "open_gates": len(room.gates),
+        "open_gates": sum(open_to(room, seat, gate) for gate in room.gates.values()),
         "standing": standing(room, seat),
         "lost": lost(room, seat),
     }
@@ -65,12 +72,14 @@ def status(room: Room) -> str:
 def detail(room: Room, seat: str) -> dict[str, Any]:
     """Everything about a session but what was said; nothing open for who has left."""
     here = seat in room.members
+    asked = [gate for gate in room.gates.values() if here and open_to(room, seat, gate)]
+    wanted = [tool for tool in room.tools.values() if here and open_to(room, seat, tool)]
     return {
         **summary(room, seat),
         "config": msgspec.to_builtins(room.config),
         "members": [person(member) for member in room.members.values()],
-        "gates": [question(room, gate) for gate in room.gates.values()] if here else [],
-        "tools": [proposal(tool) for tool in room.tools.values()] if here else [],
+        "gates": [question(room, gate) for gate in asked],
+        "tools": [proposal(tool) for tool in wanted],
     }
 
 
@@ -88,7 +97,7 @@ def person(member: Member) -> dict[str, Any]:
 
 def question(room: Room, gate: Gate) -> dict[str, Any]:
     """An open gate: PVP's GateState, and how far it is (PVP 14.4)."""
-    count = ballots.tally(gate.ballot, room.voters(), skip_absent=room.skips_absent)
+    count = ballots.tally(gate.ballot, room.voters(gate.fork), skip_absent=room.skips_absent)
     return {
         "id": gate.id,
         "request": {
