@@ -141,6 +141,7 @@ class Server:
         """Finish what is under way, then let go."""
         self.hall.say_goodbye()
         self.engine.scheduler.stop()
+        self.engine.pulse.scheduler.stop()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

@@ -281,13 +281,14 @@ class Stage:
         room: str = ROOM,
         ear: Ear | None = None,
         causal_refs: tuple[str, ...] = (),
+        fork: str | None = None,
     ) -> Reply:
         """Somebody says something; the answer comes when it comes."""
         self._said += 1
         if ear is None and who.kind is not Kind.SYSTEM:
             ear = self.ears.get(who.seat) or self.connect(who)
         name = id or f"{self._name}.{self._said}"
-        message = Message(name, iso(T0), room, who.seat, body, ref, causal_refs)
+        message = Message(name, iso(T0), room, who.seat, body, ref, causal_refs, fork)
         reply = Reply()
         self.engine.submit(f"room/{room}", Asked(message, who, reply, ear))
         return reply
@@ -317,6 +318,12 @@ class Stage:
         """Time passes, and what is due is done."""
         self.clock.move(seconds)
         self.engine.scheduler.run_due()
+        await self.engine.settle()
+
+    async def beat(self, seconds: float) -> None:
+        """Time passes, and everybody is asked for a sign of life if that is due."""
+        self.clock.move(seconds)
+        self.engine.pulse.scheduler.run_due()
         await self.engine.settle()
 
     async def settle(self) -> None:
@@ -350,6 +357,7 @@ class Stage:
         """The engine had no trouble."""
         await self.engine.settle()
         self.engine.scheduler.stop()
+        self.engine.pulse.scheduler.stop()
         assert self.engine.failures == []
 
 

@@ -173,7 +173,8 @@ def after(room: Room, facts: Facts) -> Room:
 def _resolved(room: Room, message: Message, known: Iterable[Record]) -> Mapping[str, Record]:
     """The records a message cites, each of which must be there (OPEN-35)."""
     at_hand = {record.id: record for record in known if record.said is not None}
-    named = {message.ref} if message.ref and not CONTEXT.knows(room, message.ref) else set()
+    ref, seat = message.ref, message.sender
+    named = {ref} if ref and not CONTEXT.knows(room, ref, seat) else set()
     cited = named.union(message.body.cites() if message.body.names_others else ())
     if missing := sorted(cited - at_hand.keys()):
         raise Refused(Why.MALFORMED, f"No such message here: {', '.join(missing)}")

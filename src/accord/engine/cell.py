@@ -157,10 +157,17 @@ class Cell:
         self.index.pop(oldest.record.id, None)
 
     def note_signal(self, message: Message) -> None:
-        """A signal may be referred to for a while; the oldest give way."""
-        self.signals[message.id] = message.fork
-        if len(self.signals) > MOST_SIGNALS:
-            del self.signals[next(iter(self.signals))]
+        """A signal may be referred to for a while; the oldest that nobody refers to give way."""
+        signals = self.signals
+        if message.ref in signals:
+            signals[message.ref] = signals.pop(message.ref)
+        signals[message.id] = message.fork
+        if len(signals) > MOST_SIGNALS:
+            del signals[next(iter(signals))]
+
+    def signalled(self, id: str, fork: str | None) -> bool:
+        """Whether such a signal was sent in that fork not long ago."""
+        return id in self.signals and self.signals[id] == fork
 
     def may_see(self, record: Record, seat: str) -> bool:
         """Whether a record is for this seat, as things stand."""

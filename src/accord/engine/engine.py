@@ -151,6 +151,7 @@ class Engine:
             room = await self.state(stream)
             for seat in self.contexts["room"].present(room):
                 self.peers.absent(stream, seat)
+            self._due(stream)
         await self.settle()
         self.scheduler.run_due()
         await self.settle()
@@ -300,6 +301,7 @@ class Engine:
                 self._detour(cell, asked, (asked.message.id,))
             else:
                 self._post(cell, Outcome(asked, refused=no, after=cell.place))
+                self.pulse.noticed(cell, asked.actor)
         except _LookUp as wanted:
             self._detour(cell, asked, wanted.ids)
         except Exception:
@@ -338,11 +340,7 @@ class Engine:
         if (
             message.causal_refs
             or body.names_others
-            or not (
-                message.ref is None
-                or body.answers_signal
-                or context.knows(place.state, message.ref)
-            )
+            or not (message.ref is None or context.knows(place.state, message.ref, actor.seat))
         ):
             ask.known = self._known(cell, asked)
         says: list[Effect] = []
@@ -454,19 +452,18 @@ class Engine:
 
     def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
         """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
-        message = asked.message
+        message, seat = asked.message, asked.actor.seat
+        if message.body.refs_freely:
+            return NOTHING_KNOWN
         cited = set(message.body.cites())
-        named = set(message.causal_refs)
-        if message.ref and not message.body.answers_signal:
-            named.add(message.ref)
-        state = cell.place.state
+        named = {*message.causal_refs, *((message.ref,) if message.ref else ())}
+        state, knows = cell.place.state, cell.context.knows
+        vouched = {id for id in named if cell.signalled(id, message.fork) or knows(state, id, seat)}
         found: dict[str, Record] = {}
         missing: list[str] = []
-        for name in cited | {id for id in named if not cell.context.knows(state, id)}:
+        for name in cited | (named - vouched):
             sealed = cell.index.get(name) or asked.found.get(name)
-            if name in cell.signals and cell.signals[name] == message.fork:
-                continue
-            if sealed is None or not visible(cell, sealed, asked.actor.seat):
+            if sealed is None or not visible(cell, sealed, seat):
                 missing.append(name)
             else:
                 found[name] = sealed.record
@@ -505,8 +502,9 @@ class Engine:
             raise Refused(Why.KEY_REUSED, detail)
         first = [s for s in cell.index.values() if s.record.cause == record.cause]
         first.sort(key=lambda sealed: sealed.record.version)
-        again = tuple(first) or (before,)
+        again = tuple(s for s in first if visible(cell, s, asked.actor.seat)) or (before,)
         self._post(cell, Outcome(asked, again, (), None, cell.place, again=True))
+        self.pulse.noticed(cell, asked.actor)
 
     # Committing
 
@@ -716,5 +714,6 @@ def own_voice(message: Message, events: list[Event]) -> int:
 
 
 def visible(cell: Cell, sealed: Sealed, seat: str) -> bool:
-    """Whether this seat may see the record at all."""
-    return sealed.record.said is not None and cell.may_see(sealed.record, seat)
+    """Whether this seat may see the record at all, as far as is decided."""
+    to = cell.context.audience(cell.place.state, sealed.record)
+    return sealed.record.said is not None and (to is None or seat in to)

@@ -173,11 +173,11 @@ class Peers:
             if outcome.again or outcome.refused is not None:
                 astray.append(outcome)
                 continue
+            if outcome.says:
+                self._hold(cell, outcome.says)
             peer = outcome.asked.peer
             if peer is not None and peer not in here:
                 self._from_outside(cell, outcome, peer, entering)
-            if outcome.says:
-                self._hold(cell, outcome.says)
             for sealed in outcome.sealed:
                 record = sealed.record
                 event = record.event
@@ -275,6 +275,9 @@ class Peers:
         """What another process appended."""
         lines: list[Line] = []
         for sealed in fresh:
+            if sealed.record.event.hushes:
+                # Ours is worth nothing any more; the new one, if any, is held elsewhere.
+                self.engine.vault.forget(cell.stream, sealed.record.said.key)  # type: ignore[union-attr]
             if sealed.frame is not None:
                 lines.append(self._line(cell, sealed))
             if sealed.record.event.door is OUT:

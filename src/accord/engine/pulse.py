@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from accord.core.kernel.actor import PRESENCE
+from accord.core.kernel.actor import PRESENCE, Actor
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Beats, Instant, Recall, Silence
 from accord.engine.cell import Cell
@@ -45,6 +45,12 @@ class Pulse:
             self._listen(cell, beats, seat, now)
         cell.seen = {seat: at for seat, at in cell.seen.items() if seat in seats}
         self.scheduler.set(stream, self._next(cell, beats, now))
+
+    def noticed(self, cell: Cell, actor: Actor) -> None:
+        """Whatever a member sends is a sign of life, even if nothing comes of it (UNI-22)."""
+        if actor.seat in cell.seen and cell.context.insider(cell.place.state, actor):
+            cell.seen[actor.seat] = self.engine.clock.now()
+            self.heard(cell, actor.seat)
 
     def heard(self, cell: Cell, seat: str) -> None:
         """Somebody who was silent speaks."""

@@ -18,7 +18,7 @@ def test_the_log_knows_every_key_and_which_one_signs(actor: Actor) -> None:
 
     assert after.active == "K2"
     assert dict(after.keys) == {"K1": FIRST, "K2": SECOND}
-    assert CONTEXT.knows(after, "K1")
+    assert CONTEXT.knows(after, "K1", "")
 
 
 def test_the_key_that_signs_already_is_no_news() -> None:

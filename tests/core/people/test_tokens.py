@@ -179,5 +179,5 @@ def test_the_state_survives_being_stored() -> None:
 def test_the_state_vouches_for_its_tokens() -> None:
     people = given(TokenIssued(token=token()))
 
-    assert CONTEXT.knows(people, "J1")
-    assert not CONTEXT.knows(people, "J2")
+    assert CONTEXT.knows(people, "J1", "")
+    assert not CONTEXT.knows(people, "J2", "")

@@ -360,8 +360,8 @@ def test_the_state_vouches_for_what_is_open() -> None:
         step(CLAUDE, proposes(), id="p"),
     )
 
-    assert all(CONTEXT.knows(room, id) for id in ("answer", "p", gate_on(room, "p").id))
-    assert not CONTEXT.knows(room, "prompt")
+    assert all(CONTEXT.knows(room, id, "claude") for id in ("answer", "p", gate_on(room, "p").id))
+    assert not CONTEXT.knows(room, "prompt", "claude")
 
 
 @proves("OPEN-32")

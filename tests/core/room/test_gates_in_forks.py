@@ -108,7 +108,7 @@ def test_for_those_outside_there_is_no_gate_to_vote_on(who: Actor, say: Any) -> 
     for name in ("p", gate):
         with refused(Why.UNKNOWN, f"^There is no open gate {name}$"):
             talk.tries(who, say(who, name))
-        with refused(Why.UNKNOWN, "^There is no open gate other$"):
+        with refused(Why.MALFORMED, f"^No such message here: {name}$"):
             talk.tries(who, say(who, "other"), ref=name)
 
 

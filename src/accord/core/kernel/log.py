@@ -38,7 +38,7 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     after_end: ClassVar[bool] = False
     names_others: ClassVar[bool] = False  # whether `cites` can yield anything
     scoped: ClassVar[bool] = False  # whether it can be said inside a fork
-    answers_signal: ClassVar[bool] = False  # whether `ref` names what nobody keeps
+    refs_freely: ClassVar[bool] = False  # whether its `ref` may be to what is on no record
 
     def claims(self) -> Iterator[str]:
         """Identities the payload states; each must be the sender's own (UNI-1)."""
@@ -63,6 +63,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
     door: ClassVar[Door | None] = None
     announced: ClassVar[bool] = False  # for the whole room, though it is about a fork
     whispers: ClassVar[bool] = False  # told live with a value that is never kept
+    hushes: ClassVar[bool] = False  # makes an earlier value of that key worthless
 
     ref: str | None = None
     to: Seats | None = None
@@ -217,7 +218,7 @@ class Context(NamedTuple, Generic[State]):
     admit: Callable[[State, Ask], None]
     deadlines: Callable[[State, Any], Iterator[Instant]]
     tick: Body
-    knows: Callable[[State, str], bool]
+    knows: Callable[[State, str, str], bool]
     state: type[State]
     wake: Body | None = None
     audience: Callable[[State, Record], Seats | None] = lambda _, record: record.to

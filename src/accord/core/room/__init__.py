@@ -47,8 +47,10 @@ def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
         return
     # A gate ends once: whoever overstayed goes at the next tick, when theirs are settled.
     late = (*gates.overdue(room, ask, slept=body.slept), *tools.overdue(room, ask))
-    yield from late or members.overstayed(room, ask)
+    due = late or tuple(members.overstayed(room, ask))
+    yield from due
     yield from interrupts.overdue(room, ask)
+    room = secrets.but_for(due, room)
     # A restart forgets values, and says so.
     yield from secrets.all_void(room, FORGOTTEN) if body.slept else secrets.expired(room, ask)
 
@@ -166,9 +168,12 @@ def forbidden(body: Body, seat: str) -> str:
     return f"{seat} may not send {body.type}: it needs the right to {body.needs}"
 
 
-def knows(room: Room, id: str) -> bool:
-    """Whether the state itself vouches for the id, so that no look-up is needed."""
-    return id in room.streams or id in room.tools or id in room.gates
+def knows(room: Room, id: str, seat: str) -> bool:
+    """Whether the state itself vouches for the id to this seat, so that no look-up is needed."""
+    if stream := room.streams.get(id):
+        return stream.agent == seat or (stream.fork is None and stream.visible_to == "all")
+    found = room.tools.get(id) or room.gates.get(id)
+    return found is not None and (found.fork is None or seat in room.readers(found.fork))
 
 
 SLICES = (

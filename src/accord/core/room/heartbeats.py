@@ -33,6 +33,7 @@ class HeartbeatPing(Body, frozen=True, gc=False):
     lifetime = Lifetime.SIGNAL
     while_paused = True
     after_end = True
+    refs_freely = True
 
 
 class HeartbeatPong(Body, frozen=True, gc=False):
@@ -41,9 +42,9 @@ class HeartbeatPong(Body, frozen=True, gc=False):
     type = "heartbeat.pong"
     needs = May.BELONG
     lifetime = Lifetime.SIGNAL
-    answers_signal = True
     while_paused = True
     after_end = True
+    refs_freely = True
 
 
 def ping(room: Room, ask: Ask, body: HeartbeatPing) -> Iterator[Fact]:

@@ -18,7 +18,18 @@ from accord.core.kernel.authority import (
     rights,
 )
 from accord.core.kernel.ids import SYSTEM
-from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Recall, Record
+from accord.core.kernel.log import (
+    Ask,
+    Body,
+    Deciders,
+    Door,
+    Event,
+    Evolvers,
+    Fact,
+    Recall,
+    Record,
+    Seats,
+)
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, is_iso, iso
 from accord.core.room import gates, grants, interrupts, secrets, thinking
@@ -42,6 +53,13 @@ OBSERVER = frozenset({Role.OBSERVER})
 LARGEST_METADATA = 16 << 10
 # OPEN-8: these are never had for the asking.
 GIVEN_ONLY = frozenset({Capability.APPROVE, Capability.MANAGE_PARTICIPANTS, Capability.END_SESSION})
+# What silence says nothing new about: whoever said they are away is not merely idle.
+NO_NEWS: dict[Presence, frozenset[Presence]] = {
+    Presence.ACTIVE: frozenset({Presence.ACTIVE}),
+    Presence.IDLE: frozenset({Presence.IDLE}),
+    Presence.AWAY: frozenset({Presence.IDLE, Presence.AWAY}),
+    Presence.DISCONNECTED: frozenset({Presence.DISCONNECTED}),
+}
 
 
 class ParticipantAnnounce(Body, frozen=True, omit_defaults=True, gc=False):
@@ -292,10 +310,14 @@ def check_metadata(who: ParticipantAnnounce) -> None:
 
 def leave(room: Room, ask: Ask, body: SessionLeave) -> Iterator[Fact]:
     """Out; what one had open is closed first."""
-    seat = body.participant or ask.actor.seat
+    yield from leaving(room, body.participant or ask.actor.seat, body)
+
+
+def leaving(room: Room, seat: str, body: SessionLeave, gone: Seats = frozenset()) -> Iterator[Fact]:
+    """Somebody goes, right after these others."""
     yield from gates.withdrawn(room, seat, f"{seat} left")
     yield from thinking.interrupted(room, seat)
-    yield from secrets.left(room, seat)
+    yield from secrets.left(room, seat, gone)
     yield Left(said=body, seat=seat)
 
 
@@ -332,7 +354,7 @@ def update_presence(room: Room, ask: Ask, body: PresenceUpdate) -> Iterator[Fact
     """A member's own word, or the server's observation of a change."""
     by_server = ask.actor.kind is Kind.SYSTEM
     member = room.members.get(body.participant)
-    if by_server and (room.ended or member is None or member.presence is body.status):
+    if by_server and (room.ended or member is None or body.status in NO_NEWS[member.presence]):
         return
     if not by_server and body.status is Presence.DISCONNECTED:
         raise Refused(Why.MALFORMED, "Only the server can see that somebody is disconnected")
@@ -343,13 +365,15 @@ def update_presence(room: Room, ask: Ask, body: PresenceUpdate) -> Iterator[Fact
 
 def overstayed(room: Room, ask: Ask) -> Iterator[Fact]:
     """Whoever has been disconnected for the whole grace period has left (OPEN-32)."""
+    gone: Seats = frozenset()
     for member in room.members.values():
         if (
             member.presence is Presence.DISCONNECTED
             and grace_end(room, member, ask.house) <= ask.at
         ):
             body = SessionLeave(reason="Connection lost", participant=member.id)
-            yield from leave(room, ask, body)
+            yield from leaving(room, member.id, body, gone)
+            gone |= {member.id}
 
 
 def grace_end(room: Room, member: Member, house: House) -> int:

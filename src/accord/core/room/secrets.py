@@ -1,6 +1,6 @@
 """Secrets: that one was shared is on record; its value never is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
@@ -67,6 +67,7 @@ class SecretShared(Event, frozen=True, kw_only=True, gc=False):
 
     name = "secret.shared"
     whispers = True
+    hushes = True
 
     said: SecretShare
     expires_at: Instant | None = None
@@ -76,6 +77,7 @@ class SecretRevoked(Event, frozen=True, kw_only=True, gc=False):
     """It is worthless."""
 
     name = "secret.revoked"
+    hushes = True
 
     said: SecretRevoke
 
@@ -154,16 +156,22 @@ def expired(room: Room, ask: Ask) -> Iterator[Fact]:
             yield from void(held, SecretRevoke(held.key, "It has expired"))
 
 
+def but_for(facts: Iterable[Fact], room: Room) -> Room:
+    """The room without the secrets that these facts revoke."""
+    revoked = [fact.said.key for fact in facts if isinstance(fact, SecretRevoked)]
+    return replace(room, secrets=without(room.secrets, *revoked)) if revoked else room
+
+
 def all_void(room: Room, reason: str) -> Iterator[Fact]:
     """Every secret of the room: it ends, or its values are lost."""
     for held in room.secrets.values():
         yield from void(held, SecretRevoke(held.key, reason))
 
 
-def left(room: Room, seat: str) -> Iterator[Fact]:
-    """What nobody in the room could use any more, once this one is gone."""
+def left(room: Room, seat: str, gone: Seats = frozenset()) -> Iterator[Fact]:
+    """What nobody in the room could use any more, once this one is gone like those before."""
     for held in room.secrets.values():
-        if held.scope == {seat}:
+        if held.scope - gone == {seat}:
             yield from void(held, SecretRevoke(held.key, f"{seat} left"))
 
 

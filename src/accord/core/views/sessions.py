@@ -78,7 +78,7 @@ def status(room: Room) -> str:
 
 def reads(room: Room, fork: str | None, seat: str | None) -> bool:
     """Whether what is said in a fork is for this seat; the trunk is for everybody."""
-    return fork is None or seat is None or seat in room.forks[fork].readers
+    return fork is None or seat is None or seat in room.readers(fork)
 
 
 def detail(room: Room, seat: str | None) -> dict[str, Any]:
