@@ -126,3 +126,11 @@ def test_a_script_that_plays_down_a_command_is_corrected() -> None:
     assert (other.category, other.risk_level) == (Category.DEPLOY, Risk.LOW)
     odd = proposal(agent, Step(propose="shell", arguments={"command": "rm"}, risk=Risk.LOW))
     assert odd.risk_level is Risk.LOW
+
+
+@pytest.mark.parametrize(
+    "argv",
+    ["./ls", "/tmp/cat x", "bin/make", "git diff --output=x", "git log --outpu=x", "git show -ox"],
+)
+def test_what_may_be_another_program_or_writes_is_not_known_to_be_harmless(argv: str) -> None:
+    assert judge(argv.split()).risk is Risk.HIGH

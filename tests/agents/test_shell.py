@@ -1,5 +1,6 @@
 """The shell tool: arrays of words, bounded, and blind to secrets."""
 
+import asyncio
 import os
 import sys
 import time
@@ -7,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from accord.agents.shell import Call, Done, Limits, NotACommandError, Stream, call, environment, run
+from accord.agents.shell import (
+    MARK,
+    Call,
+    Done,
+    Limits,
+    NotACommandError,
+    Stream,
+    call,
+    environment,
+    run,
+)
 from tests.spec import proves
 
 
@@ -91,7 +102,7 @@ async def test_no_secret_of_ours_is_seen(tmp_path: Path, monkeypatch: pytest.Mon
 
     seen = set(heard.of("stdout").split())
     assert "PATH" in seen
-    assert seen <= {*environment(os.environ), "LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
+    assert seen <= {*environment(os.environ), MARK, "LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
     assert not any("TOKEN" in name or "SECRET" in name or "SSH" in name for name in seen)
 
 
@@ -162,3 +173,28 @@ async def test_what_is_not_there_does_not_run(tmp_path: Path) -> None:
 
     assert (done.code, done.success, heard.pieces) == (None, False, [])
     assert "no-such-program cannot be run" in str(done.problem)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells")
+async def test_a_child_that_left_its_group_ends_too(tmp_path: Path) -> None:
+    child = (
+        "import subprocess, sys; quiet = subprocess.DEVNULL; "
+        "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], "
+        "start_new_session=True, stdout=quiet, stderr=quiet).pid)"
+    )
+
+    done, heard = await ran(python(child), tmp_path)
+
+    assert done.success
+    async with asyncio.timeout(5):
+        while runs(int(heard.of("stdout"))):  # noqa: ASYNC110 - no event tells of it
+            await asyncio.sleep(0.05)
+
+
+def runs(pid: int) -> bool:
+    """Whether it is there, and no mere rest of a process."""
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return ") Z" not in stat.read_text()
+    except OSError:
+        return False

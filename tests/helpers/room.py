@@ -364,7 +364,8 @@ def announces(
 
 
 def configures(**changes: Any) -> SessionConfigUpdate:
-    return SessionConfigUpdate(changes=msgspec.to_builtins(changes), reason="Because")
+    as_sent = msgspec.json.decode(msgspec.json.encode(changes))
+    return SessionConfigUpdate(changes=as_sent, reason="Because")
 
 
 def ends() -> SessionEnd:

@@ -49,16 +49,25 @@ GIT: dict[str, Judgement] = {
     **_each(REACHES_OUT, "push"),
     **_each(ANYTHING, "filter-branch rebase reset"),
 }
+# Options with which a verb that looks writes a file or runs a program.
+GIT_ACTS = ("--o", "-o", "-O", "--ext-diff", "--textconv", "--filters")
 
 
 def judge(argv: Sequence[str]) -> Judgement:
     """What is known of this command; ordinary work where nothing is."""
     program = PurePath(argv[0]).name
-    if program != "git":
-        return PROGRAMS.get(program, WORKS)
-    verb = argv[1] if len(argv) > 1 else ""
+    known = PROGRAMS.get(program, WORKS) if program != "git" else judge_git(argv[1:])
+    # A name with a path may be any program of that name.
+    return ANYTHING if program != argv[0] and known in (LOOKS, WORKS) else known
+
+
+def judge_git(words: Sequence[str]) -> Judgement:
+    """What is known of this verb of git's."""
+    verb = words[0] if words else ""
     # Options before the verb can make git run other programs.
-    return ANYTHING if verb.startswith("-") else GIT.get(verb, WORKS)
+    known = ANYTHING if verb.startswith("-") else GIT.get(verb, WORKS)
+    acts = any(word.startswith(GIT_ACTS) for word in words[1:])
+    return ANYTHING if acts and known is LOOKS else known
 
 
 def stricter(said: Judgement, seen: Judgement) -> Judgement:

@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import contextlib
 import os
+import secrets
 import signal
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -22,6 +23,7 @@ VISIBLE = frozenset(
     {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 )
 PIECE = 8192
+MARK = "RUN_BY_ACCORD"  # by this the children of a command are known
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -78,12 +80,13 @@ async def run(made: Call, workdir: Path, listener: Listener, limits: Limits | No
     """Run it there; the listener hears what it prints as it prints it."""
     bounds = limits or Limits()
     began = time.monotonic()
+    mark = secrets.token_hex(16)
 
     def took() -> int:
         return int((time.monotonic() - began) * 1000)
 
     try:
-        process = await start(made.argv, workdir)
+        process = await start(made.argv, workdir, mark)
     except OSError as error:
         return Done(None, took(), f"{made.argv[0]} cannot be run: {error.strerror or error}")
     meter = Meter(listener, bounds.output)
@@ -95,18 +98,18 @@ async def run(made: Call, workdir: Path, listener: Listener, limits: Limits | No
     except TimeoutError:
         problem = f"stopped after {seconds:g} s"
     finally:
-        await end(process)
+        await end(process, mark)
     if problem is None and process.returncode:
         problem = f"ended with {process.returncode}"
     return Done(process.returncode, took(), problem, cut=meter.cut)
 
 
-async def start(argv: Sequence[str], workdir: Path) -> Process:
+async def start(argv: Sequence[str], workdir: Path, mark: str) -> Process:
     """The process, in a group of its own, so that its children end with it."""
     return await asyncio.create_subprocess_exec(
         *argv,
         cwd=workdir,
-        env=environment(os.environ),
+        env={**environment(os.environ), MARK: mark},
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
@@ -114,11 +117,24 @@ async def start(argv: Sequence[str], workdir: Path) -> Process:
     )
 
 
-async def end(process: Process) -> None:
-    """Nothing of it runs on."""
+async def end(process: Process, mark: str) -> None:
+    """Nothing of it runs on, not even what left its group, where the system lets us see that."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
+    for pid in strays(mark):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def strays(mark: str) -> list[int]:
+    """Processes that were started with this mark; only Linux tells."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"{MARK}={mark}".encode() in file.read_bytes().split(b"\0"):
+                found.append(int(file.parent.name))
+    return found
 
 
 class Meter:

@@ -3,7 +3,8 @@
 Every record seals its own bytes together with all before it, and the server signs the newest one
 from time to time. So an edited, dropped, reordered, inserted or cut-off record is found, on the
 files alone: no server is asked, and one that runs is not disturbed. Records that came after the
-newest signature are reported as not yet signed.
+newest signature are reported as not yet signed; what somebody with the file put there before the
+server signed it cannot be told from the server's own afterwards.
 
 The line VERSION:HASH of a stream stands for everything up to there. Keep it somewhere else, and
 --expect will tell whether history is still the same.

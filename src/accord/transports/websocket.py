@@ -50,6 +50,7 @@ MOST_FRAGMENTS = 4096
 MOST_MISTAKES = 100
 SIGN_IN_SECONDS = 10
 HANDSHAKE_SECONDS = 10
+LAST_SECONDS = 10
 # A connection that is silent this long is asked for a sign of life, and given as long again.
 PING_SECONDS = 30
 READ_BUFFER = 2048
@@ -121,10 +122,12 @@ class Connection(WSListener):
     def write(self, data: bytes) -> None:
         """Send; a reader too far behind is cut off and resumes by replay (OPEN-51)."""
         raw = self.raw
+        if raw.is_closing():
+            return
         if raw.get_write_buffer_size() > LARGEST_BACKLOG:
             log.warning("cutting off %s: it does not read", self.seat)
             raw.abort()
-        elif not raw.is_closing():
+        else:
             raw.write(data)
 
     async def drained(self) -> None:
@@ -144,6 +147,8 @@ class Connection(WSListener):
         if not self.raw.is_closing():
             self.transport.send_close(code, reason.encode()[:120])
             self.transport.disconnect()
+            # Whoever does not read does not keep it open for that.
+            asyncio.get_running_loop().call_later(LAST_SECONDS, self.raw.abort)
 
     # What picows tells
 
