@@ -55,7 +55,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.desk"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
-    "accord.show": frozenset(),
+    "accord.show": KERNEL,
     "accord.tui": FRONT | {"accord.show"},
     "accord.demo": FRONT | {"accord.agents", "accord.show"},
     "accord.cli": FRONT | {"accord.agents", "accord.show", "accord.tui", "accord.demo"},

@@ -168,7 +168,7 @@ async def test_a_grant_is_used_once_and_by_its_proposer(house: ServerProcess) ->
     assert (await error(here.bot))["code"] == "INVALID_STATE"
 
 
-@pytest.mark.parametrize("name", ["shell", "Shell ", "\u2007BASH", "delete_file"])
+@pytest.mark.parametrize("name", ["shell", "Shell ", "ＢＡＳＨ", "delete_file"])
 async def test_a_known_tool_is_gated_whatever_it_is_called(house: ServerProcess, name: str) -> None:
     gated = ["shell_execute", "file_delete"]
     here = await scene(house, require_approval_for=gated)

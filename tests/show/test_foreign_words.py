@@ -46,6 +46,12 @@ def envelopes(word: str) -> list[Detail]:
         **dict.fromkeys(("id", "type", "final_state", "target_agent", "content"), word),
         **dict.fromkeys(("finish_reason", "tool_name", "risk_level", "category"), word),
         **dict.fromkeys(("description", "action_type", "resolution"), word),
+        **dict.fromkeys(("amendment", "key", "content_type", "urgency", "target"), word),
+        **dict.fromkeys(("inject_context", "action_taken", "ignore_reason", "summary"), word),
+        **dict.fromkeys(("source_fork", "target_fork", "strategy", "diff", "new_content"), word),
+        **dict.fromkeys(("original_prompt", "interrupt", "merge_proposal", "from_point"), "x"),
+        **{name: [word] for name in ("scope", "participants", "visible_to", "tags")},
+        "resolved_conflicts": [{"conflict_id": word, "resolution": word, "custom_value": word}],
         "participant": word,
         "roles": [word],
         "new_roles": [word],
@@ -106,6 +112,18 @@ def detail(word: str) -> Detail:
         "gates": gates,
         "tools": [action],
         "open_gates": 1,
+        "halted": {word: word},
+        "forks": [
+            {
+                **dict.fromkeys(("id", "name", "from_point", "created_by", "into"), word),
+                "parent": None,
+                "members": [word],
+                "created_at": TIME,
+                "merged": True,
+            }
+        ],
+        "merges": [],
+        "context": [{"key": word, "fork": word, "author": word}],
     }
 
 

@@ -40,6 +40,8 @@ def acknowledged(path: Path, lines: int) -> dict[str, int]:
         for count, line in enumerate(child.stdout):
             if count == lines:
                 child.send_signal(signal.SIGKILL)
+            if not line.endswith("\n"):
+                break  # killed in the middle of saying so
             stream, _, version = line.rstrip("\n").partition(" ")
             told[stream] = int(version)
     assert child.returncode == -signal.SIGKILL

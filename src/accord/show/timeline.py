@@ -170,7 +170,7 @@ class Timeline:
     def interrupted(self, said: Envelope, payload: Envelope) -> None:
         whom = payload.get("target") or "every agent"
         words = {"pause": "pause", "stop": "stop", "emergency": "stop everything, an emergency"}
-        title = f"tells {whom} to {words[payload['urgency']]}"
+        title = f"tells {whom} to {words.get(payload['urgency'], payload['urgency'])}"
         text = "\n".join(filter(None, (payload["message"], payload.get("inject_context"))))
         self.tell(said, "interrupt", title, text=text, mood="bad")
 
