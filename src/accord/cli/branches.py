@@ -84,10 +84,10 @@ def tree(forks: list[dict[str, Any]], parent: str | None = None, depth: int = 1)
     lines: list[str] = []
     for each in forks:
         if each["parent"] == parent:
-            end = f"merged into {each['into'] or MAIN}" if each["merged"] else "open"
+            end = f"merged into {line(each['into'] or MAIN)}" if each["merged"] else "open"
             who = listed(map(line, each["members"]))
             name = "" if each["name"] == each["id"] else f" {line(each['name'])}"
-            what = f"{paint.bold(each['id'])}{name} {paint.dim(f'({who}; {end})')}"
+            what = f"{paint.bold(line(each['id']))}{name} {paint.dim(f'({who}; {end})')}"
             lines += [f"{'  ' * depth}{what}", *tree(forks, each["id"], depth + 1)]
     return lines
 
