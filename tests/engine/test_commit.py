@@ -6,13 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from accord.core.kernel.authority import Role
-from accord.core.kernel.log import Ask, Event
+from accord.core.kernel.log import Ask, Event, Message
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.times import iso
 from accord.core.room import CONTEXT
 from accord.core.room.prompts import PromptSubmit, PromptSubmitted
 from accord.core.room.state import Room
 from accord.core.room.streams import ResponseChunk, ResponseStart
 from accord.engine import engine as engine_module
+from accord.engine.cell import Asked
 from accord.engine.ports import Row
 from tests.engine.conftest import Make
 from tests.helpers.engine import Ear, Tricky, turns
@@ -21,6 +23,7 @@ from tests.helpers.room import (
     BOB,
     CAROL,
     CLAUDE,
+    T0,
     approves_tool,
     creates,
     ends,
@@ -326,6 +329,31 @@ async def test_a_room_survives_a_connection_that_breaks_while_it_is_told(make: M
     await stage.say(ALICE, joins(ALICE, Role.ADMIN))
     assert "p" in again.ids
     assert [type(error) for error in stage.engine.failures] == [ZeroDivisionError]
+    stage.engine.failures.clear()
+
+
+async def test_an_answer_that_cannot_be_given_is_no_loss_for_others(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+    listened: list[str] = []
+
+    def breaks(_: object) -> None:
+        raise ZeroDivisionError
+
+    stage.engine.heard += [breaks, lambda sealed: listened.append(sealed.record.id)]
+
+    log.hold("append")
+    message = Message("first", iso(T0), "r", "alice", prompts())
+    stage.engine.submit("room/r", Asked(message, ALICE, breaks))
+    second = stage.ask(ALICE, prompts(), "second")
+    log.release()
+    await stage.settle()
+
+    assert second.sealed
+    assert listened == ["first", "second"]
+    assert stage.ears["claude"].ids[-2:] == ["first", "second"]
+    assert [type(error) for error in stage.engine.failures] == 3 * [ZeroDivisionError]
     stage.engine.failures.clear()
 
 

@@ -314,3 +314,23 @@ async def test_somebody_in_two_rooms_is_gone_from_both(stage: Stage) -> None:
     for room in ("r", "other"):
         assert (await stage.state(room)).members["bob"].presence is DISCONNECTED
     assert stage.engine.peers.places.keys() == {stage.ears["alice"], stage.ears["claude"]}
+
+
+@proves("OPEN-29")
+async def test_a_seat_is_taken_from_the_moment_its_holder_knocks(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+    first = stage.connect(BOB, "first")
+    taken = stage.engine.peers.others
+
+    log.hold("append")
+    stage.ask(BOB, joins(BOB, Role.DRIVER), ear=first)
+    assert taken("room/r", "bob", "second")
+    assert not taken("room/r", "bob", "first")
+    log.release()
+    await stage.settle()
+
+    assert taken("room/r", "bob", "second")
+    first.hang_up()
+    assert not taken("room/r", "bob", "second")

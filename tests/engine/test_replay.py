@@ -489,3 +489,25 @@ async def test_an_ended_session_lets_nobody_in(make: Make) -> None:
         with pytest.raises(Refused) as no:
             await stage.say(who, joins(who, Role.DRIVER), ear=stage.connect(who))
         assert no.value.why is why
+
+
+async def test_who_comes_back_after_long_and_goes_in_one_breath_misses_nothing(make: Make) -> None:
+    log = Tricky()
+    stage = make(log, window=5)
+    await stage.open(CLAUDE)
+    before, bob = await away(stage, 30)
+
+    log.hold("append")
+    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
+    stage.ask(BOB, SessionLeave(), "leave")
+    stage.ask(CAROL, joins(CAROL), "secret")
+    await turns()
+    log.release()
+    await stage.settle()
+
+    everything = await stage.ids()
+    after = everything.index(before.ids[-1]) + 1
+    assert bob.ids == everything[after : everything.index("leave") + 1]
+    assert len(bob.heard) == len(bob.ids), "nobody calls the roll for who is gone"
+    assert stage.engine.peers.arriving == {}
+    assert not stage.engine.peers.hears("room/r", bob)

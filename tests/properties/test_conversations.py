@@ -45,7 +45,7 @@ from accord.engine import peers as peers_module
 from accord.engine import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog
 from tests.helpers.audit import KNOWN_TOOLS, PROMPTING, Audit, Person
-from tests.helpers.engine import Ear, Reply, Stage, Tricky, Watch
+from tests.helpers.engine import Ear, Reply, Stage, Tricky, Watch, turns
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -201,13 +201,15 @@ class Conversations(RuleBasedStateMachine):
         self.listening: set[tuple[Ear, str]] = set()
         self.ears: dict[Ear, int] = {}
         self.last: dict[tuple[str, str], str] = {}
+        self.stages: list[Stage] = []
+        self.following: list[asyncio.Task[None]] = []
+        self.now: dict[str, Ear] = {}
         self.count = 0
         self.silent = False
         self.answers: list[tuple[Reply, str]] = []
 
     def teardown(self) -> None:
-        if hasattr(self, "stage"):
-            self.run(self.stage.close())
+        self.run(self._stop())
         self.loop.close()
         self.patch.undo()
 
@@ -216,11 +218,14 @@ class Conversations(RuleBasedStateMachine):
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(work)
 
-    @initialize(policy=st.sampled_from(Resolution), quorum=quorums)
-    def begin(self, policy: Resolution, quorum: Quorum) -> None:
-        """A server, and a room in which something can happen."""
+    @initialize(
+        policy=st.sampled_from(Resolution), quorum=quorums, servers=st.sampled_from([1, 1, 2])
+    )
+    def begin(self, policy: Resolution, quorum: Quorum, servers: int) -> None:
+        """One server or two on one log, and a room in which something can happen."""
         self.house = House(on_gate_timeout=policy)
-        self._start()
+        self.servers = servers
+        self.run(self._start())
         few = (Category.SHELL_EXECUTE, Category.DEPLOY)
         room = creates(default_gate_quorum=quorum, require_approval_for=few)
         self._do(lambda: self._ask(ALICE, "r1", room))
@@ -233,15 +238,40 @@ class Conversations(RuleBasedStateMachine):
         ):
             self._do(partial(self._ask, who, "r1", joins(who, role)))
 
-    def _start(self) -> None:
-        self.stage = Stage(self.log, clock=self.clock, house=self.house, window=WINDOW)
+    async def _start(self) -> None:
+        for _ in range(self.servers):
+            stage = Stage(self.log, clock=self.clock, house=self.house, window=WINDOW)
+            self.stages.append(stage)
+            await stage.engine.start()
+            self.following.append(asyncio.create_task(stage.engine.follow()))
+
+    async def _stop(self) -> None:
+        for task in self.following:
+            task.cancel()
+        await asyncio.gather(*self.following, return_exceptions=True)
+        for stage in self.stages:
+            await stage.close()
+        self.stages.clear()
+        self.following.clear()
+
+    async def _settle(self) -> None:
+        """Nothing is under way, and each server has heard what the others appended."""
+        for _ in range(3 if self.servers > 1 else 1):
+            await turns(8)
+            for stage in self.stages:
+                await stage.settle()
 
     def _ear(self, who: Actor) -> Ear:
-        ear = self.stage.ears.get(who.seat)
+        ear = self.now.get(who.seat)
         if ear is None or not ear.alive:
-            ear = self.stage.connect(who)
+            stage = self.stages[self.count % len(self.stages)]
+            ear = self.now[who.seat] = stage.connect(who)
             self.ears[ear] = 0
         return ear
+
+    def _due(self) -> None:
+        for stage in self.stages:
+            stage.engine.scheduler.run_due()
 
     def _ask(
         self,
@@ -255,14 +285,14 @@ class Conversations(RuleBasedStateMachine):
         self.count += 1
         ear, name = self._ear(who), id or f"{who.seat}-{self.count}"
         stream = f"room/{room}"
-        if isinstance(body, SessionJoin | SessionCreate) and not self.stage.engine.peers.hears(
-            stream, ear
-        ):
+        enters = isinstance(body, SessionJoin | SessionCreate)
+        if enters and not ear.engine.peers.hears(stream, ear):
             self.refs[ear, room] = ref
         if id is None:
             self.sent.append(Said(who, room, body, name, ref))
             self.hints[name] = bool(getattr(body, "requires_approval", False))
-        reply = self.stage.ask(who, body, name, ref, room=room, ear=ear)
+        stage = next(each for each in self.stages if each.engine is ear.engine)
+        reply = stage.ask(who, body, name, ref, room=room, ear=ear)
         self.asked.append((reply, name))
         return reply
 
@@ -274,9 +304,9 @@ class Conversations(RuleBasedStateMachine):
                 self.log.failing.add("append")
             for step in steps:
                 step()
-            await self.stage.settle()
+            await self._settle()
             self.log.failing.clear()
-            await self.stage.settle()
+            await self._settle()
 
         self.run(breath())
         self._check_answers(alone=len(steps) == 1, failing=failing)
@@ -311,9 +341,11 @@ class Conversations(RuleBasedStateMachine):
                 assert name in self.audits[room].ids, "what was acknowledged is not there"
 
     def _check_hearing(self) -> None:
-        peers = self.stage.engine.peers
         now = {
-            (ear, room) for ear in self.ears for room in ROOMS if peers.hears(f"room/{room}", ear)
+            (ear, room)
+            for ear in self.ears
+            for room in ROOMS
+            if ear.engine.peers.hears(f"room/{room}", ear)
         }
         for pair in now - self.listening:
             ref = self.refs.get(pair)
@@ -378,8 +410,8 @@ class Conversations(RuleBasedStateMachine):
     @invariant()
     def nothing_went_wrong_unnoticed(self) -> None:
         """A fresh fold equals the cache, after every commit; nothing else died either."""
-        if hasattr(self, "stage"):
-            assert self.stage.engine.failures == []
+        for stage in self.stages:
+            assert stage.engine.failures == []
 
     # Who and what is meant
 
@@ -646,14 +678,14 @@ class Conversations(RuleBasedStateMachine):
         elif how == "garbage":
             ref = "never said"
         if fresh:
-            self.stage.ears.pop(who.seat, None)
+            self.now.pop(who.seat, None)
         self._do(lambda: self._ask(who, room, joins(who, *wanted), ref))
 
     @rule(room=rooms, index=which, sly=sly, how=st.sampled_from(["leave", "hang up", "hang up"]))
     def go(self, room: str, index: int, sly: bool, how: str) -> None:
         room = self._room(room, sly=sly)
         who = self._who(room, index, sly, lambda *_: True)
-        ear = self.stage.ears.get(who.seat)
+        ear = self.now.get(who.seat)
         if how == "leave":
             self._do(lambda: self._ask(who, room, SessionLeave()))
         elif ear is not None:
@@ -696,7 +728,7 @@ class Conversations(RuleBasedStateMachine):
         said = self.sent[-1 - index % len(self.sent)]
         known = said.id in self.audits[said.room].ids
         if fresh:
-            self.stage.ears.pop(said.who.seat, None)
+            self.now.pop(said.who.seat, None)
         self._do(lambda: self._ask(said.who, said.room, said.body, said.ref, said.id))
         reply, _ = self.answers[0]
         if known:
@@ -719,7 +751,7 @@ class Conversations(RuleBasedStateMachine):
         """Time passes; what is due by then is done."""
         self.clock.move(seconds)
         for _ in range(4):
-            self._do(self.stage.engine.scheduler.run_due)
+            self._do(self._due)
         now = self.clock.now()
         for audit in self.audits.values():
             for gate in audit.gates.values():
@@ -729,13 +761,13 @@ class Conversations(RuleBasedStateMachine):
     @rule(back=st.booleans(), down=st.sampled_from([0, 0, 301]))
     def restart(self, back: bool, down: int) -> None:
         """The process is gone, with every connection; another takes over, and clients resume."""
+        self.run(self._stop())
         self.clock.move(down)
-        self.stage.engine.scheduler.stop()
+        self.now.clear()
         self.ears.clear()
         self.listening.clear()
         self.segments.clear()
-        self._start()
-        self.run(self.stage.engine.start())
+        self.run(self._start())
         self.answers, self.silent = [], False
         for audit in self.audits.values():
             audit.slept = True
@@ -750,7 +782,7 @@ class Conversations(RuleBasedStateMachine):
     @rule(who=people)
     def resume(self, who: Actor) -> None:
         """A client connects again, to every room it is in, and says what it heard last."""
-        self.stage.ears.pop(who.seat, None)
+        self.now.pop(who.seat, None)
         for room, audit in self.audits.items():
             if who.seat in audit.members:
                 ref = self.last.get((who.seat, room))
@@ -779,14 +811,14 @@ class Conversations(RuleBasedStateMachine):
                     self._ask(who, room, self._ballot(who, room, index, yes=True, by_tool=False))
                 case "go" if who.seat not in came:
                     self._ask(who, room, SessionLeave())
-                case "lose" if who.seat in self.stage.ears and who.seat not in came:
-                    self.stage.ears[who.seat].hang_up()
+                case "lose" if who.seat in self.now and who.seat not in came:
+                    self.now[who.seat].hang_up()
                 case "come" if who.seat not in came:
                     came.add(who.seat)
-                    self.stage.ears.pop(who.seat, None)
+                    self.now.pop(who.seat, None)
                     self._ask(who, room, joins(who, Role.DRIVER))
                 case "due":
-                    self.stage.engine.scheduler.run_due()
+                    self._due()
                 case _:
                     pass
 

@@ -546,11 +546,14 @@ class Engine:
         outbox, cell.underway = cell.underway, []
         self._advance(cell, outbox)
         try:
-            self._tell_all(cell, outbox)
+            self.peers.deliver(cell, outbox)
         except Exception as error:
             log.exception("cannot tell what was committed to %s", cell.stream)
             self.failures.append(error)
             self.peers.cut_off(cell.stream)
+        self._answer(outbox)
+        if self.heard:
+            self._publish(s for outcome in outbox if not outcome.again for s in outcome.sealed)
         if cell.base.state is not before.state:
             self._reschedule(cell)
         if self.peers.unsaid and cell.base is not before:
@@ -560,13 +563,15 @@ class Engine:
         if self.check:
             self.spawn(self._check(cell))
 
-    def _tell_all(self, cell: Cell, outbox: list[Outcome]) -> None:
-        self.peers.deliver(cell, outbox)
+    def _answer(self, outbox: list[Outcome]) -> None:
+        """Everybody who asked; one who cannot be told is no other's loss."""
         for outcome in outbox:
-            if outcome.asked.answer is not None:
-                outcome.asked.answer(outcome)
-        if self.heard:
-            self._publish(outbox)
+            try:
+                if outcome.asked.answer is not None:
+                    outcome.asked.answer(outcome)
+            except Exception as error:
+                log.exception("cannot answer %s", outcome.asked.message.id)
+                self.failures.append(error)
 
     def _advance(self, cell: Cell, outbox: list[Outcome]) -> None:
         """What was decided is durable now."""
@@ -577,11 +582,14 @@ class Engine:
                 for sealed in () if outcome.again else outcome.sealed:
                     cell.remember(sealed)
 
-    def _publish(self, outbox: list[Outcome]) -> None:
-        for outcome in outbox:
-            for sealed in () if outcome.again else outcome.sealed:
-                for listener in self.heard:
+    def _publish(self, fresh: Iterable[Sealed]) -> None:
+        for sealed in fresh:
+            for listener in self.heard:
+                try:
                     listener(sealed)
+                except Exception as error:
+                    log.exception("a listener failed on %s", sealed.record.id)
+                    self.failures.append(error)
 
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
@@ -611,9 +619,7 @@ class Engine:
         cell.base, fresh = self._fold(cell, before, rows)
         cell.place = cell.base
         self.peers.deliver_foreign(cell, fresh)
-        for listener in self.heard:
-            for sealed in fresh:
-                listener(sealed)
+        self._publish(fresh)
         if cell.base.state is not before.state:
             self._reschedule(cell)
 

@@ -83,8 +83,8 @@ class Peers:
         return [*self.rooms.get(stream, ()), *self.arriving.get(stream, ())]
 
     def others(self, stream: str, seat: str, runtime: str) -> bool:
-        """Whether another runtime of that seat is connected to the room."""
-        return any(p.seat == seat and p.runtime != runtime for p in self.connected(stream))
+        """Whether another runtime of that seat is in the room or on its way in."""
+        return any(p.seat == seat and p.runtime != runtime for p in self._on_the_way(stream))
 
     def attach(self, stream: str, peer: Peer) -> None:
         """From now on it hears the room."""
@@ -316,8 +316,7 @@ class Peers:
         for peer in [p for p in self.rooms.get(cell.stream, ()) if p.seat == seat]:
             self.detach(cell.stream, peer)
         for peer in [p for p in entering if p.seat == seat]:
-            missed = self._missed(cell, entering.pop(peer), until=record.version)
-            peer.write(peer.join(list(missed)))
+            self._let_in(cell, entering.pop(peer), record.version)
 
     # Catching up
 
@@ -329,29 +328,44 @@ class Peers:
             return Entry(peer, last.record.version)
         return Entry(peer, None, ref, fresh=ref is None)
 
-    def _let_in(self, cell: Cell, entry: Entry) -> bool:
-        """Roll call, what was missed, then the room as it goes on; False: it is gone already."""
+    def _let_in(self, cell: Cell, entry: Entry, until: int | None = None) -> bool:
+        """Roll call, what was missed, then the room as it goes on; False: it is gone already.
+
+        Who has left again is told all up to the version `until`, and no more.
+        """
         stream, peer, since = cell.stream, entry.peer, entry.since
         if not peer.alive:
             return False
-        self.places.setdefault(peer, set()).add(stream)
-        self._replace(stream, peer)
+        if until is None:
+            self.places.setdefault(peer, set()).add(stream)
+            self._replace(stream, peer)
         held = cell.window[0].record.version if cell.window else 1
         if since is None and entry.ref is None and held > (whole := self._oldest(cell)):
             # The window is short of what was long.
             entry = entry._replace(since=whole - 1)
         if entry.ref is None and (entry.since is None or entry.since + 1 >= held):
+<<<<<<< HEAD
             frames = [
                 *self._roll_call(cell, peer.seat),
                 *self._missed(cell, entry),
                 *self._here_now(cell, entry),
             ]
+=======
+            roll = self._roll_call(cell) if until is None else ()
+            frames = [*roll, *self._missed(cell, entry, until)]
+>>>>>>> main
             if sum(map(len, frames)) <= LARGEST_WRITE:
                 peer.write(peer.join(frames))
-                self.attach(stream, peer)
+                if until is None:
+                    self.attach(stream, peer)
                 return True
+<<<<<<< HEAD
             entry = entry._replace(since=held - 1 if entry.since is None else entry.since)
         self.arriving.setdefault(stream, {})[peer] = None
+=======
+            entry = Entry(peer, held - 1 if entry.since is None else entry.since)
+        self.arriving.setdefault(stream, {})[peer] = until
+>>>>>>> main
         self.engine.spawn(self._page_in(cell, entry))
         return True
 
@@ -431,7 +445,12 @@ class Peers:
         versions = {row.id: row.version for row in rows}
         at = entry.since or versions.get(ref or "", 0)
         told = {id for id, version in versions.items() if version > at}
+<<<<<<< HEAD
         if self._end(cell, peer) and (roll := list(self._roll_call(cell, peer.seat, told))):
+=======
+        stays = self.arriving.get(cell.stream, {}).get(peer, at) is None
+        if stays and (roll := list(self._roll_call(cell, told))):
+>>>>>>> main
             peer.write(peer.join(roll))
         return at
 
