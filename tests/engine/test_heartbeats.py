@@ -57,7 +57,7 @@ async def test_every_connection_is_asked_at_the_interval(stage: Stage) -> None:
     assert first["id"] not in await stage.ids()
 
 
-@proves("PVP-8.1-2", "OPEN-33")
+@proves("OPEN-33")
 async def test_the_answer_to_a_ping_names_it_and_is_neither_kept_nor_told(stage: Stage) -> None:
     await stage.open(BOB, CLAUDE)
     await stage.beat(EVERY)

@@ -67,7 +67,7 @@ async def back(stage: Stage, who: Actor, ref: str | None = None) -> Ear:
     return ear
 
 
-@proves("PVP-10-3", "OPEN-42", "UNI-12")
+@proves("PVP-10-3", "PVP-20.3-2", "OPEN-42", "UNI-12")
 async def test_the_value_reaches_scope_and_sharer_live_and_nobody_else(stage: Stage) -> None:
     await shared(stage)
 
@@ -87,7 +87,7 @@ async def test_a_sharer_who_is_not_in_the_room_hears_it_as_it_was_said(stage: St
     assert told(stage.ears["carol"]) == [NEWER]
 
 
-@proves("PVP-10-2", "OPEN-42")
+@proves("PVP-10-2", "PVP-20.3-1", "OPEN-42")
 async def test_no_row_no_snapshot_and_no_transcript_holds_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +107,7 @@ async def test_no_row_no_snapshot_and_no_transcript_holds_it(
         assert ("s" in names) is (who is not CAROL)
 
 
-@proves("PVP-10-2", "OPEN-42")
+@proves("PVP-10-2", "PVP-20.3-1", "OPEN-42")
 async def test_no_byte_on_disk_holds_it(make: Make, tmp_path: Path) -> None:
     log = await SqliteLog.open(str(tmp_path / "log.db"))
     stage = make(log)
@@ -123,7 +123,7 @@ async def test_no_byte_on_disk_holds_it(make: Make, tmp_path: Path) -> None:
     await log.close()
 
 
-@proves("PVP-10-2", "OPEN-42")
+@proves("PVP-10-2", "PVP-20.3-1", "OPEN-42")
 async def test_no_log_line_and_no_refusal_holds_it(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:

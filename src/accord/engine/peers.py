@@ -344,28 +344,16 @@ class Peers:
             # The window is short of what was long.
             entry = entry._replace(since=whole - 1)
         if entry.ref is None and (entry.since is None or entry.since + 1 >= held):
-<<<<<<< HEAD
-            frames = [
-                *self._roll_call(cell, peer.seat),
-                *self._missed(cell, entry),
-                *self._here_now(cell, entry),
-            ]
-=======
-            roll = self._roll_call(cell) if until is None else ()
-            frames = [*roll, *self._missed(cell, entry, until)]
->>>>>>> main
+            roll = self._roll_call(cell, peer.seat) if until is None else ()
+            stands = self._here_now(cell, entry) if until is None else ()
+            frames = [*roll, *self._missed(cell, entry, until), *stands]
             if sum(map(len, frames)) <= LARGEST_WRITE:
                 peer.write(peer.join(frames))
                 if until is None:
                     self.attach(stream, peer)
                 return True
-<<<<<<< HEAD
             entry = entry._replace(since=held - 1 if entry.since is None else entry.since)
-        self.arriving.setdefault(stream, {})[peer] = None
-=======
-            entry = Entry(peer, held - 1 if entry.since is None else entry.since)
         self.arriving.setdefault(stream, {})[peer] = until
->>>>>>> main
         self.engine.spawn(self._page_in(cell, entry))
         return True
 
@@ -445,12 +433,8 @@ class Peers:
         versions = {row.id: row.version for row in rows}
         at = entry.since or versions.get(ref or "", 0)
         told = {id for id, version in versions.items() if version > at}
-<<<<<<< HEAD
-        if self._end(cell, peer) and (roll := list(self._roll_call(cell, peer.seat, told))):
-=======
         stays = self.arriving.get(cell.stream, {}).get(peer, at) is None
-        if stays and (roll := list(self._roll_call(cell, told))):
->>>>>>> main
+        if stays and (roll := list(self._roll_call(cell, peer.seat, told))):
             peer.write(peer.join(roll))
         return at
 

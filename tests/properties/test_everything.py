@@ -1,0 +1,481 @@
+"""Every primitive at random over a real engine: no border is crossed, no value kept, stop obeyed.
+
+`ACCORD_LONG=1` tries many more of them, and others each time.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Role
+from accord.core.kernel.log import Body
+from accord.core.kernel.refusal import Why
+from accord.core.kernel.times import SECOND, iso
+from accord.core.room.forks import ForkSwitch
+from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
+from accord.core.room.interrupts import InterruptAcknowledge, InterruptRaise
+from accord.core.room.members import SessionLeave
+from accord.core.room.prompts import PromptAmend, PromptDraft
+from accord.core.room.secrets import SecretRevoke, SecretShare
+from accord.core.room.state import Category, Strategy, Urgency
+from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
+from accord.engine import peers as peers_module
+from accord.engine import snapshots as snapshots_module
+from accord.engine.ports import Row
+from accord.stores.memory import MemoryLog
+from tests.helpers.engine import Ear, Reply, Stage, Watch
+from tests.helpers.forks import adds, executes_merge, forks, merges, removes, updates
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CAROL,
+    CLAUDE,
+    CODEX,
+    DAVE,
+    STREAM,
+    approves_tool,
+    changes_roles,
+    creates,
+    executes,
+    finishes,
+    joins,
+    prompts,
+    proposes,
+)
+from tests.spec import proves
+
+LONG = bool(os.environ.get("ACCORD_LONG"))
+pytestmark = [
+    pytest.mark.timeout(7200 if LONG else 300),
+    proves(
+        "UNI-12", "PVP-3.2-1", "PVP-10-2", "PVP-10-3", "OPEN-37", "OPEN-42", "OPEN-45", "OPEN-47"
+    ),
+]
+WINDOW = 8
+EVERYBODY = (ALICE, BOB, CAROL, DAVE, CLAUDE, CODEX)
+AGENTS = (CLAUDE, CODEX)
+ROLES = {
+    "bob": (Role.NAVIGATOR, Role.DRIVER),
+    "carol": (Role.DRIVER,),
+    "dave": (Role.APPROVER,),
+}
+ANNOUNCED = {"fork.created", "merge.proposed", "merge.executed"}
+HALTING = {"stop", "emergency"}
+KEYS = ("k0", "k1", "k2")
+
+
+class Heard(NamedTuple):
+    """A record that has a form on the wire."""
+
+    seq: int
+    id: str
+    version: int
+    to: frozenset[str] | None
+    fork: str | None
+
+
+@dataclass
+class Branch:
+    """A fork and who may read it."""
+
+    readers: set[str]
+    merged: bool = False
+    into: str | None = None
+
+
+@dataclass
+class Oracle:
+    """The log as its bytes tell it, read without the code that wrote it."""
+
+    version: int = 0
+    members: set[str] = field(default_factory=set)
+    lately: set[str] = field(default_factory=set)  # members at any time in the last step
+    forks: dict[str, Branch] = field(default_factory=dict)
+    merges: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    halted: set[str] = field(default_factory=set)
+    tools: dict[str, str] = field(default_factory=dict)
+    heard: list[Heard] = field(default_factory=list)
+    ids: dict[str, list[str]] = field(default_factory=dict)
+
+    def read(self, row: Row) -> None:
+        """The next row."""
+        stored = json.loads(row.body)
+        said, fact, kind = stored.get("said") or {}, stored.get("fact") or {}, stored["kind"]
+        self.version = row.version
+        actor = stored.get("actor") or said.get("sender", "")
+        self._fold(kind, row.id, actor, said, fact)
+        self.lately |= self.members
+        if said:
+            to = frozenset(stored["to"]) if "to" in stored else None
+            fork = None if kind in ANNOUNCED else said.get("fork")
+            self.heard.append(Heard(said["seq"], said["id"], row.version, to, fork))
+            self.ids.setdefault(said["type"], []).append(said["id"])
+
+    def _fold(self, kind: str, id: str, actor: str, said: Any, fact: Any) -> None:
+        payload = said.get("payload", {})
+        match kind:
+            case "session.created":
+                self.members.add(fact["creator"])
+            case "member.joined":
+                self.members.add(payload["participant"]["id"])
+            case "member.left":
+                self.members.discard(fact["seat"])
+            case "fork.created":
+                self.forks[said["fork"]] = Branch(set(fact["members"]))
+            case "fork.switched" if fact["target"]:
+                self.forks[fact["target"]].readers.add(fact["seat"])
+            case "merge.proposed":
+                self.merges[id] = (payload["source_fork"], fact["target"])
+            case "merge.executed":
+                self._merge(*self.merges[payload["merge_proposal"]])
+            case "interrupt.raised" if payload["urgency"] in HALTING:
+                self.halted |= set(fact["targets"])
+            case "prompt.submitted" | "prompt.amended" if actor not in self.halted:
+                self.halted.discard(payload.get("target_agent") or fact["agent"])
+            case "tool.proposed":
+                assert actor not in self.halted, "a stopped agent proposed"
+                self.tools[id] = actor
+            case "tool.cleared":
+                agent = self.tools[payload["tool_proposal"]]
+                assert agent not in self.halted, "a stopped agent was cleared"
+            case _:
+                pass
+
+    def _merge(self, source: str, target: str | None) -> None:
+        branch = self.forks[source]
+        branch.merged, branch.into = True, target
+        branch.readers |= self.members & self.readers(target)
+
+    def readers(self, fork: str | None) -> set[str]:
+        """Who may read what is said there, as of now."""
+        if fork is None:
+            return self.lately
+        branch = self.forks[fork]
+        return branch.readers | (self.readers(branch.into) if branch.merged else set())
+
+    def visible(self, heard: Heard, seat: str) -> bool:
+        """Whether this is for that seat."""
+        return (heard.to is None or seat in heard.to) and seat in self.readers(heard.fork)
+
+    def story(self, seat: str, after: int = 0) -> list[int]:
+        """The numbers of all that a seat may see behind a version."""
+        return [h.seq for h in self.heard if h.version > after and self.visible(h, seat)]
+
+
+seats = st.lists(st.sampled_from(EVERYBODY), min_size=1, max_size=3, unique=True)
+people = st.sampled_from(EVERYBODY)
+agents = st.sampled_from(AGENTS)
+which = st.integers(0, 7)
+
+
+class Everything(RuleBasedStateMachine):
+    """One room in which all that PVP has happens in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(peers_module, "PAGE", 3)
+        self.patch.setattr(snapshots_module, "EVERY", 5)
+        self.log, self.clock = MemoryLog(), Watch()
+        self.oracle = Oracle()
+        self.values: dict[str, set[str]] = {}
+        self.ears: dict[Ear, int] = {}
+        self.count = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "stage"):
+            self.run(self.stage.close())
+        self.loop.close()
+        self.patch.undo()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(work)
+
+    @initialize()
+    def begin(self) -> None:
+        """Everybody is there, something was said, and some have gone aside."""
+        self.stage = Stage(self.log, clock=self.clock, window=WINDOW)
+        self._say(ALICE, creates())
+        for who in EVERYBODY[1:]:
+            self._join(who, None)
+        self._say(ALICE, prompts())
+        self._say(BOB, forks("Aside", CLAUDE, point=self._id("prompt.submit", 0)))
+
+    # How a step is made and looked at
+
+    def _say(
+        self, who: Actor, body: Body, ref: str | None = None, fork: str | None = None
+    ) -> Reply:
+        self.count += 1
+        reply = Reply()
+
+        def ask() -> None:
+            nonlocal reply
+            ear = self._ear(who)
+            reply = self.stage.ask(who, body, f"m{self.count}", ref, fork=fork, ear=ear)
+
+        self._do(ask)
+        assert reply.count == 1
+        if reply.refused:
+            assert reply.refused.why is not Why.INTERNAL, reply.refused.detail
+            assert not any(value in repr(reply.refused) for value in self.values)
+        return reply
+
+    def _do(self, step: Callable[[], object]) -> None:
+        """One thing happens; everything settles, and is looked at."""
+
+        async def breath() -> None:
+            step()
+            await self.stage.settle()
+
+        peers = self.stage.engine.peers
+        before = {ear for ear in self.ears if peers.hears(STREAM, ear)}
+        self.run(breath())
+        known = len(self.oracle.heard)
+        self.oracle.lately = set(self.oracle.members)
+        self._read_on()
+        fresh = self.oracle.heard[known:]
+        for ear in list(self.ears):
+            got = self._check_frames(ear)
+            if ear in before and peers.hears(STREAM, ear):
+                mine = [h.seq for h in fresh if self.oracle.visible(h, ear.seat)]
+                assert got == mine, f"{ear.seat} heard {got} of {mine}"
+        assert self.stage.engine.failures == []
+
+    def _read_on(self) -> None:
+        for row in self.run(self.log.read(STREAM, self.oracle.version)):
+            assert not any(value.encode() in row.body for value in self.values)
+            self.oracle.read(row)
+        kept = self.run(self.log.snapshot(STREAM))
+        assert not kept or not any(value.encode() in kept.blob for value in self.values)
+
+    def _check_frames(self, ear: Ear) -> list[int]:
+        """Nothing it may not see, each number once and rising; the numbers it just heard."""
+        new = ear.heard[self.ears[ear] :]
+        self.ears[ear] = len(ear.heard)
+        assert ear.seqs == sorted(set(ear.seqs))
+        for frame in new:
+            self._check_frame(ear.seat, frame)
+        if not ear.alive:
+            del self.ears[ear]
+        return [frame["seq"] for frame in new if "seq" in frame]
+
+    def _check_frame(self, seat: str, frame: dict[str, Any]) -> None:
+        oracle, text = self.oracle, json.dumps(frame)
+        assert all(seat in allowed for v, allowed in self.values.items() if v in text), "a leak"
+        if "seq" in frame:
+            heard = oracle.heard[frame["seq"] - 1]
+            assert heard.id == frame["id"]
+            assert oracle.visible(heard, seat), f"{seat} saw {frame['type']}"
+            return
+        named = frame["payload"].get("visible_to")
+        if frame["type"] == "context.add" and named is not None:
+            assert seat in named or seat == frame["sender"]
+        if frame.get("fork"):
+            assert seat in oracle.forks[frame["fork"]].readers
+
+    # Who and what is meant
+
+    def _ear(self, who: Actor) -> Ear:
+        ear = self.stage.ears.get(who.seat)
+        if ear is None or not ear.alive:
+            ear = self.stage.connect(who)
+            self.ears[ear] = 0
+        return ear
+
+    def _id(self, kind: str, index: int) -> str:
+        """The id of something of that kind, mostly a late one."""
+        known = self.oracle.ids.get(kind) or ["never"]
+        return known[-1 - index % len(known)]
+
+    def _fork(self, who: Actor, index: int) -> str | None:
+        mine = [id for id, each in self.oracle.forks.items() if who.seat in each.readers]
+        choices: list[str | None] = [None, *(mine or self.oracle.forks)]
+        return choices[index % len(choices)]
+
+    # Talking
+
+    @rule(who=people, agent=agents, index=which, kind=st.sampled_from(["ask", "draft", "amend"]))
+    def prompt(self, who: Actor, agent: Actor, index: int, kind: str) -> None:
+        fork = self._fork(who, index)
+        bodies: dict[str, Body] = {
+            "ask": prompts(agent),
+            "draft": PromptDraft(content="Pl", contributors=(who.seat,)),
+            "amend": PromptAmend(self._id("prompt.submit", index), "And", "Forgot"),
+        }
+        self._say(who, bodies[kind], None, fork)
+
+    @rule(who=agents, index=which, shown=st.one_of(st.just(None), seats), thinks=st.booleans())
+    def start(self, who: Actor, index: int, shown: list[Actor] | None, thinks: bool) -> None:
+        prompt, fork = self._id("prompt.submit", index), self._fork(who, index)
+        visible_to: Any = "approvers_only" if shown is None else tuple(w.seat for w in shown)
+        thinking = ThinkingStart(who.seat, prompt, visible_to)
+        self._say(who, thinking if thinks else ResponseStart(who.seat, prompt), None, fork)
+
+    @rule(who=agents, index=which, end=st.booleans(), thinks=st.booleans())
+    def go_on(self, who: Actor, index: int, end: bool, thinks: bool) -> None:
+        ref = self._id("thinking.start" if thinks else "response.start", index)
+        more: Body = ThinkingChunk("hm") if thinks else ResponseChunk("Well")
+        last: Body = ThinkingEnd("so") if thinks else ResponseEnd("complete")
+        self._say(who, last if end else more, ref)
+
+    @rule(who=people, index=which, kind=st.sampled_from(["add", "update", "remove"]), to=seats)
+    def context(self, who: Actor, index: int, kind: str, to: list[Actor]) -> None:
+        key = KEYS[index % len(KEYS)]
+        named = None if index % 2 else [each.seat for each in to]
+        bodies: dict[str, Body] = {
+            "add": adds(key, f"text {self.count}", to=named),
+            "update": updates(key, f"more {self.count}"),
+            "remove": removes(key),
+        }
+        self._say(who, bodies[kind], None, self._fork(who, index))
+
+    @rule(who=people, scope=seats, index=which, brief=st.booleans())
+    def share(self, who: Actor, scope: list[Actor], index: int, brief: bool) -> None:
+        value = f"mem:xyzzy-{self.count}-plugh"
+        self.values[value] = {who.seat, *(each.seat for each in scope)}
+        expires = iso(self.clock.now() + 60 * SECOND) if brief else None
+        key, named = KEYS[index % len(KEYS)], tuple(each.seat for each in scope)
+        self._say(who, SecretShare(key, named, value, expires))
+
+    @rule(who=people, index=which)
+    def revoke(self, who: Actor, index: int) -> None:
+        self._say(who, SecretRevoke(KEYS[index % len(KEYS)], "Leaked"))
+
+    # Acting and stopping
+
+    @rule(who=agents, index=which, gated=st.booleans())
+    def propose(self, who: Actor, index: int, gated: bool) -> None:
+        category = Category.SHELL_EXECUTE if gated else Category.FILE_READ
+        self._say(who, proposes(who, category=category), None, self._fork(who, index))
+
+    @rule(who=people, index=which, what=st.sampled_from(["approve", "execute", "finish"]))
+    def tool(self, who: Actor, index: int, what: str) -> None:
+        id = self._id("tool.propose", index)
+        bodies: dict[str, Body] = {
+            "approve": approves_tool(who, id),
+            "execute": executes(id),
+            "finish": finishes(id),
+        }
+        self._say(who, bodies[what])
+
+    @rule(who=people, agent=st.one_of(st.none(), agents), urgency=st.sampled_from(Urgency))
+    def interrupt(self, who: Actor, agent: Actor | None, urgency: Urgency) -> None:
+        self._say(who, InterruptRaise(urgency, "Enough", agent.seat if agent else None))
+
+    @rule(who=agents, index=which)
+    def acknowledge(self, who: Actor, index: int) -> None:
+        id = self._id("interrupt.raise", index)
+        self._say(who, InterruptAcknowledge(id, who.seat, "acknowledged"))
+
+    # Forks
+
+    @rule(who=people, others=seats, index=which, copy=st.booleans())
+    def fork(self, who: Actor, others: list[Actor], index: int, copy: bool) -> None:
+        point = self._id("prompt.submit", index)
+        self._say(
+            who, forks("Aside", *others, point=point, copy=copy), None, self._fork(who, index)
+        )
+
+    @rule(who=people, index=which)
+    def switch(self, who: Actor, index: int) -> None:
+        names = ["main", *self.oracle.forks]
+        self._say(who, ForkSwitch(names[index % len(names)]))
+
+    @rule(who=people, index=which, onto=which, strategy=st.sampled_from(Strategy))
+    def merge(self, who: Actor, index: int, onto: int, strategy: Strategy) -> None:
+        source, into = self._fork(who, index) or "aside", self._fork(who, onto) or "main"
+        self._say(who, merges(source, into, strategy=strategy))
+
+    @rule(who=people, index=which, settled=st.booleans())
+    def execute_merge(self, who: Actor, index: int, settled: bool) -> None:
+        id = self._id("merge.propose", index)
+        self._say(who, approves_tool(who, id))
+        reply = self._say(who, executes_merge(id))
+        if settled and reply.refused and reply.refused.details:
+            keys = reply.refused.details.get("conflicts", ())
+            self._say(who, executes_merge(id, dict.fromkeys(keys, "use_source")))
+
+    # Coming and going
+
+    @rule(who=people, known=st.booleans())
+    def join(self, who: Actor, known: bool) -> None:
+        """Somebody comes in afresh or says what they heard last: it is one and the same story."""
+        ear = self.stage.ears.get(who.seat)
+        last = ear.ids[-1] if known and ear and ear.ids else None
+        self._join(who, last)
+
+    def _join(self, who: Actor, last: str | None) -> None:
+        self.stage.ears.pop(who.seat, None)
+        role = (Role.DRIVER,) if who in AGENTS else ROLES.get(who.seat, (Role.ADMIN,))
+        reply = self._say(who, joins(who, *role), last)
+        if reply.refused:
+            return
+        got, oracle = self.stage.ears[who.seat].seqs, self.oracle
+        since = next((h.version for h in oracle.heard if h.id == last), None)
+        if since is not None:
+            assert got == oracle.story(who.seat, since)
+        else:
+            story = oracle.story(who.seat)
+            assert got == story[len(story) - len(got) :]
+            assert {*oracle.story(who.seat, oracle.version - WINDOW)} <= {*got}
+
+    @rule(who=st.sampled_from(EVERYBODY[1:]), politely=st.booleans())
+    def go(self, who: Actor, politely: bool) -> None:
+        if politely:
+            self._say(who, SessionLeave())
+        elif who.seat in self.stage.ears:
+            self._do(self.stage.ears[who.seat].hang_up)
+
+    @rule(who=people, role=st.sampled_from([Role.OBSERVER, Role.DRIVER, Role.APPROVER]))
+    def demote(self, who: Actor, role: Role) -> None:
+        member = self.run(self.stage.state()).members.get(who.seat)
+        if member is not None and who is not ALICE:
+            self._say(ALICE, changes_roles(ALICE, who, member.roles, (role,)))
+
+    @rule(who=people, asks=st.booleans())
+    def live(self, who: Actor, asks: bool) -> None:
+        self._say(who, HeartbeatPing() if asks else HeartbeatPong())
+
+    @rule(seconds=st.sampled_from([1, 31, 61, 121, 301]))
+    def wait(self, seconds: int) -> None:
+        self.clock.move(seconds)
+        self._do(self.stage.engine.pulse.scheduler.run_due)
+        for _ in range(3):
+            self._do(self.stage.engine.scheduler.run_due)
+
+    @rule()
+    def restart(self) -> None:
+        """Another process takes over; it holds no value, and clients come back."""
+        self.run(self.stage.close())
+        before = self.stage.ears
+        self.ears.clear()
+        self.stage = Stage(self.log, clock=self.clock, window=WINDOW)
+        self.run(self.stage.engine.start())
+        self._read_on()
+        assert repr(self.stage.engine.vault) == "Vault(0 values)"
+        assert self.run(self.stage.state()).secrets == {}
+        for who in EVERYBODY:
+            if who.seat in self.oracle.members and who.seat in before:
+                self._join(who, next(iter(before[who.seat].ids[-1:]), None))
+
+
+TestEverything = Everything.TestCase
+TestEverything.settings = settings(
+    max_examples=3000 if LONG else 60,
+    stateful_step_count=80 if LONG else 50,
+    deadline=None,
+    derandomize=not LONG,
+    suppress_health_check=list(HealthCheck),
+)
