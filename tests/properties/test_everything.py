@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Role
@@ -353,6 +353,22 @@ class Everything(RuleBasedStateMachine):
     def revoke(self, who: Actor, index: int) -> None:
         self._say(who, SecretRevoke(KEYS[index % len(KEYS)], "Leaked"))
 
+    @rule(index=which, agent=agents, back=people, shown=st.one_of(st.just("all"), seats))
+    def story(self, index: int, agent: Actor, back: Actor, shown: Any) -> None:
+        """Somebody talks with an agent where both are, then somebody else comes in afresh."""
+        places = [None, *(i for i, b in self.oracle.forks.items() if agent.seat in b.readers)]
+        fork = places[-1 - index % len(places)]
+        named = shown if shown == "all" else tuple(who.seat for who in shown)
+        for who in (ALICE, BOB, CAROL):
+            if who.seat in self.oracle.readers(fork):
+                self._say(who, PromptDraft(content="Pl", contributors=(who.seat,)), None, fork)
+                self._say(who, prompts(agent), None, fork)
+                self._say(who, adds(f"{who.seat}-{index}", "text"), None, fork)
+        self._say(agent, ThinkingStart(agent.seat, self._id("prompt.submit", 0), named), None, fork)
+        self._say(agent, ThinkingChunk("hm"), self._id("thinking.start", 0))
+        self._say(agent, proposes(agent), None, fork)
+        self._join(back, None)
+
     # Acting and stopping
 
     @rule(who=agents, index=which, gated=st.booleans())
@@ -455,6 +471,7 @@ class Everything(RuleBasedStateMachine):
         for _ in range(3):
             self._do(self.stage.engine.scheduler.run_due)
 
+    @precondition(lambda self: self.count % 9 == 0)
     @rule()
     def restart(self) -> None:
         """Another process takes over; it holds no value, and clients come back."""
