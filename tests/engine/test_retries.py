@@ -198,3 +198,24 @@ async def test_a_join_tried_again_on_its_own_connection_changes_nothing(make: Ma
     await stage.say(BOB, joins(BOB, Role.DRIVER), "join")
 
     assert len(stage.ears["bob"].heard) == heard
+
+
+async def test_who_cannot_be_put_on_record_as_back_comes_back_once_more(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+    lost = stage.connect(BOB)
+    await stage.say(BOB, joins(BOB, Role.DRIVER), "join")
+    lost.hang_up()
+    await stage.settle()
+
+    log.failing.add("append")
+    bob = stage.connect(BOB)
+    stage.ask(BOB, joins(BOB, Role.DRIVER), "join")
+    await stage.settle()
+    await turns()
+    log.failing.clear()
+
+    assert bob.closed
+    assert bob.invited, "otherwise it would be put out when the grace period ends"
+    assert (await stage.state()).members["bob"].presence is Presence.DISCONNECTED

@@ -312,6 +312,7 @@ class Conversations(RuleBasedStateMachine):
         self._check_answers(alone=len(steps) == 1, failing=failing)
         self._read_on()
         self._check_hearing()
+        self._check_presence()
 
     # What is looked at
 
@@ -399,6 +400,17 @@ class Conversations(RuleBasedStateMachine):
         segment.after, segment.got = got[-2] if len(got) > 1 else segment.after, got[-1:]
         if segment.after is None:
             segment.after = audit_before(audit, got[-1], seat)
+
+    def _check_presence(self) -> None:
+        """Who has no connection is known to be gone, and who has one is not taken for gone."""
+        unsaid = set().union(*(stage.engine.peers.unsaid for stage in self.stages))
+        for room, audit in self.audits.items():
+            connected = {ear.seat for ear, where in self.listening if where == room}
+            for seat, person in () if audit.ended else audit.members.items():
+                lost = person.presence == "disconnected"
+                assert lost or seat in connected or (f"room/{room}", seat) in unsaid, seat
+                # Servers do not tell each other who is connected.
+                assert not lost or seat not in connected or self.servers > 1, seat
 
     def _check_last(self, segment: Segment, room: str, ear: Ear) -> None:
         """Who leaves hears that, and nothing after."""

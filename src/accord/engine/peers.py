@@ -98,11 +98,12 @@ class Peers:
         self._silence(stream, peer)
         self.places.get(peer, set()).discard(stream)
 
-    def cut_off(self, stream: str) -> None:
+    def cut_off(self, stream: str, seat: str | None = None) -> None:
         """They could miss something: they come back and are told where they left off."""
         for peer in self.connected(stream):
-            self._silence(stream, peer)
-            peer.close("the session cannot be read now; join again", again=True)
+            if seat is None or peer.seat == seat:
+                self._silence(stream, peer)
+                peer.close("the session cannot go on now; join again", again=True)
 
     def _silence(self, stream: str, peer: Peer) -> None:
         here = self.rooms.get(stream, {})
@@ -241,10 +242,15 @@ class Peers:
             elif peer.seat in cell.context.present(cell.base.state):
                 lost.append(peer.seat)
         lost += [e.peer.seat for e in entering.values() if not self._let_in(cell, e)]
-        for body in back.values():
-            self.engine.tell(cell.stream, body, PRESENCE)
+        for seat, body in back.items():
+            answer = partial(self._let_back, cell.stream, seat)
+            self.engine.tell(cell.stream, body, PRESENCE, answer)
         for seat in lost:
             self._left_meanwhile(cell.stream, seat)
+
+    def _let_back(self, stream: str, seat: str, outcome: Outcome) -> None:
+        if outcome.refused is not None:  # the room would take it for absent
+            self.cut_off(stream, seat)
 
     def _back(self, cell: Cell, outcome: Outcome, seat: str) -> Body | None:
         """A way in that is tried again, on another connection than the first, is a way in."""
