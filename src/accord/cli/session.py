@@ -1,4 +1,4 @@
-"""Create, list, show, read, export and end sessions; prompt and stop agents, share, fork, merge.
+"""Open sessions, read and export them, steer what happens in them, end them.
 
 Works through the server at ACCORD_URL as whoever ACCORD_TOKEN speaks for. Reading also works on
 the files of this machine when no server answers. SESSION may be left out where ACCORD_SESSION

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from accord.core.dialects.pvp import BODIES
+from accord.core.kernel.ids import TRUNK
 from accord.core.kernel.log import Body, Event, Message, Record
 from accord.core.kernel.times import iso
 
@@ -337,7 +338,7 @@ def messages(draw: st.DrawFn, cls: type[Body]) -> Message:
         body=draw(bodies(cls)),
         ref=draw(st.none() | ids),
         causal_refs=tuple(draw(st.lists(ids, max_size=3))),
-        fork=draw(st.none() | ids),
+        fork=draw(st.none() | ids.filter(lambda id: id not in TRUNK)),
     )
 
 
