@@ -109,6 +109,7 @@ async def test_a_pause_waits_for_the_tool_and_a_prompt_ends_it(
     assert words(room).startswith("And on we go.")
 
 
+@proves("PVP-11.3-3")
 async def test_an_amendment_changes_the_rest_of_an_answer(
     server: ServerProcess, tmp_path: Path
 ) -> None:

@@ -145,7 +145,7 @@ def test_what_lies_elsewhere_is_known_by_its_reference_and_never_fetched(storage
     assert (item(room).content, item(room).content_ref) == (None, elsewhere)
 
 
-@proves("OPEN-39", "OPEN-40")
+@proves("PVP-5.2-1", "PVP-5.2-2", "OPEN-39", "OPEN-40")
 @pytest.mark.parametrize(
     ("content", "hashed"),
     [
@@ -163,7 +163,7 @@ def test_content_and_reference_go_together_if_the_hash_is_right(
     assert when(some_room(), BOB, adds(content, content_ref=ref(hashed)))
 
 
-@proves("OPEN-39", "OPEN-40")
+@proves("PVP-5.2-1", "PVP-5.2-2", "OPEN-39", "OPEN-40")
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
