@@ -334,3 +334,23 @@ async def test_a_seat_is_taken_from_the_moment_its_holder_knocks(make: Make) -> 
     assert taken("room/r", "bob", "second")
     first.hang_up()
     assert not taken("room/r", "bob", "second")
+
+
+@proves("OPEN-32")
+async def test_who_was_idle_and_is_lost_stays_lost_whatever_comes_from_elsewhere(
+    stage: Stage,
+) -> None:
+    await stage.open(BOB, CLAUDE)
+    stage.clock.move(200)
+    stage.engine.pulse.scheduler.run_due()
+    await stage.settle()
+    assert await presence(stage, "bob") is Presence.IDLE
+    stage.ears["bob"].hang_up()
+    await stage.settle()
+
+    stage.connect(BOB)
+    await stage.say(BOB, prompts(), "by the way")
+
+    assert await presence(stage, "bob") is DISCONNECTED
+    await stage.wait(GRACE)
+    assert "bob" not in (await stage.state()).members

@@ -146,6 +146,7 @@ class Peers:
 
     def absent(self, stream: str, seat: str) -> None:
         """Put on record that nobody answers for this seat."""
+        self.engine.pulse.stop(stream, seat)
         context = self.engine.contexts[stream.partition("/")[0]]
         if context.absent is not None:
             body = context.absent(seat, self.engine.clock.now())

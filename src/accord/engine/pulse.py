@@ -30,6 +30,12 @@ class Pulse:
         if stream not in self.scheduler.when:
             self.scheduler.set(stream, now + beats.every)
 
+    def stop(self, stream: str, seat: str) -> None:
+        """Nobody answers for this seat: what it sends from elsewhere does not make it present."""
+        if cell := self.engine.cells.get(stream):
+            cell.seen.pop(seat, None)
+            cell.quiet.pop(seat, None)
+
     def beat(self, stream: str) -> None:
         """Ask everybody who is connected, and note who has been silent."""
         cell = self.engine.cells.get(stream)
