@@ -317,6 +317,8 @@ def test_the_stopped_do_not_set_themselves_or_each_other_free() -> None:
     assert set(talk.room.halted) == {"claude", "codex"}
     talk.says(ALICE, prompts(CODEX))
     talk.says(CODEX, prompts(CLAUDE))
+    assert set(talk.room.halted) == {"claude"}
+    talk.says(ALICE, prompts(CLAUDE))
     assert not talk.room.halted
 
 

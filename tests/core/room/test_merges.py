@@ -435,6 +435,30 @@ def test_two_items_of_one_name_that_were_never_one_are_a_conflict() -> None:
         talk.tries(BOB, executes_merge(merge))
 
 
+@proves("OPEN-48")
+def test_to_remove_ones_own_in_a_fork_removes_nobody_elses() -> None:
+    talk = a_talk()
+    talk.says(CAROL, adds("notes", "hers", to=["carol"]))
+    fork = talk.fork("Aside", BOB)
+    talk.says(BOB, adds("notes", "his"), fork=fork)
+    talk.says(BOB, removes("notes"), fork=fork)
+
+    talk.merges(fork)
+
+    assert talk.shelf()["notes"] == "hers"
+
+
+def test_who_does_not_see_both_sides_settles_nothing() -> None:
+    talk = a_talk()
+    talk.says(CAROL, adds("notes", "hers", to=["carol"]))
+    fork = talk.fork("Aside", BOB)
+    talk.says(BOB, adds("notes", "his"), fork=fork)
+    merge = talk.proposes_merge(fork)
+
+    with refused(Why.FORBIDDEN, "cannot see"):
+        talk.tries(BOB, executes_merge(merge, {"notes": "use_source"}))
+
+
 def test_an_author_may_say_it_anew_in_a_fork() -> None:
     talk = aside()
     talk.says(BOB, adds("a", "again"), fork="aside")

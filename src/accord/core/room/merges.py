@@ -236,7 +236,7 @@ def check_resolutions(room: Room, ask: Ask, merge: Merge, body: MergeExecute) ->
     answered = [each.conflict_id for each in answers]
     found = conflicts(room, merge)
     seat = ask.actor.seat
-    if any(not any(sees(item, seat) for item in both(room, merge, key)) for key in found):
+    if any(not all(sees(item, seat) for item in both(room, merge, key)) for key in found):
         raise Refused(Why.FORBIDDEN, "There are conflicts about context that you cannot see")
     unknown = sorted(set(answered) - found)
     if unknown or len(answered) != len(set(answered)):
@@ -257,6 +257,7 @@ def check_custom(room: Room, ask: Ask, merge: Merge, answer: Resolution) -> None
     if answer.custom_value is None:
         raise Refused(Why.MALFORMED, f"custom_value is needed for {answer.conflict_id}")
     item = next(both(room, merge, answer.conflict_id))
+    shelf.check_reserved(room, ask, item.key)
     shelf.check_room_left(room, ask, replace(item, content=answer.custom_value))
 
 
@@ -266,6 +267,17 @@ def changed(room: Room, fork: str | None, base: int) -> dict[str, Item | None]:
     items = {k: i for k, i in room.shelf.get(scope, {}).items() if i.changed > base}
     gone = {k: None for k, v in room.removed.get(scope, {}).items() if v > base}
     return {**gone, **items}
+
+
+def brought(room: Room, merge: Merge) -> dict[str, Item | None]:
+    """What the source changed; to remove an item of its own removes nobody else's."""
+    held = room.shelf.get(scope_of(merge.target), {})
+    buried = room.buried.get(merge.source, {})
+    return {
+        key: item
+        for key, item in changed(room, merge.source, parted(room, merge)).items()
+        if item or key not in held or buried.get(key) == held[key].announced
+    }
 
 
 def parted(room: Room, merge: Merge) -> int:
@@ -282,8 +294,7 @@ def conflicts(room: Room, merge: Merge) -> frozenset[str]:
     """
     if merge.strategy is Strategy.REPLACE:
         return frozenset()
-    base = parted(room, merge)
-    ours, theirs = changed(room, merge.source, base), changed(room, merge.target, base)
+    ours, theirs = brought(room, merge), changed(room, merge.target, parted(room, merge))
     held = room.shelf.get(scope_of(merge.target), {})
     return frozenset(
         key
@@ -348,8 +359,12 @@ def taken_over(room: Room, merge: Merge, settled: tuple[Resolution, ...], versio
     shelf = {key: marked(item, before.get(key), version) for key, item in now.items()}
     gone = dict.fromkeys(before.keys() - now.keys(), version)
     removed = {**room.removed.get(scope, {}), **gone}
+    buried = {**room.buried.get(scope, {}), **{key: before[key].announced for key in gone}}
     return replace(
-        room, shelf={**room.shelf, scope: shelf}, removed={**room.removed, scope: removed}
+        room,
+        shelf={**room.shelf, scope: shelf},
+        removed={**room.removed, scope: removed},
+        buried={**room.buried, scope: buried},
     )
 
 
@@ -372,7 +387,7 @@ def joint(room: Room, merge: Merge, settled: tuple[Resolution, ...]) -> dict[str
     """The target's shelf with what changed in the source, conflicts as they were settled."""
     now = dict(room.shelf.get(scope_of(merge.target), {}))
     answers = {each.conflict_id: each for each in settled}
-    for key, item in changed(room, merge.source, parted(room, merge)).items():
+    for key, item in brought(room, merge).items():
         chosen = choose(item, now.get(key), answers.get(key))
         if chosen is None:
             now.pop(key, None)

@@ -187,8 +187,9 @@ def on_amended(room: Room, event: PromptAmended, record: Record) -> Room:
 
 
 def released(room: Room, seat: str, by: str) -> Room:
-    """A new prompt sets a stopped agent free (OPEN-45), if it is not from one that is stopped."""
-    if seat not in room.halted or by in room.halted:
+    """A person's new prompt sets a stopped agent free (OPEN-45); another agent's does not."""
+    sender = room.members.get(by)
+    if seat not in room.halted or sender is None or sender.kind is not Kind.HUMAN:
         return room
     return replace(room, halted=without(room.halted, seat))
 

@@ -301,10 +301,14 @@ def put(room: Room, scope: str, item: Item) -> Room:
 
 def drop(room: Room, scope: str, key: str, version: int) -> Room:
     """The room without it; that it was removed is remembered for merges."""
-    shelf = without(room.shelf.get(scope, {}), key)
+    before = room.shelf.get(scope, {})
     removed = {**room.removed.get(scope, {}), key: version}
+    buried = {**room.buried.get(scope, {}), key: before[key].announced if key in before else ""}
     return replace(
-        room, shelf={**room.shelf, scope: shelf}, removed={**room.removed, scope: removed}
+        room,
+        shelf={**room.shelf, scope: without(before, key)},
+        removed={**room.removed, scope: removed},
+        buried={**room.buried, scope: buried},
     )
 
 

@@ -293,6 +293,7 @@ class Room(msgspec.Struct, frozen=True):
     streams: Mapping[str, Stream] = {}
     shelf: Mapping[str, Mapping[str, Item]] = {}
     removed: Mapping[str, Mapping[str, int]] = {}
+    buried: Mapping[str, Mapping[str, str]] = {}  # which item it was that was removed
     secrets: Mapping[str, SharedSecret] = {}
     interrupts: Mapping[str, Interrupt] = {}
     halted: Mapping[str, str] = {}
