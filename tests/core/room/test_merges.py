@@ -448,6 +448,15 @@ def test_to_remove_ones_own_in_a_fork_removes_nobody_elses() -> None:
     assert talk.shelf()["notes"] == "hers"
 
 
+def test_what_lies_in_a_merged_fork_takes_no_room_any_more() -> None:
+    talk = a_talk()
+    fork = talk.fork("Aside", BOB)
+    talk.says(BOB, adds("large", "x" * 600), fork=fork)
+    talk.merges(fork)
+
+    assert talk.allows(BOB, adds("more", "x" * 300), house=House(shelf_bytes=1000))
+
+
 def test_who_does_not_see_both_sides_settles_nothing() -> None:
     talk = a_talk()
     talk.says(CAROL, adds("notes", "hers", to=["carol"]))

@@ -182,6 +182,11 @@ def check_reserved(room: Room, ask: Ask, key: str) -> None:
         raise Refused(Why.FORBIDDEN, f"Keys that begin with {RESERVED} belong to agents")
 
 
+def is_over(room: Room, scope: str) -> bool:
+    """Whether a shelf is that of a merged fork, which nobody can clear any more."""
+    return scope in room.forks and room.forks[scope].merged
+
+
 def check_room_left(room: Room, ask: Ask, item: Item) -> None:
     """One item, and all of them together, have a bound."""
     size = size_of(item)
@@ -193,7 +198,7 @@ def check_room_left(room: Room, ask: Ask, item: Item) -> None:
         held
         for scope, shelf in room.shelf.items()
         for key, held in shelf.items()
-        if (scope, key) != place
+        if (scope, key) != place and not is_over(room, scope)
     )
     used = sum(size_of(held) for held in others)
     if used + size > ask.house.shelf_bytes:
