@@ -287,7 +287,6 @@ class Damaged(Tricky):
 # What goes wrong while deciding
 
 
-@proves("PVP-17-1")
 async def test_a_mistake_of_ours_changes_nothing_and_the_room_goes_on(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

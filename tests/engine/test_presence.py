@@ -39,7 +39,7 @@ def news_of(stage: Stage, seat: str) -> list[str]:
     ]
 
 
-@proves("OPEN-32", "UNI-22")
+@proves("OPEN-32")
 async def test_the_last_connection_lost_is_an_absence_and_no_leave(stage: Stage) -> None:
     await stage.open(BOB, CLAUDE)
 
