@@ -102,3 +102,11 @@ def test_an_agent_has_no_say_in_who_of_the_people_may_approve() -> None:
         when(room, agent, changes_roles(agent, CODEX, (Role.DRIVER,), (Role.APPROVER,)))
     fine = changes_roles(agent, CODEX, (Role.DRIVER,), (Role.NAVIGATOR,))
     assert kinds(when(room, agent, fine)) == [RolesChanged]
+
+
+def test_what_a_member_says_of_itself_has_a_bound() -> None:
+    room = given(opened(by=ALICE))
+    much = replace(joins(BOB, Role.DRIVER).participant, metadata={"x": "y" * 20_000})
+
+    with refused(Why.TOO_LARGE, "metadata"):
+        when(room, BOB, replace(joins(BOB, Role.DRIVER), participant=much))
