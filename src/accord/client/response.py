@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -23,7 +24,7 @@ Shown = Literal["all", "approvers_only"] | Iterable[str]
 Say = Callable[[Body, str | None], Answer]
 
 
-class Stream:
+class Stream(ABC):
     """Something that begins, goes on and ends for everybody who may see it."""
 
     def __init__(self, say: Say, start: Body, chunk: Callable[[str], Body]) -> None:
@@ -62,8 +63,9 @@ class Stream:
             if isinstance(error, Exception):
                 await end
 
+    @abstractmethod
     def _end(self, error: BaseException | None) -> Body:
-        raise NotImplementedError
+        """What is said last; `error` is what ended the writing, if anything did."""
 
 
 class Response(Stream):
