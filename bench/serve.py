@@ -6,7 +6,8 @@ python -m bench.serve HOME      writes HOME/ready.json when it is up
 import argparse
 from pathlib import Path
 
-from accord.app import Options, run
+from accord.app import Options
+from accord.serving import run
 from bench.machine import pin
 
 READY = "ready.json"

@@ -29,9 +29,8 @@ ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accord.web"})
 SETTINGS = frozenset({"accord.settings"})
 DESKS = frozenset({"accord.desk", "accord.reading", "accord.verify"})
-FRONT = (
-    CORE | SETTINGS | DESKS | {"accord.engine.ports", "accord.git", "accord.app", "accord.client"}
-)
+SERVER = frozenset({"accord.app", "accord.serving"})
+FRONT = CORE | SETTINGS | DESKS | SERVER | {"accord.engine.ports", "accord.git", "accord.client"}
 
 # From the bottom up: a part, and the parts it may import besides itself and the bare `accord`.
 SEES: dict[str, frozenset[str]] = {
@@ -53,6 +52,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
     "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.desk"},
+    "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
     "accord.show": KERNEL,

@@ -7,9 +7,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from accord.app import Ready, make_engine, write_ready
+from accord.app import make_engine
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
+from accord.serving import Ready, write_ready
 from accord.stores import open_log
 from accord.transports.archive import Archive
 from tests.helpers.server import ServerProcess, a_server

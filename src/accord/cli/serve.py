@@ -21,7 +21,7 @@ from accord.settings import Settings
 from accord.show import paint
 
 if TYPE_CHECKING:
-    from accord.app import Ready
+    from accord.serving import Ready
 
 BRIDGE_PORT = 9847
 
@@ -64,7 +64,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal."""
-    from accord import app
+    from accord import serving
+    from accord.app import Options
     from accord.cli.lock import locked
     from accord.cli.signals import Stop
 
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         print("accord: warning: this version has no git bridge; going on without", file=sys.stderr)
     log_to_stderr()
     home = Settings.here(home=args.data_dir).home.absolute()
-    options = app.Options(
+    options = Options(
         home=home,
         host=args.host,
         port=args.port,
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             if not (sys.stdout.isatty() or args.ready_file):
                 print(way_in(home), file=sys.stderr, flush=True)
 
-        app.run(options, told)
+        serving.run(options, told)
     if sys.stdout.isatty():
         print("\nStopped. Everything that was acknowledged is kept.")
     return 0

@@ -1,0 +1,152 @@
+"""Serving: the socket, uvicorn on it, and the word that it is ready."""
+
+import asyncio
+import contextlib
+import errno
+import gc
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import uvicorn
+
+from accord.app import Options, Server
+from accord.core.kernel.refusal import Refused, Why
+from accord.stores import open_log
+from accord.transports.head import http_class
+from accord.transports.identity import ensure_loopback
+from accord.transports.websocket import protocol_class
+
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # where there is such a thing
+# Collecting often costs a tenth of the throughput; nothing on the hot path makes cycles.
+GC_THRESHOLD = (50_000, 20, 50)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The listening socket; a taken port is a refusal that helps."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise unbound(host, port, error) from error
+    sock.listen(1024)
+    sock.setblocking(False)  # noqa: FBT003 - the standard library's shape
+    return sock
+
+
+def unbound(host: str, port: int, error: OSError) -> Refused:
+    """Why nobody can listen there, and what to try."""
+    what = error.strerror or str(error)
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        detail = f"{host} is no address of this machine ({what}); try --host 127.0.0.1"
+        return Refused(Why.MALFORMED, detail)
+    other = "--port 7420" if error.errno == errno.EACCES else "--port 0"
+    return Refused(Why.UNAVAILABLE, f"Cannot listen on {host}:{port}: {what}; try {other}")
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn that says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal ends the serving; what comes after it is ours, the store above all.
+
+        uvicorn would raise the signal again, and the process would die of it.
+        """
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self.handle_exit) for each in signals}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """What a started server tells."""
+
+    url: str
+    ws_url: str
+    pid: int
+    admin_token: str
+
+
+def write_ready(path: Path, ready: Ready) -> None:
+    """The ready file appears whole, for its owner alone."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(ready))
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+async def serve(options: Options, told: Callable[[Ready], None]) -> None:
+    """Run until a signal; `told` hears the address once connections are accepted."""
+    if options.auth == "open":
+        ensure_loopback(options.host)
+    sock = bind(options.host, options.port)
+    try:
+        events = await open_log(options.store_url, durability=options.durability)
+        server = Server(options, events)
+        token = await server.start()
+    except BaseException:
+        sock.close()
+        raise
+    ready = _ready(options, sock, token)
+
+    def on_ready() -> None:
+        if options.ready_file:
+            write_ready(options.ready_file, ready)
+        told(ready)
+
+    config = uvicorn.Config(
+        server.app(),
+        ws=protocol_class(server.hall.admit, server.porch),
+        http=http_class(server.porch),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
+    try:
+        await _Uvicorn(config, on_ready).serve(sockets=[sock])
+    finally:
+        await server.stop()
+
+
+def _ready(options: Options, sock: socket.socket, token: str) -> Ready:
+    port = sock.getsockname()[1]
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    where = f"{host}:{port}"
+    return Ready(f"http://{where}", f"ws://{where}/ws", os.getpid(), token)
+
+
+def run(options: Options, told: Callable[[Ready], None]) -> None:
+    """Serve on the fastest loop there is."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(options, told))
