@@ -14,6 +14,7 @@ from accord.core.room.prompts import PromptSubmit, PromptSubmitted
 from accord.core.room.state import Room
 from accord.core.room.streams import ResponseChunk, ResponseStart
 from accord.engine import engine as engine_module
+from accord.engine import opener
 from accord.engine.cell import Asked
 from accord.engine.ports import Row
 from tests.engine.conftest import Make
@@ -391,7 +392,7 @@ async def test_asking_for_a_room_twice_while_it_is_made_loses_neither(make: Make
 async def test_the_rooms_nobody_listens_to_make_way(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "MOST_CELLS", 8)
+    monkeypatch.setattr(opener, "MOST_CELLS", 8)
     stage = make()
     for n in range(4):
         await stage.open(room=f"heard-{n}")
@@ -408,7 +409,7 @@ async def test_the_rooms_nobody_listens_to_make_way(
 async def test_what_is_looked_at_in_passing_stays_at_hand(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "MOST_CELLS", 4)
+    monkeypatch.setattr(opener, "MOST_CELLS", 4)
     stage = make()
     await stage.open()
     stage.engine.peers.detach("room/r", stage.ears["alice"])

@@ -8,7 +8,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionLeave
 from accord.core.room.state import Presence
-from accord.engine import engine as engine_module
+from accord.engine import opener
 from accord.engine import peers as peers_module
 from accord.engine.ports import Row
 from tests.engine.conftest import Make
@@ -468,7 +468,7 @@ async def test_a_room_with_somebody_on_the_way_in_does_not_make_way(
     stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
     await turns()
 
-    monkeypatch.setattr(engine_module, "MOST_CELLS", 1)
+    monkeypatch.setattr(opener, "MOST_CELLS", 1)
     stage.ask(CAROL, creates(), room="other")
     await turns()
     stage.ask(ALICE, prompts(), "meanwhile", ear=stage.connect(ALICE))

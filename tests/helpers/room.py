@@ -50,7 +50,7 @@ from accord.core.room.state import (
 )
 from accord.core.room.state import Grant as ToolGrant
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolReject, ToolResult
-from accord.engine.engine import own_voice
+from accord.engine.stamp import own_voice
 
 ROOM = "r"
 STREAM = f"room/{ROOM}"

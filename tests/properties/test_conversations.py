@@ -40,7 +40,7 @@ from accord.core.room.members import SessionJoin, SessionLeave
 from accord.core.room.prompts import PromptSubmit
 from accord.core.room.state import Category, House, OnTimeout, Resolution, Risk
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
-from accord.engine import engine as engine_module
+from accord.engine import opener
 from accord.engine import peers as peers_module
 from accord.engine import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog
@@ -188,7 +188,7 @@ class Conversations(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(peers_module, "PAGE", 3)
         self.patch.setattr(snapshots_module, "EVERY", 5)
-        self.patch.setattr(engine_module, "MOST_CELLS", 2)
+        self.patch.setattr(opener, "MOST_CELLS", 2)
         self.log = Tricky(MemoryLog())
         self.clock = Watch()
         self.hints: dict[str, bool] = {}

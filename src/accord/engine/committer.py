@@ -1,0 +1,153 @@
+"""Committing: what was decided becomes durable in natural batches; then everybody is told."""
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from accord.core.kernel.log import fold
+from accord.core.kernel.refusal import Refused, Why
+from accord.engine.cell import Asked, Cell, Outcome
+from accord.engine.ports import Conflict, Duplicate, Sealed, StoreError
+
+if TYPE_CHECKING:
+    from accord.engine.engine import Engine
+
+log = logging.getLogger("accord.engine")
+
+
+class Committer:
+    """One commit per stream at a time; what is decided meanwhile shares the next one."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
+
+    def post(self, cell: Cell, outcome: Outcome) -> None:
+        """Tell what became of a message, once everything decided before it is durable."""
+        if not cell.rows and not cell.outbox and not cell.committing:
+            self.tell_one(cell, outcome)
+            return
+        cell.outbox.append(outcome)
+        if not cell.committing:
+            cell.committing = True
+            self.engine.spawn(self._commit(cell))
+
+    def tell_one(self, cell: Cell, outcome: Outcome) -> None:
+        """An answer that waits for nothing."""
+        self.engine.peers.deliver(cell, [outcome])
+        if outcome.asked.answer is not None:
+            outcome.asked.answer(outcome)
+
+    async def _commit(self, cell: Cell) -> None:
+        while cell.outbox:
+            rows, cell.rows = cell.rows, []
+            cell.underway, cell.outbox = cell.outbox, []
+            try:
+                if rows:
+                    await self.engine.events.append(cell.stream, cell.base.version, rows)
+            except (Conflict, Duplicate) as race:
+                cell.busy += 1
+                await self.engine.opener.held(cell, self._decide_again(cell, race))
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody is left waiting
+                self._lose(cell, error)
+            else:
+                self._committed(cell)
+        cell.committing = False
+        self.engine.opener.keep_up(cell)
+        self.engine.opener.let_go(cell)
+
+    def _committed(self, cell: Cell) -> None:
+        before = cell.base
+        outbox, cell.underway = cell.underway, []
+        self._advance(cell, outbox)
+        try:
+            self.engine.peers.deliver(cell, outbox)
+        except Exception as error:
+            log.exception("cannot tell what was committed to %s", cell.stream)
+            self.engine.failures.append(error)
+            self.engine.peers.cut_off(cell.stream)
+        self._answer(outbox)
+        if self.engine.heard:
+            self.publish(s for outcome in outbox if not outcome.again for s in outcome.sealed)
+        if cell.base.state is not before.state:
+            self.engine.reschedule(cell)
+        if self.engine.peers.unsaid and cell.base is not before:
+            self.engine.peers.say_again(cell.stream)
+        if self.engine.snapshots.due(cell):
+            self.engine.spawn(self.engine.snapshots.take(cell))
+        if self.engine.check:
+            self.engine.spawn(self._check(cell))
+
+    def _answer(self, outbox: list[Outcome]) -> None:
+        """Everybody who asked; one who cannot be told is no other's loss."""
+        for outcome in outbox:
+            try:
+                if outcome.asked.answer is not None:
+                    outcome.asked.answer(outcome)
+            except Exception as error:
+                log.exception("cannot answer %s", outcome.asked.message.id)
+                self.engine.failures.append(error)
+
+    def _advance(self, cell: Cell, outbox: list[Outcome]) -> None:
+        """What was decided is durable now."""
+        for outcome in outbox:
+            after = outcome.after
+            if after is not None and after.version > cell.base.version:
+                cell.base = after
+                for sealed in () if outcome.again else outcome.sealed:
+                    cell.remember(sealed)
+
+    def publish(self, fresh: Iterable[Sealed]) -> None:
+        """Let every listener of the process hear; one that fails is no other's loss."""
+        for sealed in fresh:
+            for listener in self.engine.heard:
+                try:
+                    listener(sealed)
+                except Exception as error:
+                    log.exception("a listener failed on %s", sealed.record.id)
+                    self.engine.failures.append(error)
+
+    async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
+        """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
+        waiting = [outcome.asked for outcome in (*cell.underway, *cell.outbox)]
+        cell.underway, cell.outbox, cell.rows = [], [], []
+        cell.queue.extendleft(reversed(waiting))
+        await self.engine.opener.catch_up(cell)
+        if isinstance(race, Duplicate):
+            await self._tell_apart(cell, waiting, race.id)
+
+    async def _tell_apart(self, cell: Cell, waiting: list[Asked], id: str) -> None:
+        """A retry from before the window, or an id of ours that somebody has used up."""
+        retries = [asked for asked in waiting if asked.message.id == id]
+        found = await self.engine.decider.find(cell, [id])
+        for asked in retries:
+            asked.found = {**asked.found, **found}
+        if not retries:
+            # The ids we make follow from the instant: another one gives another id.
+            later = max(self.engine.clock.now() + cell.ahead, cell.base.at) + 1
+            cell.base = cell.place = replace(cell.base, at=later)
+
+    def _lose(self, cell: Cell, error: Exception) -> None:
+        """The store would not keep it: say so and stand where the log stands."""
+        surprise = None if isinstance(error, StoreError) else error
+        log.error("cannot append to %s: %s", cell.stream, error, exc_info=surprise)
+        lost = [*cell.underway, *cell.outbox]
+        cell.underway, cell.outbox = [], []
+        cell.forget_pending()
+        # What was refused may have been refused because of what is lost.
+        no = Refused(Why.UNAVAILABLE, f"It could not be stored, so nothing was changed: {error}")
+        for outcome in lost:
+            self.tell_one(cell, Outcome(outcome.asked, refused=no))
+
+    async def _check(self, cell: Cell) -> None:
+        """Folding afresh must give the state at hand."""
+        base = cell.base
+        rows = [r for r in await self.engine.events.read(cell.stream) if r.version <= base.version]
+        state = cell.context.start(cell.stream)
+        for row in rows:
+            sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
+            state = fold(cell.context, state, (sealed.record,))
+        if state != base.state:
+            log.critical("the state of %s differs from its log", cell.stream)
+            raise AssertionError(f"{cell.stream} at {base.version}: {state} is not {base.state}")

@@ -1,0 +1,169 @@
+"""Deciding: what a message leads to, as far as is known before anything is committed."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.log import Ask, Effect, Event, Lifetime, Record
+from accord.core.kernel.refusal import Refused, Why
+from accord.engine.cell import Asked, Cell, Outcome
+from accord.engine.opener import unreadable
+from accord.engine.ports import Sealed, StoreError
+from accord.engine.stamp import stamp
+
+if TYPE_CHECKING:
+    from accord.engine.engine import Engine
+
+log = logging.getLogger("accord.engine")
+
+SIGNAL = Lifetime.SIGNAL
+NOTHING_KNOWN: Mapping[str, Record] = {}
+
+
+class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
+    """Deciding needs records that are not at hand."""
+
+    def __init__(self, ids: tuple[str, ...]) -> None:
+        super().__init__()
+        self.ids = ids
+
+
+class Decider:
+    """Takes messages one by one, ahead of the commit; what comes of each is posted."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
+
+    def take(self, cell: Cell, asked: Asked) -> None:
+        """Decide this message; whatever happens, it is answered."""
+        try:
+            self._decide(cell, asked)
+        except Refused as no:
+            if self._may_be_old(cell, asked):
+                self._detour(cell, asked, (asked.message.id,))
+            else:
+                self.engine.committer.post(cell, Outcome(asked, refused=no, after=cell.place))
+                self.engine.pulse.noticed(cell, asked.actor)
+        except _LookUp as wanted:
+            self._detour(cell, asked, wanted.ids)
+        except Exception:
+            log.exception("deciding failed on %s", cell.stream)
+            sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
+            self.engine.committer.post(cell, Outcome(asked, refused=sorry, after=cell.place))
+
+    def _may_be_old(self, cell: Cell, asked: Asked) -> bool:
+        """Whether what is refused could be a retry from before the window (OPEN-36)."""
+        id = asked.message.id
+        known = id in cell.index or id in asked.found or asked.actor.kind is Kind.SYSTEM
+        return not known and cell.base.version > len(cell.window)
+
+    def _detour(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
+        """Look these up, then take the message again; others wait behind it."""
+        cell.queue.appendleft(asked)
+        self.engine.opener.hold(cell, self._look_up(cell, asked, ids))
+
+    def _decide(self, cell: Cell, asked: Asked) -> None:
+        message = asked.message
+        before = cell.index.get(message.id) or asked.found.get(message.id)
+        if before is not None:
+            self._repeat(cell, asked, before)
+            return
+        place = cell.place
+        at = self.engine.clock.now() + cell.ahead
+        at = max(at, place.at)
+        actor = asked.actor
+        if message.sender != actor.seat and actor.kind is not Kind.SYSTEM:
+            detail = f"You are {actor.seat}; the sender says {message.sender}"
+            raise Refused(Why.CLAIM_MISMATCH, detail)
+        context = cell.context
+        body = message.body
+        ask = Ask(message, actor, at, NOTHING_KNOWN, self.engine.house)
+        context.admit(place.state, ask)
+        if (
+            message.causal_refs
+            or body.names_others
+            or not (message.ref is None or context.knows(place.state, message.ref, actor.seat))
+        ):
+            ask.known = self._known(cell, asked)
+        says: list[Effect] = []
+        events: list[Event] = []
+        for fact in context.decide[type(body)](place.state, ask, body):
+            (says if isinstance(fact, Effect) else events).append(fact)  # type: ignore[arg-type]
+        seat = actor.seat
+        cell.seen[seat] = at
+        if seat in cell.quiet:
+            self.engine.pulse.heard(cell, seat)
+        if says and not events and body.lifetime is SIGNAL:
+            cell.note_signal(message)
+        made = stamp(self.engine.codec, cell, ask, events)
+        for sealed in made.sealed:
+            cell.index[sealed.record.id] = sealed
+        cell.rows += made.rows
+        cell.place = made.after
+        self.engine.committer.post(cell, Outcome(asked, made.sealed, tuple(says), None, made.after))
+
+    def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
+        """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
+        message, seat = asked.message, asked.actor.seat
+        if message.body.refs_freely:
+            return NOTHING_KNOWN
+        cited = set(message.body.cites())
+        named = {*message.causal_refs, *((message.ref,) if message.ref else ())}
+        state, knows = cell.place.state, cell.context.knows
+        vouched = {id for id in named if cell.signalled(id, message.fork) or knows(state, id, seat)}
+        found: dict[str, Record] = {}
+        missing: list[str] = []
+        for name in cited | (named - vouched):
+            sealed = cell.index.get(name) or asked.found.get(name)
+            if sealed is None or not visible(cell, sealed, seat):
+                missing.append(name)
+            else:
+                found[name] = sealed.record
+        if missing:
+            unseen = tuple(n for n in missing if n not in asked.found and n not in cell.index)
+            if unseen:
+                raise _LookUp(unseen)
+            detail = f"No such message here: {', '.join(sorted(missing))}"
+            raise Refused(Why.MALFORMED, detail, {"unknown": sorted(missing)})
+        return found
+
+    async def _look_up(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
+        try:
+            here = await self.find(cell, ids)
+        except StoreError as error:
+            cell.queue.remove(asked)
+            self.engine.committer.post(
+                cell, Outcome(asked, refused=unreadable(error), after=cell.place)
+            )
+        else:
+            asked.found = {**asked.found, **dict.fromkeys(ids), **here}
+
+    async def find(self, cell: Cell, ids: Sequence[str]) -> dict[str, Sealed]:
+        """Those records of the stream that have one of these ids, from the store."""
+        rows = await self.engine.events.find(cell.stream, ids)
+        return {row.id: self.engine.codec.unseal(row.stream, row.version, row.body) for row in rows}
+
+    def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
+        """OPEN-36: a retry gets the first outcome; the same id for something else is refused."""
+        record, body = before.record, asked.message.body
+        state = cell.place.state
+        same_sender = record.actor == asked.actor.seat and cell.context.insider(state, asked.actor)
+        if not same_sender:  # whoever is not here is told that, and nothing of the id
+            now = self.engine.clock.now()
+            ask = Ask(asked.message, asked.actor, now, NOTHING_KNOWN, self.engine.house)
+            cell.context.admit(state, ask)
+        if not same_sender or (record.said is not None and not body.repeats(record.said)):
+            detail = f"The id {asked.message.id} was used for another message"
+            raise Refused(Why.KEY_REUSED, detail)
+        first = [s for s in cell.index.values() if s.record.cause == record.cause]
+        first.sort(key=lambda sealed: sealed.record.version)
+        again = tuple(s for s in first if visible(cell, s, asked.actor.seat)) or (before,)
+        self.engine.committer.post(cell, Outcome(asked, again, (), None, cell.place, again=True))
+        self.engine.pulse.noticed(cell, asked.actor)
+
+
+def visible(cell: Cell, sealed: Sealed, seat: str) -> bool:
+    """Whether this seat may see the record at all, as far as is decided."""
+    to = cell.context.audience(cell.place.state, sealed.record)
+    return sealed.record.said is not None and (to is None or seat in to)

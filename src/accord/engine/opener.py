@@ -1,0 +1,167 @@
+"""Bringing streams to hand, keeping them in step with the log, and letting them go."""
+
+import logging
+from collections.abc import Coroutine, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from accord.core.kernel.log import fold
+from accord.core.kernel.refusal import Refused, Why
+from accord.engine.cell import Cell, Place
+from accord.engine.ports import Row, Sealed, StoreError
+
+if TYPE_CHECKING:
+    from accord.engine.engine import Engine
+
+log = logging.getLogger("accord.engine")
+
+MOST_CELLS = 4096
+
+
+class Opener:
+    """Which streams are at hand, and that each stands where the log stands."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
+
+    def open(self, stream: str) -> Cell:
+        """A cell for a stream that is not at hand; it is busy until it was read."""
+        name = stream.partition("/")[0]
+        cell = Cell(stream, self.engine.contexts[name], self.engine.window)
+        self._make_room()
+        self.engine.cells[stream] = cell
+        self.hold(cell, self._load(cell))
+        return cell
+
+    def hold(self, cell: Cell, work: Coroutine[Any, Any, None]) -> None:
+        """Do this while the stream decides nothing."""
+        cell.busy += 1
+        self.engine.spawn(self.held(cell, work))
+
+    async def held(self, cell: Cell, work: Coroutine[Any, Any, None]) -> None:
+        """Do this for a cell that is marked busy for it, then free the cell."""
+        try:
+            await work
+        except StoreError as error:
+            self._give_up(cell, error)
+        except Exception as error:
+            log.exception("what is stored of %s makes no sense", cell.stream)
+            self._give_up(cell, StoreError(f"{cell.stream} is damaged: {error}"))
+        else:
+            self._free(cell)
+
+    async def _load(self, cell: Cell) -> None:
+        kept, rows = await self._since_snapshot(cell)
+        base, _ = self._fold(cell, kept, rows)
+        await self._fill_window(cell, base.version, len(rows))
+        cell.kept = kept.version
+        cell.ahead = max(0, base.at - self.engine.clock.now())
+        cell.base = cell.place = base
+        self.engine.reschedule(cell)
+
+    async def _since_snapshot(self, cell: Cell) -> tuple[Place, list[Row]]:
+        """The newest snapshot that fits the log, and the rows behind it."""
+        kept = await self.engine.snapshots.latest(cell)
+        if kept.version:
+            rows = await self.engine.events.read(cell.stream, kept.version - 1)
+            if rows and rows[0].hash == kept.hash:
+                return kept, rows[1:]
+        return cell.base, await self.engine.events.read(cell.stream)
+
+    async def _fill_window(self, cell: Cell, version: int, loaded: int) -> None:
+        """Have the newest records at hand, however few the snapshot left to read."""
+        if loaded < self.engine.window and version > loaded:
+            after = max(0, version - self.engine.window)
+            rows = await self.engine.events.read(cell.stream, after, version - after)
+            cell.window.clear()
+            cell.index.clear()
+            for row in rows:
+                cell.remember(self.engine.codec.unseal(row.stream, row.version, row.body))
+
+    def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> tuple[Place, list[Sealed]]:
+        """Where the stream stands behind these rows, and the records in them."""
+        fresh: list[Sealed] = []
+        state, version, seq = place.state, place.version, place.seq
+        last, at = place.hash, place.at
+        for row in rows:
+            sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
+            record = sealed.record
+            state = fold(cell.context, state, (record,))
+            version, last, at = row.version, row.hash, max(at, record.at)
+            seq = record.seq or seq
+            cell.remember(sealed)
+            fresh.append(sealed)
+        return Place(state, version, seq, last, at), fresh
+
+    def _free(self, cell: Cell) -> None:
+        """Go on with what had to wait, once there is no other reason to."""
+        cell.busy -= 1
+        if cell.busy:
+            return
+        for ready in cell.waiting:
+            if not ready.done():
+                ready.set_result(None)
+        cell.waiting.clear()
+        while cell.queue and not cell.busy:
+            self.engine.decider.take(cell, cell.queue.popleft())
+        self.keep_up(cell)
+        self.let_go(cell)
+
+    def _make_room(self) -> None:
+        """Let the longest unused streams go that nobody listens to."""
+        if len(self.engine.cells) < MOST_CELLS:
+            return
+        quiet = (s for s, c in self.engine.cells.items() if c.idle and not self._wanted(s))
+        for stream in list(islice(quiet, MOST_CELLS // 4)):
+            del self.engine.cells[stream]
+
+    def _wanted(self, stream: str) -> bool:
+        return stream in self.engine.pinned or self.engine.peers.listened(stream)
+
+    def let_go(self, cell: Cell) -> None:
+        """Forget a stream that does not exist, so that asking for it costs no memory."""
+        if cell.base.version == 0 and cell.idle and self.engine.cells.get(cell.stream) is cell:
+            del self.engine.cells[cell.stream]
+
+    def _give_up(self, cell: Cell, error: StoreError) -> None:
+        """The store failed: whoever waits is told, and the next message tries afresh.
+
+        It stays busy, so that nothing ever happens in it again.
+        """
+        log.error("cannot read %s: %s", cell.stream, error)
+        if self.engine.cells.get(cell.stream) is cell:
+            del self.engine.cells[cell.stream]
+        for ready in cell.waiting:
+            if not ready.done():
+                ready.set_exception(error)
+        waiting = list(cell.pending())
+        cell.outbox, cell.rows = [], []
+        cell.queue.clear()
+        self.engine.peers.cut_off(cell.stream)
+        for asked in waiting:
+            asked.refuse(unreadable(error))
+
+    def keep_up(self, cell: Cell) -> None:
+        """Fold what others appended as soon as nothing of ours is under way.
+
+        While something is, its own append finds the conflict.
+        """
+        if cell.newest > cell.base.version and cell.idle:
+            self.hold(cell, self.catch_up(cell))
+
+    async def catch_up(self, cell: Cell) -> None:
+        """Fold what others appended, and tell the room."""
+        rows = await self.engine.events.read(cell.stream, cell.base.version)
+        before = cell.base
+        cell.forget_pending()
+        cell.base, fresh = self._fold(cell, before, rows)
+        cell.place = cell.base
+        self.engine.peers.deliver_foreign(cell, fresh)
+        self.engine.committer.publish(fresh)
+        if cell.base.state is not before.state:
+            self.engine.reschedule(cell)
+
+
+def unreadable(error: StoreError) -> Refused:
+    """Why a message could not be decided."""
+    return Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
