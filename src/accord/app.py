@@ -112,6 +112,7 @@ class Server:
     def heard(self, sealed: Sealed) -> None:
         """A revocation ends connections at once."""
         event = sealed.record.event
+        self.engine.tally.events[type(event)] += 1
         if isinstance(event, TokenRevoked):
             self.hall.revoke(event.jti)
 
@@ -119,7 +120,8 @@ class Server:
         """Take up what the log holds; returns a token for the operator."""
         await self.desk.introduce()
         await self.engine.start()
-        for work in (self.engine.follow(), workers.run(self.events, self.signer)):
+        heads = workers.run(self.events, self.signer, self.engine.tally)
+        for work in (self.engine.follow(), heads):
             self.tasks.append(asyncio.create_task(work))
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token

@@ -110,6 +110,7 @@ class Cell:
         "rows",
         "seen",
         "signals",
+        "since",
         "stream",
         "underway",
         "waiting",
@@ -138,6 +139,7 @@ class Cell:
         self.seen: dict[str, Instant] = {}
         self.quiet: dict[str, Silence] = {}
         self.signals: dict[str, str | None] = {}  # drafts and the like, and where they were sent
+        self.since = 0.0  # when the oldest of the outbox was decided
         self.ahead = 0  # how far the time of its records is ahead of our clock
 
     def remember(self, sealed: Sealed) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ class Committer:
         if not cell.rows and not cell.outbox and not cell.committing:
             self.tell_one(cell, outcome)
             return
+        if not cell.outbox:
+            cell.since = perf_counter()
         cell.outbox.append(outcome)
         if not cell.committing:
             cell.committing = True
@@ -36,23 +39,30 @@ class Committer:
     def tell_one(self, cell: Cell, outcome: Outcome) -> None:
         """An answer that waits for nothing."""
         self.engine.peers.deliver(cell, [outcome])
+        self.engine.tally.told((outcome,))
         if outcome.asked.answer is not None:
             outcome.asked.answer(outcome)
 
     async def _commit(self, cell: Cell) -> None:
+        tally = self.engine.tally
         while cell.outbox:
             rows, cell.rows = cell.rows, []
             cell.underway, cell.outbox = cell.outbox, []
+            since, messages = cell.since, len(cell.underway)
+            began = perf_counter()
             try:
                 if rows:
                     await self.engine.events.append(cell.stream, cell.base.version, rows)
+                    tally.committed(cell.stream, len(rows), began, perf_counter())
             except (Conflict, Duplicate) as race:
+                tally.races += 1
                 cell.busy += 1
                 await self.engine.opener.held(cell, self._decide_again(cell, race))
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody is left waiting
                 self._lose(cell, error)
             else:
                 self._committed(cell)
+                tally.delivered(cell.stream, messages, since)
         cell.committing = False
         self.engine.opener.keep_up(cell)
         self.engine.opener.let_go(cell)
@@ -68,6 +78,7 @@ class Committer:
             self.engine.failures.append(error)
             self.engine.peers.cut_off(cell.stream)
         self._answer(outbox)
+        self.engine.tally.told(outbox)
         if self.engine.heard:
             self.publish(s for outcome in outbox if not outcome.again for s in outcome.sealed)
         if cell.base.state is not before.state:
@@ -130,6 +141,7 @@ class Committer:
 
     def _lose(self, cell: Cell, error: Exception) -> None:
         """The store would not keep it: say so and stand where the log stands."""
+        self.engine.tally.lost += 1
         surprise = None if isinstance(error, StoreError) else error
         log.error("cannot append to %s: %s", cell.stream, error, exc_info=surprise)
         lost = [*cell.underway, *cell.outbox]

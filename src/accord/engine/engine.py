@@ -19,6 +19,7 @@ from accord.engine.ports import Clock, Codec, EventLog, Row, Sealed, StoreError
 from accord.engine.pulse import Pulse
 from accord.engine.scheduler import Scheduler
 from accord.engine.snapshots import Snapshots
+from accord.engine.tally import Tally
 from accord.engine.vault import Vault
 
 log = logging.getLogger("accord.engine")
@@ -60,6 +61,7 @@ class Engine:
         self.snapshots = Snapshots(events)
         self.vault = Vault()
         self.pulse = Pulse(self)
+        self.tally = Tally()
         self.opener = Opener(self)
         self.decider = Decider(self)
         self.committer = Committer(self)

@@ -356,6 +356,7 @@ class Peers:
             frames = [*roll, *self._missed(cell, entry, until), *stands]
             if sum(map(len, frames)) <= LARGEST_WRITE:
                 peer.write(peer.join(frames))
+                self.engine.tally.replays.add(len(frames))
                 if until is None:
                     self.attach(stream, peer)
                 return True
@@ -412,17 +413,19 @@ class Peers:
     async def _pages(self, cell: Cell, entry: Entry) -> None:
         peer = entry.peer
         at = await self._begin(cell, entry)
-        page = min(FIRST_PAGE, PAGE)
+        page, told = min(FIRST_PAGE, PAGE), 0
         while (end := self._end(cell, peer)) > at:
             rows = await self.engine.events.read(cell.stream, at, min(page, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
             mine = [s.frame for s in sealed if s.frame and cell.may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))
+            told += len(mine)
             at = rows[-1].version
             size = sum(len(row.body) for row in rows) // len(rows)
             page = min(PAGE, max(1, LARGEST_WRITE // max(1, size)))
             await peer.drained()
+        self.engine.tally.replays.add(told)
         hall = self.arriving.get(cell.stream, {})
         if peer in hall and hall[peer] is None:
             if now := list(self._here_now(cell, entry)):

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import aclosing
+from time import perf_counter
 from typing import Protocol
 
 from accord.engine.ports import EventLog, Row
+from accord.engine.tally import Tally
 
 log = logging.getLogger("accord.engine")
 
@@ -29,22 +31,24 @@ class Worker(Protocol):
         ...
 
 
-async def run(events: EventLog, worker: Worker) -> None:
+async def run(events: EventLog, worker: Worker, tally: Tally | None = None) -> None:
     """Every row reaches the worker at least once, across restarts and failures, for ever."""
+    tally = tally or Tally()
     while True:
         try:
-            await _run(events, worker)
+            await _run(events, worker, tally)
         except* Exception as errors:  # noqa: BLE001 - whatever it is, the next try may go well
             log.warning("%s begins again where it was: %s", worker.name, errors.exceptions)
+            tally.restarts[worker.name] += 1
         await asyncio.sleep(max(worker.pause, PATIENCE))
 
 
-async def _run(events: EventLog, worker: Worker) -> None:
+async def _run(events: EventLog, worker: Worker, tally: Tally) -> None:
     start = await events.cursor(worker.name)
     follower = _Follower(start)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(follower.follow(events, worker))
-        tasks.create_task(follower.act(events, worker))
+        tasks.create_task(follower.act(events, worker, tally))
 
 
 async def finish(events: EventLog, worker: Worker) -> None:
@@ -73,11 +77,12 @@ class _Follower:
             self.position = batch[-1][0]
             self.news.set()
 
-    async def act(self, events: EventLog, worker: Worker) -> None:
+    async def act(self, events: EventLog, worker: Worker, tally: Tally) -> None:
         while True:
             await self.news.wait()
             self.news.clear()
-            reached = self.position
+            reached, began = self.position, perf_counter()
             await worker.act()
+            tally.acted(worker.name, began)
             await events.advance(worker.name, reached)
             await asyncio.sleep(worker.pause)

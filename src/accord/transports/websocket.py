@@ -26,7 +26,7 @@ from accord.core.dialects import pvp
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import is_id
-from accord.core.kernel.log import Message
+from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Outcome
@@ -126,6 +126,7 @@ class Connection(WSListener):
             return
         if raw.get_write_buffer_size() > LARGEST_BACKLOG:
             log.warning("cutting off %s: it does not read", self.seat)
+            self.reception.engine.tally.cut_off += 1
             raw.abort()
         else:
             raw.write(data)
@@ -246,7 +247,7 @@ class Connection(WSListener):
             if message is None or self.actor is None:
                 self._mistaken(no, data)
             else:
-                self.refuse(no, message.room, message.id)
+                self.refuse(no, message.room, message.id, type(message.body))
 
     def _mistaken(self, no: Refused, data: bytes = b"") -> None:
         """Answer what makes no sense, or comes from nobody; not for ever."""
@@ -262,14 +263,21 @@ class Connection(WSListener):
         """What became of a message: an error for the sender, or again what a retry led to."""
         if outcome.refused is not None:
             message = outcome.asked.message
-            self.refuse(outcome.refused, message.room, message.id)
+            self.refuse(outcome.refused, message.room, message.id, type(message.body))
         elif outcome.again:
             again = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, self.seat)]
             if again:
                 self.write(self.join(again))
 
-    def refuse(self, no: Refused, session: str = "", related_to: str | None = None) -> None:
+    def refuse(
+        self,
+        no: Refused,
+        session: str = "",
+        related_to: str | None = None,
+        kind: type[Body] | None = None,
+    ) -> None:
         """The error, to its cause alone (OPEN-49)."""
+        self.reception.engine.tally.refused[kind, no.why] += 1
         self.write(text_frame(self.reception.refusal(no, session, related_to)))
 
     # Identity

@@ -1,0 +1,98 @@
+"""What happened, in numbers: plain integers that whoever watches reads when it likes."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+
+from accord.core.kernel.log import Body, Event
+from accord.core.kernel.refusal import Why
+from accord.engine.cell import Outcome
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
+# A stretch of work: its name, when it began and ended, and what it was about; never content.
+Trace = Callable[[str, float, float, Mapping[str, str | int]], None]
+
+
+class Spread:
+    """How many values lie up to each bound, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """One more value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Tally:
+    """Counts per message, and measures per commit; an addition is all that a message costs."""
+
+    __slots__ = (
+        "acts",
+        "commits",
+        "cut_off",
+        "delays",
+        "events",
+        "lost",
+        "races",
+        "records",
+        "refused",
+        "repeated",
+        "replays",
+        "restarts",
+        "taken",
+        "trace",
+    )
+
+    def __init__(self) -> None:
+        self.taken: defaultdict[type[Body], int] = defaultdict(int)
+        self.repeated: defaultdict[type[Body], int] = defaultdict(int)
+        self.refused: defaultdict[tuple[type[Body] | None, Why], int] = defaultdict(int)
+        self.events: defaultdict[type[Event], int] = defaultdict(int)
+        self.commits = Spread(SECONDS)
+        self.records = Spread(SIZES)
+        self.delays = Spread(SECONDS)
+        self.replays = Spread(SIZES)
+        self.acts: defaultdict[str, Spread] = defaultdict(lambda: Spread(SECONDS))
+        self.restarts: defaultdict[str, int] = defaultdict(int)
+        self.trace: Trace | None = None
+        self.races = 0
+        self.lost = 0
+        self.cut_off = 0
+
+    def told(self, outcomes: Iterable[Outcome]) -> None:
+        """What became of messages, as it is told; refusals are counted where they are answered."""
+        taken = self.taken
+        for outcome in outcomes:
+            if outcome.again:
+                self.repeated[type(outcome.asked.message.body)] += 1
+            elif outcome.refused is None:
+                taken[type(outcome.asked.message.body)] += 1
+
+    def committed(self, stream: str, records: int, began: float, ended: float) -> None:
+        """The store kept so many records of a stream."""
+        self.commits.add(ended - began)
+        self.records.add(records)
+        if self.trace is not None:
+            self.trace("store.commit", began, ended, {"stream": stream, "records": records})
+
+    def delivered(self, stream: str, messages: int, since: float) -> None:
+        """So many messages were answered, the first of which was decided at `since`."""
+        now = perf_counter()
+        self.delays.add(now - since)
+        if self.trace is not None:
+            self.trace("messages.handle", since, now, {"stream": stream, "messages": messages})
+
+    def acted(self, worker: str, began: float) -> None:
+        """A worker has done what it does."""
+        now = perf_counter()
+        self.acts[worker].add(now - began)
+        if self.trace is not None:
+            self.trace("worker.act", began, now, {"worker": worker})
