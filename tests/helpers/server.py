@@ -97,6 +97,12 @@ class ServerProcess:
 
     def start(self) -> "ServerProcess":
         """Start it and wait until it accepts connections."""
+        self._ready = self._wait_until_ready(self.launch())
+        self.port = int(self._ready.url.rpartition(":")[2])
+        return self
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start it and wait for nothing."""
         assert not self.running, "the server runs already"
         self._ready_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
@@ -106,9 +112,7 @@ class ServerProcess:
                 stdout=log,
                 stderr=log,
             )
-        self._ready = self._wait_until_ready(self._process)
-        self.port = int(self._ready.url.rpartition(":")[2])
-        return self
+        return self._process
 
     def kill(self) -> None:
         """End it without a chance to say goodbye (`kill -9`)."""
@@ -118,6 +122,10 @@ class ServerProcess:
         """Ask it to stop, which it must do properly."""
         status = self._end(signal.SIGTERM)
         assert status == 0, f"the server ended with {status}:\n{self.log}"
+
+    def ask_to_stop(self) -> None:
+        """Ask it to stop, and wait for nothing."""
+        self._signal(signal.SIGTERM)
 
     def restart(self) -> "ServerProcess":
         """Start it again on the same data and the same port; a living one is killed first."""

@@ -58,6 +58,7 @@ def test_a_step_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
     path = str(tmp_path / "log.db")
     broken = [*LATER, (newest(LATER) + 1, "CREATE TABLE fine (a); CREATE TABLE fine (a)")]
 
+    prepare(path, LATER)
     with pytest.raises(StoreError, match="already exists"):
         prepare(path, broken)
 

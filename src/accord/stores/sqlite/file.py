@@ -4,12 +4,20 @@ import os
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from secrets import token_hex
 
 import apsw
 
 from accord.engine.ports import StoreError
 from accord.stores.sqlite.faults import foreign, store_error
-from accord.stores.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate, newest
+from accord.stores.sqlite.schema import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Migration,
+    migrate,
+    newest,
+    version_of,
+)
 
 BUSY_MS = 5_000
 _HEADER = 100
@@ -40,7 +48,7 @@ def connect(path: str) -> apsw.Connection:
 def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Make the file ours if it is missing or empty, migrate it if it is ours; else leave it."""
     try:
-        _create(Path(path))
+        _create(Path(path).absolute(), migrations)
         ours = _is_ours(path, newest(migrations))
         with closing(connect(path)) as connection:
             if connection.readonly("main"):
@@ -52,14 +60,36 @@ def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         raise store_error(path, error) from error
 
 
-def _create(path: Path) -> None:
+def _create(path: Path, migrations: Sequence[Migration]) -> None:
+    """The file appears with all its tables in it, or not at all, even if the power goes."""
     if path.exists():
         return
-    for folder in reversed(path.absolute().parents):
-        if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    _make_folder(path.parent)
+    part = path.with_name(f".{path.name}.{token_hex(8)}")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        with closing(connect(str(part))) as connection:
+            _bring_up(str(part), connection, migrations)
+        with suppress(FileExistsError):  # another process was faster, and its file is as good
+            os.link(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _sync(folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _is_ours(path: str, newest: int) -> bool:
@@ -121,9 +151,11 @@ def _check(path: str, connection: apsw.Connection, newest: int) -> None:
 
 
 def _look(path: str, connection: apsw.Connection, newest: int) -> None:
-    version = int(connection.pragma("user_version"))
+    version = version_of(connection)
     if version > newest:
         raise later(path, version, newest)
+    if not version and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        return  # whoever began to make it was stopped, and SQLite has taken that back
     for question in _LOOKS:
         connection.execute(question).fetchall()
 
