@@ -10,7 +10,7 @@ from msgspec.json import Decoder, Encoder
 from accord.core import room
 from accord.core.dialects.codes import CODES
 from accord.core.dialects.nesting import decoder
-from accord.core.kernel.ids import LONGEST_ID, SYSTEM, TRUNK, is_id
+from accord.core.kernel.ids import LONGEST_ID, SYSTEM, TRUNK, is_id, is_visible
 from accord.core.kernel.log import Body, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import is_iso, iso
@@ -158,7 +158,7 @@ def check(said: Envelope) -> Envelope:
     if said.v != VERSION:
         detail = f"Version {said.v} is not supported; this server speaks version {VERSION}"
         raise Refused(Why.VERSION, detail, {"supported_versions": [VERSION]})
-    if not said.id.isprintable() or not said.sender.isprintable():
+    if not is_visible(said.id) or not is_visible(said.sender):
         raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters")
     if not is_iso(said.ts):
         raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts}")

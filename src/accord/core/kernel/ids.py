@@ -1,5 +1,6 @@
 """Identifiers: ULID text, and ids that follow from a cause so that a repeat is recognised."""
 
+import re
 from hashlib import sha256
 
 SYSTEM = "system"
@@ -7,6 +8,16 @@ LONGEST_ID = 128
 MAIN = "main"
 # OPEN-46: every way to name the conversation that no fork is.
 TRUNK = frozenset({None, "", MAIN, "trunk"})
+
+# What a reader would not see, or would see elsewhere: control and format characters, blanks other
+# than the space, private use. Plain ranges, so that every dialect of patterns can read them.
+UNSEEN = (
+    r"[\u0000-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u1680"
+    r"\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff0-\ufffb\ufffe-\uffff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+    "\U000f0000-\U0010ffff]"
+)
+_unseen = re.compile(UNSEEN).search
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -24,4 +35,9 @@ def derived(at: int, *cause: str) -> str:
 
 def is_id(text: str) -> bool:
     """OPEN-4: any non-empty id of up to 128 printable characters; what it says is its owner's."""
-    return 0 < len(text) <= LONGEST_ID and text.isprintable()
+    return 0 < len(text) <= LONGEST_ID and is_visible(text)
+
+
+def is_visible(text: str) -> bool:
+    """Whether every character can be seen where it stands; the same on every Python."""
+    return text.isprintable() if text.isascii() else _unseen(text) is None
