@@ -28,7 +28,7 @@ from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.stores import open_log
-from accord.transports import archive, operator, pages, probes
+from accord.transports import archive, descriptions, operator, pages, probes
 from accord.transports.guard import Guard
 from accord.transports.head import Porch
 from accord.transports.identity import Keyring, bearer, open_actor
@@ -162,6 +162,7 @@ class Server:
         routes = [
             Route("/", pages.home),
             Route("/healthz", probes.healthz),
+            *descriptions.routes(),
             *archive.routes(archive.Archive(self.engine), self.identify),
             *operator.routes(self.desk),
         ]
