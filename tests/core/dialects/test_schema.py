@@ -20,7 +20,7 @@ from accord.core.kernel.times import is_iso
 from tests.core.dialects.wire import PAYLOADS, envelope, json_values, messages, records
 from tests.spec import proves
 
-SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 WHOLE = json.loads(schema.document())
 CLIENTS = jsonschema_rs.validator_for(WHOLE)
 SERVERS = jsonschema_rs.validator_for({**WHOLE, "oneOf": [schema.ref(schema.HEARD)]})
@@ -77,7 +77,7 @@ def spelled(value: Any) -> Any:
 texts = st.sampled_from(
     ["", "a", "a" * 128, "a" * 129, "a" * 4097, "any", "all", "x\u202ey", "ö\n", "🙂"]
 )
-oddities = (
+oddities: st.SearchStrategy[Any] = (
     texts | json_values | st.sampled_from([-1, 0, 1, 2, 1 << 53, (1 << 53) + 1, [], {}, None])
 )
 

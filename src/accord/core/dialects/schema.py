@@ -70,7 +70,7 @@ def shapes() -> dict[str, Schema]:
 
 def envelope(name: str) -> Schema:
     """The envelope of one type, as a client sends it."""
-    said = tidy(msgspec.json.schema(pvp.Envelope)["$defs"]["Envelope"])
+    said: Schema = tidy(msgspec.json.schema(pvp.Envelope)["$defs"]["Envelope"])
     fields = said["properties"]
     fields["v"] = {"const": pvp.VERSION}
     fields["ts"] |= {"pattern": STAMP}
@@ -83,7 +83,7 @@ def envelope(name: str) -> Schema:
 
 def heard_envelope() -> Schema:
     """The envelope of any type, as the server sends it."""
-    sent = tidy(msgspec.json.schema(pvp.Sent)["$defs"]["Sent"])
+    sent: Schema = tidy(msgspec.json.schema(pvp.Sent)["$defs"]["Sent"])
     problem = {"then": {"properties": {"payload": ref("Problem")}}}
     cases = [
         {"if": typed(name), "then": {"properties": {"payload": ref(name)}}}
@@ -115,24 +115,23 @@ def public(name: str) -> str:
 
 def tidy(shape: Any) -> Any:
     """The shape with public names, and sentences that need no other document."""
-    match shape:
-        case {"$ref": str(pointer), **rest}:
-            head, _, name = pointer.rpartition("/")
-            return {"$ref": f"{head}/{public(name)}", **dict(tidied(rest))}
-        case Mapping():
-            return dict(tidied(shape))
-        case list():
-            return [tidy(each) for each in shape]
-        case _:
-            return shape
+    if isinstance(shape, list):
+        return [tidy(each) for each in shape]
+    return dict(tidied(shape)) if isinstance(shape, dict) else shape
 
 
 def tidied(shape: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each entry of a shape; a discriminator is for OpenAPI and repeats what is there."""
     for key, value in shape.items():
-        if key == "description" and isinstance(value, str):
-            yield key, PARAGRAPH.sub("", value).replace("\n", " ")
-        elif key == "title":
-            yield key, public(value)
-        elif key != "discriminator":
-            yield key, tidy(value)
+        match key, value:
+            case "$ref", str():
+                head, _, name = value.rpartition("/")
+                yield key, f"{head}/{public(name)}"
+            case "description", str():
+                yield key, PARAGRAPH.sub("", value).replace("\n", " ")
+            case "title", str():
+                yield key, public(value)
+            case "discriminator", _:
+                pass
+            case _:
+                yield key, tidy(value)
