@@ -35,6 +35,7 @@ TABLES: dict[str, Maker] = {
     "http": server.routes,
     "limits": server.limits,
     "messages by verb": rules.needs,
+    "metrics": server.measured,
     "payloads": primitives.payloads,
     "permissions": rules.matrix,
     "primitives": primitives.summary,

@@ -26,13 +26,17 @@ from accord.engine import workers
 from accord.engine.clock import SystemClock
 from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
+from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.stores import open_log
-from accord.transports import archive, descriptions, operator, pages, probes
+from accord.transports import archive, descriptions, metrics, operator, pages, probes
+from accord.transports.facts import Sources
 from accord.transports.guard import Guard
 from accord.transports.head import Porch
 from accord.transports.identity import Keyring, bearer, open_actor
 from accord.transports.reception import Reception, Trust
+from accord.transports.requests import Counted, Requests
+from accord.transports.scrape import Scrape
 from accord.transports.websocket import Hall
 
 CONTEXTS = (room.CONTEXT, people.CONTEXT)
@@ -101,6 +105,28 @@ class Server:
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.heard.append(self.heard)
         self.tasks: list[asyncio.Task[None]] = []
+        self.stopping = False
+        self.lag = Lag()
+        self.requests = Requests()
+        self.readiness = self._readiness()
+        self.scrape = Scrape(self._metrics, self.desk)
+
+    def _readiness(self) -> probes.Readiness:
+        checks: dict[str, probes.Check] = {
+            "store": probes.store_works(self.events),
+            "workers": probes.Following(self.events, [self.signer.name], self.works),
+        }
+        return probes.Readiness(checks, lambda: self.stopping)
+
+    async def _metrics(self) -> bytes:
+        workers = (self.signer.name,)
+        return await metrics.text(
+            Sources(self.engine, self.hall, self.porch, self.lag, self.requests, workers)
+        )
+
+    def works(self) -> bool:
+        """Whether nothing that should go on for ever has ended."""
+        return bool(self.tasks) and not any(task.done() for task in self.tasks)
 
     def revoked(self) -> Any:
         """The revoked tokens, as far as the log says now."""
@@ -121,7 +147,7 @@ class Server:
         await self.desk.introduce()
         await self.engine.start()
         heads = workers.run(self.events, self.signer, self.engine.tally)
-        for work in (self.engine.follow(), heads):
+        for work in (self.engine.follow(), heads, self.lag.run()):
             self.tasks.append(asyncio.create_task(work))
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token
@@ -163,10 +189,13 @@ class Server:
             Route("/", pages.home),
             Route("/healthz", probes.healthz),
             *descriptions.routes(),
+            Route("/readyz", self.readiness.page),
+            Route("/metrics", self.scrape.page),
             *archive.routes(archive.Archive(self.engine), self.identify),
             *operator.routes(self.desk),
         ]
-        return Guard(Starlette(routes=routes), strict=self.reception.is_open)
+        counted = Counted(Starlette(routes=routes), self.requests, routes)
+        return Guard(counted, strict=self.reception.is_open)
 
 
 def operator_id() -> str:

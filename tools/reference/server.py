@@ -14,7 +14,7 @@ from accord.core.kernel.log import Event
 from accord.core.room.state import House, SessionConfig
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema
-from accord.transports import bucket, identity, websocket
+from accord.transports import bucket, identity, metrics, websocket
 from tools.reference.markdown import capital, code, codes, fenced, plain, table
 from tools.reference.shapes import fields, in_words, plain_value, promise, shown
 from tools.reference.words import words
@@ -51,12 +51,22 @@ def routes() -> Iterator[str]:
 def _routes() -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as home:
         app = Server(Options(home=Path(home)), MemoryLog()).app()
-    inner: Any = getattr(app, "app", app)  # behind its guard
+    inner: Any = app
+    while not hasattr(inner, "routes"):  # behind its guards
+        inner = inner.app
     for route in inner.routes:
         for method in getattr(route, "methods", None) or ():
             if method != "HEAD":
                 yield getattr(route, "path", ""), method
     yield from ((path, "upgrade") for path in websocket.PATHS)
+
+
+def measured() -> Iterator[str]:
+    """Every metric with its labels."""
+    rows = (
+        (code(row.name), row.kind, codes(row.labels) or "–", row.help) for row in metrics.METRICS
+    )
+    yield from table(("Metric", "Kind", "Labels", "What it says"), rows)
 
 
 def session_config() -> Iterator[str]:

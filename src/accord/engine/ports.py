@@ -1,7 +1,7 @@
 """What the engine asks of the world."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -115,6 +115,15 @@ class EventLog(Protocol):
 
     async def close(self) -> None:
         """Let go of the store once everything appended is durable; twice is once."""
+        ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A store that knows how large it is."""
+
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes, by part."""
         ...
 
 

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from accord.core.kernel.refusal import Refused, Why
 from accord.transports.archive import refusal
 
-# A balancer asks this without naming a host; it says nothing of anybody.
-ALIVE = "/healthz"
+# A balancer asks these without naming a host; they say nothing of anybody.
+PROBES = frozenset({"/healthz", "/readyz"})
 
 
 def check_origin(hosts: Sequence[str], origins: Sequence[str], *, strict: bool) -> None:
@@ -59,7 +59,7 @@ class Guard:
             await self.app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        if self.strict or scope["path"] != ALIVE:
+        if self.strict or scope["path"] not in PROBES:
             hosts, origins = named(scope, b"host"), named(scope, b"origin")
             check_origin(hosts, origins, strict=self.strict)
 

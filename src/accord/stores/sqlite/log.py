@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
@@ -135,6 +136,11 @@ class SqliteLog:
         """What is wrong with the file, read as a whole; empty when nothing is."""
         self._check_open()
         return await asyncio.to_thread(self._integrity)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the file, and of what was written since its last checkpoint."""
+        parts = {"database": Path(self._path), "wal": Path(f"{self._path}-wal")}
+        return {name: part.stat().st_size for name, part in parts.items() if part.exists()}
 
     async def close(self) -> None:
         if self._closing is None:
