@@ -30,7 +30,13 @@ ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accor
 SETTINGS = frozenset({"accord.settings"})
 DESKS = frozenset({"accord.desk", "accord.reading", "accord.verify"})
 SERVER = frozenset({"accord.app", "accord.serving"})
-FRONT = CORE | SETTINGS | DESKS | SERVER | {"accord.engine.ports", "accord.git", "accord.client"}
+FRONT = (
+    CORE
+    | SETTINGS
+    | DESKS
+    | SERVER
+    | {"accord.config", "accord.engine.ports", "accord.git", "accord.client"}
+)
 
 # From the bottom up: a part, and the parts it may import besides itself and the bare `accord`.
 SEES: dict[str, frozenset[str]] = {
@@ -38,6 +44,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.settings": frozenset(),
     "accord.core": frozenset(),
     "accord.core.kernel": frozenset(),
+    "accord.config": KERNEL | SETTINGS,
     **dict.fromkeys(sorted(CONTEXTS), KERNEL),
     "accord.core.policy": FACTS,
     "accord.core.views": FACTS,
@@ -51,7 +58,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.desk": CORE | ENGINE | {"accord.transports"},
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
-    "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.desk"},
+    "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.config", "accord.desk"},
     "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,

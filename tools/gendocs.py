@@ -31,9 +31,9 @@ TABLES: dict[str, Maker] = {
     "envelope": primitives.envelope,
     "errors": rules.errors,
     "events": server.events,
-    "house": server.house,
     "http": server.routes,
     "limits": server.limits,
+    "fixed limits": server.fixed,
     "messages by verb": rules.needs,
     "metrics": server.measured,
     "payloads": primitives.payloads,
@@ -43,6 +43,7 @@ TABLES: dict[str, Maker] = {
     "rights": rules.rights,
     "risks": rules.risks,
     "session config": server.session_config,
+    "settings": server.settings,
     "shapes": primitives.shapes,
     "storage": server.tables,
 }

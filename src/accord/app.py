@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
 from accord.core.kernel.actor import Actor
@@ -20,7 +21,7 @@ from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import ulid
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.tokens import TokenRevoked
-from accord.core.room.state import House
+from accord.core.room.state import House, Resolution
 from accord.desk import SHELL, STREAM, LocalDesk, Wish
 from accord.engine import workers
 from accord.engine.clock import SystemClock
@@ -56,6 +57,28 @@ class Options(msgspec.Struct, frozen=True):
     rate: float | None = 200.0
     ready_file: Path | None = None
     house: House = House()
+
+    @classmethod
+    def of(cls, config: Config, home: Path) -> "Options":
+        """As flags, environment and file say."""
+        house = House(
+            gate_seconds=config.gate_seconds,
+            on_gate_timeout=Resolution(config.on_gate_timeout),
+            grant_seconds=config.grant_seconds,
+            grace_seconds=config.grace_seconds,
+            limits=config.limits,
+        )
+        return cls(
+            home=home,
+            host=config.host,
+            port=config.port,
+            store=config.store,
+            auth=config.auth,
+            durability=config.durability,
+            rate=None if config.rate_limit is None else float(config.rate_limit),
+            ready_file=config.ready_file,
+            house=house,
+        )
 
     @property
     def store_url(self) -> str:

@@ -9,14 +9,17 @@ from typing import Any
 import accord
 from accord.app import Options, Server
 from accord.client.config import USUAL
+from accord.config import ALL, LIMIT_SETTINGS, SETTINGS
 from accord.core.dialects import canonical, pvp
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.limits import LIMITS, Bound
 from accord.core.kernel.log import Event
-from accord.core.room.state import House, SessionConfig
+from accord.core.room.state import SessionConfig
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema
 from accord.transports import bucket, identity, metrics, websocket
 from tools.reference.markdown import capital, code, codes, fenced, plain, table
-from tools.reference.shapes import fields, in_words, plain_value, promise, shown
+from tools.reference.shapes import fields, in_words, promise, shown
 from tools.reference.words import words
 
 SOURCE = Path(accord.__file__).parent
@@ -24,7 +27,7 @@ VARIABLE = re.compile(r"\b(ACCORD_[A-Z]+|NO_COLOR|FORCE_COLOR)\b")
 ENVELOPE = frozenset({"said", "ref", "to"})
 
 MIB = 1 << 20
-LIMITS = {
+FIXED = {
     "frame": f"{websocket.LARGEST_FRAME // MIB} MiB",
     "message": f"{pvp.LARGEST_MESSAGE // MIB} MiB",
     "backlog": f"{websocket.LARGEST_BACKLOG // MIB} MiB",
@@ -89,26 +92,60 @@ def _usual(name: str) -> str:
     return "every category but `file_read`" if isinstance(value, tuple) else shown(value)
 
 
-def house() -> Iterator[str]:
-    """The server's own rules."""
-    said = words("house", House.__struct_fields__)
-    rows = ((said[field.name], shown(plain_value(field))) for field in fields(House))
-    yield from table(("Rule", "Value"), rows)
+def settings() -> Iterator[str]:
+    """Every setting of a server, however it is set."""
+    rows = (
+        (
+            code(each.key),
+            code(each.flag) if each.says.flag else "–",
+            code(each.variable),
+            each.usually,
+            each.allowed,
+            f"{capital(each.says.sentence)}.",
+        )
+        for each in SETTINGS.values()
+    )
+    heads = ("In the file", "Flag", "Environment", "Usually", "May be", "Meaning")
+    yield from table(heads, rows)
 
 
 def limits() -> Iterator[str]:
-    """How much is too much."""
-    said = words("limits", LIMITS)
+    """How much is too much, as far as an operator may say."""
+    rows = (
+        (
+            code(name),
+            code(LIMIT_SETTINGS[name].variable),
+            _amount(limit.usual, limit.bound),
+            " to ".join(_amount(each, limit.bound) for each in limit.bound[:2]),
+            code(CODES[limit.bound.why].pvp),
+            limit.bound.says,
+        )
+        for name, limit in LIMITS.items()
+    )
+    heads = ("Limit", "Environment", "Usually", "May be", "Past it", "Meaning")
+    yield from table(heads, rows)
+
+
+def _amount(number: int, bound: Bound) -> str:
+    for unit, size in (("MiB", MIB), ("KiB", 1 << 10)):
+        if bound.bytes and number >= size and number % size == 0:
+            return f"{number // size:,} {unit}"
+    return f"{number:,} bytes" if bound.bytes else f"{number:,}"
+
+
+def fixed() -> Iterator[str]:
+    """How much is too much, whoever runs the server."""
+    said = words("fixed limits", FIXED)
     yield from table(
         ("Limit", "Value", "Past it"),
-        ((capital(name), value, said[name]) for name, value in LIMITS.items()),
+        ((capital(name), value, said[name]) for name, value in FIXED.items()),
     )
 
 
 def environment() -> Iterator[str]:
     """Every variable that the code reads."""
     text = "\n".join(file.read_text("utf-8") for file in sorted(SOURCE.rglob("*.py")))
-    names = sorted(set(VARIABLE.findall(text)))
+    names = sorted(set(VARIABLE.findall(text)) - {each.variable for each in ALL})
     said = words("environment", names)
     yield from table(("Variable", "Meaning"), ((code(name), said[name]) for name in names))
 

@@ -14,21 +14,22 @@ from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import msgspec
 
-from accord.cli.address import port_of, serve
-from accord.cli.where import DEFAULT_URL, settings
+from accord.cli.address import USUAL_PORT, port_of, serve
+from accord.cli.configured import address, configured
+from accord.cli.findings import FAIL, OK, WARN, Check
+from accord.cli.where import DEFAULT_URL
+from accord.config import Config, choose
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import StoreError
 from accord.settings import Settings, SettingsError, is_local
 from accord.show.text import count, safe, span
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 OTHERS = 0o077
 PATIENCE_S = 5.0
 LITTLE_SPACE = 256 << 20
@@ -38,29 +39,28 @@ SOON_S = 15 * 60
 RECORDS = "(`accord verify` checks the records)"
 
 
-class Check(NamedTuple):
-    """One line: how it is, what it is about, what was found, what to do."""
-
-    state: str
-    about: str
-    says: str
-    cure: str = ""
-
-
-def examine(data_dir: Path | None, url: str | None) -> Iterator[Check]:
+def examine(data_dir: Path | None, url: str | None, file: str | None = None) -> Iterator[Check]:
     """Everything there is to look at, in the order in which things depend on each other."""
     yield python()
     yield git()
     try:
-        known = settings(url, data_dir)
+        known = Settings.here(url=url, home=data_dir)
     except SettingsError as no:
         yield Check(FAIL, "settings", safe(str(no)), "Correct or remove that file.")
         return
+    chosen = choose({"config": file}, os.environ, known.home)
+    yield from configured(chosen, os.environ)
     yield from folder(known.home)
     yield from keys(known.home / "keys")
-    yield store(known.home)
+    yield store(known.home, chosen.config.store)
     yield clock()
-    yield from server(known)
+    yield from server(known if known.url else Settings.here(url=own(chosen.config), home=data_dir))
+
+
+def own(config: Config) -> str:
+    """The address of the server that would start here."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only compared with
+    return address(everywhere.get(config.host, config.host), config.port or USUAL_PORT)
 
 
 def python() -> Check:
@@ -117,23 +117,25 @@ def keys(path: Path) -> Iterator[Check]:
         yield Check(OK, "keys", f"{count(len(list(path.glob('*.pub'))), 'key')}, for you alone")
 
 
-def store(home: Path) -> Check:
+def store(home: Path, named: str | None = None) -> Check:
     """Opens, is ours, and is whole."""
-    from accord.reading import DATABASE
+    from accord.reading import place
 
-    if not (home / DATABASE).exists():
+    url = place(home, named)
+    scheme, _, path = url.partition(":")
+    if scheme == "sqlite" and not Path(path).exists():
         return Check(OK, "store", "none yet (made when the server starts)")
-    return asyncio.run(wholeness(home))
+    return asyncio.run(wholeness(url))
 
 
-async def wholeness(home: Path) -> Check:
+async def wholeness(url: str) -> Check:
     """What the store says of itself."""
-    from accord.reading import opened, place
+    from accord.reading import opened
     from accord.verify import check_store
 
     cure = "Restore a backup; `accord verify` tells what still holds."
     try:
-        async with opened(place(home)) as events:
+        async with opened(url) as events:
             streams = len(await events.streams())
             if damage := await check_store(events):
                 return Check(FAIL, "store", safe("; ".join(damage[:3])), cure)

@@ -1,7 +1,8 @@
 """Check this machine and say how to mend what is wrong.
 
-Looks at Python, git, the data directory and its keys, the store, the server, the token and the
-clock. It changes nothing. Exits with 5 when something would keep Accord from working.
+Looks at Python, git, the server's settings and where each unusual one came from, the data directory
+and its keys, the store, the server, the token and the clock. It changes nothing. Exits with 5 when
+something would keep Accord from working.
 
 Examples:
   accord doctor
@@ -21,15 +22,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Which data and which server to look at."""
     add = parser.add_argument
     add("--data-dir", type=Path, metavar="DIR", help="the data to look at (default: ACCORD_HOME)")
+    add("--config", metavar="FILE", help="the server's settings (default: accord.toml there)")
     add("--url", help="the server to look at (default: ACCORD_URL, or this machine's)")
     add("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Examine everything; each finding has its line."""
-    from accord.cli.checkup import FAIL, examine
+    from accord.cli.checkup import examine
+    from accord.cli.findings import FAIL
 
-    found = list(examine(args.data_dir, args.url))
+    found = list(examine(args.data_dir, args.url, args.config))
     healthy = all(each.state != FAIL for each in found)
     if args.json:
         from accord.show.output import tell

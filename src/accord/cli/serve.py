@@ -1,65 +1,80 @@
 """Start the server.
 
 Prints the address with a sign-in link, and runs until Ctrl-C. Everything that was acknowledged is
-on disk; a server that was killed goes on where it stopped.
+on disk; a server that was killed goes on where it stopped. A flag beats the environment
+(ACCORD_PORT for --port), that beats the file.
 
 Examples:
   accord serve
   accord serve --port 8000 --data-dir ./data
   accord serve --auth open --rate-limit off
   accord serve --port 0 --ready-file ready.json
+  accord serve --config team.toml --limit gates=50
 """
 
 import argparse
 import logging
+import os
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accord.config import FILE, SETTINGS, Setting, choose, limit_of
 from accord.settings import Settings
 from accord.show import paint
 
 if TYPE_CHECKING:
     from accord.serving import Ready
 
-BRIDGE_PORT = 9847
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to listen, where to keep things, whom to trust."""
+    """Where to listen, where to keep things, whom to trust, how much to take."""
+    parser.set_defaults(limit=[])
     add = parser.add_argument
-    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add("--port", type=port, default=7420, help="0 picks a free one (default: %(default)s)")
-    add("--store", metavar="URL", help="where the log is (default: sqlite: in the data directory)")
     add("--data-dir", type=Path, metavar="DIR", help="database and keys (default: ACCORD_HOME)")
+    add("--config", metavar="FILE", help=f"settings (default: {FILE} in the data directory)")
+    for setting in SETTINGS.values():
+        if setting.says.flag:
+            declare(parser, setting)
     add(
-        "--auth",
-        choices=("token", "open"),
-        default="token",
-        help="ask for signed tokens, or trust every name; open works on this machine alone",
+        "--limit",
+        type=one_limit,
+        action="append",
+        metavar="NAME=VALUE",
+        help="move a limit, as often as needed; the reference lists them",
     )
-    add(
-        "--durability",
-        choices=("full", "normal"),
-        default="full",
-        help="full: acknowledged means on disk; normal: a power cut may cost the last moments",
+
+
+def declare(parser: argparse.ArgumentParser, setting: Setting) -> None:
+    """The flag of a setting; what is not said is not there, so that others may say it."""
+
+    def read(text: str) -> object:
+        try:
+            return setting.read(text)
+        except ValueError as no:
+            raise argparse.ArgumentTypeError(str(no)) from None
+
+    parser.add_argument(
+        setting.flag,
+        type=read,
+        default=argparse.SUPPRESS,
+        metavar=setting.says.value or "|".join(setting.choices) or None,
+        help=f"{setting.says.sentence} (default: {setting.usually})",
     )
-    add(
-        "--rate-limit",
-        type=rate,
-        default=200.0,
-        metavar="N|off",
-        help="messages a second for each participant (default: 200)",
-    )
-    add(
-        "--bridge-port",
-        type=bridge,
-        default=None,
-        metavar=f"{BRIDGE_PORT}|off",
-        help="the git bridge, which this version does not have yet (default: off)",
-    )
-    add("--ready-file", type=Path, metavar="FILE", help="written once connections are accepted")
+
+
+def one_limit(text: str) -> tuple[str, int]:
+    """`NAME=VALUE`."""
+    try:
+        return limit_of(text)
+    except ValueError as no:
+        raise argparse.ArgumentTypeError(str(no)) from None
+
+
+def flags(args: argparse.Namespace) -> dict[str, object]:
+    """What was said on the command line, by key."""
+    return {**vars(args), **dict(args.limit)}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,27 +84,19 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli.lock import locked
     from accord.cli.signals import Stop
 
-    if args.bridge_port is not None:
+    home = Settings.here(home=args.data_dir).home.absolute()
+    config = choose(flags(args), os.environ, home).usable()
+    if config.bridge_port is not None:
         print("accord: warning: this version has no git bridge; going on without", file=sys.stderr)
     log_to_stderr()
-    home = Settings.here(home=args.data_dir).home.absolute()
-    options = Options(
-        home=home,
-        host=args.host,
-        port=args.port,
-        store=args.store,
-        auth=args.auth,
-        durability=args.durability,
-        rate=args.rate_limit,
-        ready_file=args.ready_file,
-    )
+    options = Options.of(config, home)
     with locked(home) as lock, Stop() as stop:
 
         def told(ready: "Ready") -> None:
             stop.ready()
             lock.note(ready.url)
-            announce(ready, home, is_open=args.auth == "open")
-            if not (sys.stdout.isatty() or args.ready_file):
+            announce(ready, home, is_open=config.auth == "open")
+            if not (sys.stdout.isatty() or config.ready_file):
                 print(way_in(home), file=sys.stderr, flush=True)
 
         serving.run(options, told)
@@ -145,24 +152,3 @@ def log_to_stderr() -> None:
     logging.basicConfig(stream=sys.stderr, format=form, level=logging.WARNING)
     logging.getLogger("accord").setLevel(logging.INFO)
     logging.getLogger("accord.websocket").setLevel(logging.WARNING)
-
-
-def port(text: str) -> int:
-    """A port number."""
-    if not (text.isascii() and text.isdigit() and int(text) < 1 << 16):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; write a number up to 65535")
-    return int(text)
-
-
-def rate(text: str) -> float | None:
-    """Messages a second, or None for no limit."""
-    if text == "off":
-        return None
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no rate; write a number above 0, or off")
-    return float(text)
-
-
-def bridge(text: str) -> int | None:
-    """The bridge's port, or None for no bridge."""
-    return None if text == "off" else port(text)

@@ -7,6 +7,7 @@ import pytest
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import Everyone
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Why
 from accord.core.room import DECIDE
@@ -340,7 +341,7 @@ def test_a_nested_fork_copies_from_the_fork_it_left() -> None:
 def test_there_is_room_for_only_so_many_copies() -> None:
     talk = a_talk()
     talk.says(BOB, adds("large", "x" * 600))
-    house = House(shelf_bytes=1000)
+    house = House(limits=Limits(context=1000))
 
     with refused(Why.TOO_LARGE, "No room for a copy"):
         talk.tries(BOB, forks("Aside", copy=True), house=house)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import AllOf, AnyOf, Everyone, Named, OfRole, Quorum
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Failure, Say
 from accord.core.kernel.refusal import Why
 from accord.core.room.gates import (
@@ -236,7 +237,7 @@ def test_a_room_has_a_bounded_number_of_open_gates() -> None:
     room = prompted(step(BOB, prompts(), id="q2"), step(BOB, requests("q2"), id="g2"))
 
     with refused(Why.WRONG_STATE, "1 gates are open"):
-        when(room, BOB, requests("q"), known=BOBS_PROMPT, house=House(most_open=1))
+        when(room, BOB, requests("q"), known=BOBS_PROMPT, house=House(limits=Limits(gates=1)))
 
 
 @proves("OPEN-15")

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Role
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Record, Say, fold
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
@@ -454,7 +455,7 @@ def test_what_lies_in_a_merged_fork_takes_no_room_any_more() -> None:
     talk.says(BOB, adds("large", "x" * 600), fork=fork)
     talk.merges(fork)
 
-    assert talk.allows(BOB, adds("more", "x" * 300), house=House(shelf_bytes=1000))
+    assert talk.allows(BOB, adds("more", "x" * 300), house=House(limits=Limits(context=1000)))
 
 
 def test_who_does_not_see_both_sides_settles_nothing() -> None:

@@ -14,6 +14,7 @@ from accord.core.dialects import pvp
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import POLICY, Actor
 from accord.core.kernel.authority import Capability, Role
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import CONTEXT
@@ -504,7 +505,7 @@ def test_a_diff_cannot_make_it_larger_than_that() -> None:
 
 
 def test_all_of_it_together_has_a_bound_which_forks_do_not_widen() -> None:
-    house = House(shelf_bytes=10)
+    house = House(limits=Limits(context=10))
     fork = ForkCreate("Try", "prompt", "To see", (), copy_context=True)
     script = (step(BOB, prompts(), id="prompt"), step(BOB, adds("four")))
     room, forked = some_room(*script), some_room(*script, step(ALICE, fork))

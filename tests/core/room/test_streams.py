@@ -3,6 +3,7 @@
 import pytest
 
 from accord.core.kernel.authority import Role
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body, Record
 from accord.core.kernel.refusal import Why
 from accord.core.room.state import House, Room
@@ -92,7 +93,7 @@ def test_an_answer_to_what_is_no_prompt_is_refused() -> None:
 
 def test_there_is_an_end_to_the_streams_that_may_be_open() -> None:
     room, known = prompted()
-    house = House(most_open=1)
+    house = House(limits=Limits(streams=1))
     room = after(room, when(room, CLAUDE, ResponseStart("claude", "for-claude"), known=known))
 
     with refused(Why.WRONG_STATE, "1 streams are open"):

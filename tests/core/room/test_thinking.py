@@ -4,6 +4,7 @@ import pytest
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Role
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Why
 from accord.core.room.state import House, Visibility
@@ -189,7 +190,7 @@ def test_thinking_is_about_a_prompt() -> None:
 
 def test_there_is_an_end_to_the_streams_that_may_be_open() -> None:
     with refused(Why.WRONG_STATE, "1 streams are open"):
-        thinking().tries(CLAUDE, thinks(), house=House(most_open=1))
+        thinking().tries(CLAUDE, thinks(), house=House(limits=Limits(streams=1)))
 
 
 def test_thinking_answers_no_prompt() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf, Named
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Fact, Failure, Say
 from accord.core.kernel.refusal import Why
 from accord.core.room import deadlines
@@ -310,7 +311,7 @@ def test_a_room_has_a_bounded_number_of_open_proposals() -> None:
     room = meeting(step(CLAUDE, proposes(), id="p"))
 
     with refused(Why.WRONG_STATE, "1 proposals are open"):
-        when(room, CODEX, proposes(CODEX), house=House(most_open=1))
+        when(room, CODEX, proposes(CODEX), house=House(limits=Limits(tools=1)))
 
 
 ONLY_TESTS = when(meeting(), ALICE, prompts(tools=("run_tests",)), id="q").records

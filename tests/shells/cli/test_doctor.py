@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from accord.cli import checkup
+from accord.cli.configured import configured
+from accord.cli.findings import WARN, Check
+from accord.config import choose
 from tests.helpers.cli import accord
 from tests.helpers.log import DATABASE, a_log
 from tests.helpers.server import ServerProcess
@@ -164,3 +167,74 @@ async def test_a_whole_file_is_not_said_to_be_more(tmp_path: Path, free: str) ->
 
     assert found["store"][1].startswith("file whole, ")
     assert "accord verify" in found["store"][1]
+
+
+# The configuration of a server
+
+
+def test_what_is_unusual_is_told_with_where_it_came_from(tmp_path: Path, free: str) -> None:
+    port = free.rpartition(":")[2]
+    (tmp_path / "accord.toml").write_text(f"port = {port}\n[limits]\ngates = 5\n")
+    (tmp_path / "accord.toml").chmod(0o644)
+    tmp_path.chmod(0o700)
+
+    found = doctor("--data-dir", str(tmp_path), ACCORD_RATE_LIMIT="off")
+
+    file = tmp_path / "accord.toml"
+    said = f"port is {port} ({file}); rate_limit is off (ACCORD_RATE_LIMIT); "
+    assert found["settings"][:2] == ("ok", f"{said}limits.gates is 5 ({file})")
+    assert found["server"][:2] == ("warn", f"none runs; port {port} is free")
+
+
+def test_everything_wrong_with_the_configuration_is_told_at_once(tmp_path: Path, free: str) -> None:
+    (tmp_path / "accord.toml").write_text("prot = 1\n[limits]\ngates = -5\n")
+    words = ("doctor", "--json", "--data-dir", str(tmp_path), "--url", free)
+    ran = accord(*words, cwd=None, ACCORD_AUTH="trust")
+
+    wrong = [says for state, about, says, _ in ran.json["checks"] if about == "settings"]
+    assert ran.code == 5
+    assert [says.rpartition(str(tmp_path))[2] for says in wrong] == [
+        "/accord.toml: there is no setting 'prot'; did you mean port?",
+        "/accord.toml: limits.gates: -5 will not do; write a whole number from 1 to 100000",
+        "ACCORD_AUTH: auth: 'trust' will not do; write token or open",
+    ]
+
+
+def test_a_configuration_that_others_can_write_is_remarked(tmp_path: Path) -> None:
+    file = tmp_path / "accord.toml"
+    file.write_text("port = 7421\n")
+    file.chmod(0o666)
+
+    found = list(configured(choose({}, {}, tmp_path), {}))
+
+    said = f"{file} can be written by others"
+    assert found[0] == Check(WARN, "settings", said, f"chmod go-w {file}")
+    assert [each.state for each in found] == ["warn", "ok"]
+
+
+def test_a_variable_that_is_nearly_one_of_ours_is_remarked() -> None:
+    env = {"ACCORD_PROT": "1", "ACCORD_HOME": "/x", "ACCORD_UNRELATED_THING": "1"}
+
+    found = list(configured(choose({}, {}, Path("/nonexistent")), env))
+
+    slip = Check(WARN, "settings", "ACCORD_PROT means nothing", "Did you mean ACCORD_PORT?")
+    assert found[0] == slip
+    assert len(found) == 2
+
+
+def test_trust_beyond_this_machine_is_found_before_the_start() -> None:
+    said = {"auth": "open", "host": "0.0.0.0"}  # noqa: S104 - that is the point
+
+    found = list(configured(choose(said, {}, Path("/nonexistent")), {}))
+
+    assert found[0].state == "fail"
+    assert "is not this machine alone" in found[0].says
+
+
+def test_the_store_that_the_configuration_names_is_looked_at(tmp_path: Path, free: str) -> None:
+    (tmp_path / "diary").write_text("my diary")
+    (tmp_path / "accord.toml").write_text(f'store = "sqlite:{tmp_path / "diary"}"')
+
+    found = doctor("--data-dir", str(tmp_path), "--url", free, code=5)
+
+    assert "is not a log of Accord" in found["store"][1]

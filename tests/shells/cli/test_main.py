@@ -15,6 +15,7 @@ from accord import __version__
 from accord.cli import main as cli
 from accord.cli import serve
 from accord.client import ServerRefused, SignedOut, Unreachable
+from accord.config import choose
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.ports import ForeignStoreError, StoreError
@@ -109,7 +110,7 @@ def test_serve_has_the_flags_that_others_rely_on() -> None:
         *("--host", "--port", "--store", "--data-dir", "--auth", "--durability"),
         *("--rate-limit", "--bridge-port", "--ready-file"),
     }
-    usual = parser.parse_args([])
+    usual = choose(serve.flags(parser.parse_args([])), {}, Path("/nonexistent")).usable()
     assert (usual.host, usual.port, usual.auth, usual.durability) == (
         *("127.0.0.1", 7420),
         *("token", "full"),

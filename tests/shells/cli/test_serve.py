@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -261,3 +262,37 @@ def test_an_unknown_store_is_refused(tmp_path: Path) -> None:
 
     assert ran.code == 6
     assert "sqlite:" in ran.err
+
+
+def test_a_server_is_set_up_by_file_environment_and_flag(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "accord.toml").write_text('auth = "open"\nport = 1\n')
+    with serving(tmp_path) as server:
+        ready = server.wait()
+
+        with urlopen(f"{ready['url']}/sessions?as=alice", timeout=SOON) as said:  # noqa: S310
+            assert said.status == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("prot = 8000", "there is no setting 'prot'; did you mean port?"),
+        ('durability = "some"', "durability: 'some' will not do; write full or normal"),
+    ],
+)
+def test_a_file_with_a_slip_starts_nothing(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "team.toml"
+    file.write_text(text)
+
+    ran = accord("serve", "--data-dir", str(tmp_path / "d"), "--config", str(file))
+
+    assert (ran.code, ran.err) == (2, f"accord: {file}: {says}\n")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_limit_that_there_is_not_is_bad_input(tmp_path: Path) -> None:
+    ran = accord("serve", "--limit", "gate=5", "--data-dir", str(tmp_path / "d"))
+
+    assert ran.code == 2
+    assert "did you mean gates?" in ran.err

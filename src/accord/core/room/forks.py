@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import May, Role
 from accord.core.kernel.ids import MAIN, TRUNK
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -129,10 +130,10 @@ def check_space(room: Room, ask: Ask, body: ForkCreate, members: Seats) -> None:
         return
     taken = copied(room, ask.message.fork, members).values()
     held = (item for items in room.shelf.values() for item in items.values())
-    limit = ask.house.shelf_bytes
-    if sum(size_of(item) for item in (*held, *taken)) > limit:
-        detail = f"No room for a copy: a session's context has {limit} bytes"
-        raise Refused(Why.TOO_LARGE, detail, {"limit": limit})
+    most = ask.house.limits.context
+    if sum(size_of(item) for item in (*held, *taken)) > most:
+        detail = f"No room for a copy: a session's context has {most} bytes"
+        raise reached("context", most, detail)
 
 
 def check_approvers(room: Room, members: Seats) -> None:

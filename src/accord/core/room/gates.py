@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from accord.core.kernel import ballot as ballots
 from accord.core.kernel.authority import Kind, May, Role
 from accord.core.kernel.ballot import Ballot, Named, OfRole, Quorum, Tally, leaves
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -274,8 +275,8 @@ def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} has an open gate already")
     if outcome(room, body.action_ref, seat) or body.action_ref in room.tools:
         raise Refused(Why.WRONG_STATE, f"{body.action_ref} is not pending any more")
-    if len(room.gates) >= ask.house.most_open:
-        raise Refused(Why.WRONG_STATE, f"{ask.house.most_open} gates are open; close one first")
+    if len(room.gates) >= (most := ask.house.limits.gates):
+        raise reached("gates", most, f"{most} gates are open; close one first")
     check_quorum(room, body.quorum)
     never = body.action_type in NEVER_AUTO_TYPES
     resolution = timeout_of(ask, never_auto=never)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel import diffs
 from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -201,11 +202,8 @@ def check_room_left(room: Room, ask: Ask, item: Item) -> None:
         if (scope, key) != place and not is_over(room, scope)
     )
     used = sum(size_of(held) for held in others)
-    if used + size > ask.house.shelf_bytes:
-        limit = ask.house.shelf_bytes
-        raise Refused(
-            Why.TOO_LARGE, f"The session's context is full: {limit} bytes", {"limit": limit}
-        )
+    if used + size > (most := ask.house.limits.context):
+        raise reached("context", most, f"The session's context is full: {most} bytes")
 
 
 def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:

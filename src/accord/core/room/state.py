@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from accord.core.kernel.authority import Capabilities, Kind, May, Roles, Verbs, verbs
 from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Ask, Instant
 from accord.core.kernel.refusal import Refused, Why
 
@@ -97,8 +98,7 @@ class House(msgspec.Struct, frozen=True):
     on_gate_timeout: Resolution = Resolution.REJECTED
     grant_seconds: int = 3600
     grace_seconds: int = 300  # UNI-23
-    most_open: int = 1000  # tools, gates and streams that may be open in one room
-    shelf_bytes: int = 16 << 20  # all of a room's context together
+    limits: Limits = Limits()
 
 
 class Member(msgspec.Struct, frozen=True):

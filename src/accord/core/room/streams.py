@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import May
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Record, stay
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.prompts import PromptSubmit, answer_key
@@ -109,9 +110,8 @@ def check_start(room: Room, ask: Ask, prompt: str) -> None:
     """A stream answers a prompt, and not too many are open."""
     if not isinstance(ask.known[prompt].said, PromptSubmit):
         raise Refused(Why.MALFORMED, f"prompt_ref {prompt} is not a prompt.submit")
-    if len(room.streams) >= ask.house.most_open:
-        limit = ask.house.most_open
-        raise Refused(Why.WRONG_STATE, f"{limit} streams are open; end one first")
+    if len(room.streams) >= (most := ask.house.limits.streams):
+        raise reached("streams", most, f"{most} streams are open; end one first")
 
 
 def mine(room: Room, ask: Ask, *, thinking: bool) -> Stream:

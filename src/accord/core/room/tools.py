@@ -9,6 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import May
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -222,9 +223,8 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
         raise Refused(Why.MALFORMED, "tool_name has characters that cannot be shown")
     check_allowed(ask, body)
     grants.canonical(body.tool_name, body.arguments, room.id, ask.message.id, "")
-    if len(room.tools) >= ask.house.most_open:
-        limit = ask.house.most_open
-        raise Refused(Why.WRONG_STATE, f"{limit} proposals are open; finish one first")
+    if len(room.tools) >= (most := ask.house.limits.tools):
+        raise reached("tools", most, f"{most} proposals are open; finish one first")
     gated = needs_gate(room, body)
     yield ToolProposed(said=replace(body, requires_approval=gated))
     tool = tool_of(ask.message.id, body, ask.message.ref, ask.message.fork)

@@ -1,0 +1,67 @@
+"""How much is too much: every bound that an operator may move, and what happens past it."""
+
+from typing import Annotated, NamedTuple, get_type_hints
+
+from msgspec import Struct
+
+from accord.core.kernel.refusal import Refused, Why
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+class Bound(NamedTuple):
+    """What a limit may be set to, how going past it is refused, and what it is about."""
+
+    least: int
+    most: int
+    why: Why
+    says: str
+    bytes: bool = False
+
+
+class Limits(Struct, frozen=True):
+    """The table. A new limit is a new row here."""
+
+    tools: Annotated[
+        int, Bound(1, 100_000, Why.WRONG_STATE, "Proposals that may be unfinished in one session.")
+    ] = 1000
+    gates: Annotated[
+        int, Bound(1, 100_000, Why.WRONG_STATE, "Gates that may be open in one session.")
+    ] = 1000
+    streams: Annotated[
+        int, Bound(1, 100_000, Why.WRONG_STATE, "Answers and thoughts under way in one session.")
+    ] = 1000
+    context: Annotated[
+        int,
+        Bound(
+            1,
+            1024 * MIB,
+            Why.TOO_LARGE,
+            "Bytes of context that one session may hold, over all its forks.",
+            bytes=True,
+        ),
+    ] = 16 * MIB
+
+
+class Limit(NamedTuple):
+    """A row of the table, with its name and what is usual."""
+
+    name: str
+    usual: int
+    bound: Bound
+
+
+def _rows() -> dict[str, Limit]:
+    hints, usual = get_type_hints(Limits, include_extras=True), Limits()
+    return {
+        name: Limit(name, getattr(usual, name), hints[name].__metadata__[0])
+        for name in Limits.__struct_fields__
+    }
+
+
+LIMITS = _rows()
+
+
+def reached(name: str, most: int, sentence: str, **more: object) -> Refused:
+    """The refusal of whatever would go past a limit, which it names."""
+    return Refused(LIMITS[name].bound.why, sentence, {"limit": name, "most": most, **more})
