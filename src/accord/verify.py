@@ -92,7 +92,12 @@ async def check_store(events: EventLog) -> list[str]:
 
 async def check_all(events: EventLog, folder: Path) -> AsyncIterator[Finding]:
     """Every stream of the log, with keys from this folder."""
-    keys = await gather(events, folder)
+    async for finding in check_each(events, await gather(events, folder)):
+        yield finding
+
+
+async def check_each(events: EventLog, keys: Keys) -> AsyncIterator[Finding]:
+    """Every stream of the log, with these keys."""
     for stream in await events.streams():
         yield await check_stream(events, stream, keys)
 
@@ -197,12 +202,17 @@ class Chain:
 
 async def gather(events: EventLog, folder: Path) -> Keys:
     """The keys one can check signatures with."""
-    recorded: dict[str, Ed25519PublicKey] = {}
+    return Keys(dict(_filed(folder)), await recorded(events))
+
+
+async def recorded(events: EventLog) -> dict[str, Ed25519PublicKey]:
+    """The public keys that the log itself names."""
+    found: dict[str, Ed25519PublicKey] = {}
     for stream in await events.streams(PEOPLE):
         async for kid, pem in _rotations(events, stream):
             if key := load(pem.encode()):
-                recorded[kid] = key
-    return Keys(dict(_filed(folder)), recorded)
+                found[kid] = key
+    return found
 
 
 async def _rotations(events: EventLog, stream: str) -> AsyncIterator[tuple[str, str]]:

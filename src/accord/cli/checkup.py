@@ -133,7 +133,7 @@ async def wholeness(url: str) -> Check:
     from accord.reading import opened
     from accord.verify import check_store
 
-    cure = "Restore a backup; `accord verify` tells what still holds."
+    cure = "accord restore --force FILE   (a backup; `accord verify` tells what still holds)"
     try:
         async with opened(url) as events:
             streams = len(await events.streams())

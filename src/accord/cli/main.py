@@ -40,6 +40,8 @@ GROUPS: dict[str, dict[str, Command]] = {
         "token": Command("token", "issue, list and revoke signed identities"),
         "keys": Command("keys", "list and rotate the keys that sign"),
         "verify": Command("verify", "prove that nobody has changed the log"),
+        "backup": Command("backup", "copy the log into one file, also while a server writes"),
+        "restore": Command("restore", "put a backup in the place of the log"),
     },
 }
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}

@@ -5,10 +5,11 @@ from collections.abc import Coroutine, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from accord.core.kernel.chain import link
 from accord.core.kernel.log import fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.cell import Cell, Place
-from accord.engine.ports import Row, Sealed, StoreError
+from accord.engine.ports import ForeignStoreError, Row, Sealed, StoreError
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -84,6 +85,8 @@ class Opener:
         state, version, seq = place.state, place.version, place.seq
         last, at = place.hash, place.at
         for row in rows:
+            if row.version != version + 1 or row.hash != link(last, row.body):
+                raise damaged(row)
             sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
             record = sealed.record
             state = fold(cell.context, state, (record,))
@@ -160,6 +163,13 @@ class Opener:
         self.engine.committer.publish(fresh)
         if cell.base.state is not before.state:
             self.engine.reschedule(cell)
+
+
+def damaged(row: Row) -> StoreError:
+    """A stored row that is not what was once committed."""
+    what = f"{row.stream} is damaged: record {row.version} does not follow from the one before it"
+    cure = "`accord verify` tells more, `accord restore` brings a backup back"
+    return ForeignStoreError(f"{what}; {cure}")
 
 
 def unreadable(error: StoreError) -> Refused:

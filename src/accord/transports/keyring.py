@@ -77,7 +77,7 @@ class Keyring:
         """
         path.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         ring = cls(path, clock)
-        ring._check()
+        ring.check()
         ring._look()
         if ring._view.signer is None:
             ring.rotate()
@@ -103,8 +103,8 @@ class Keyring:
         older = self._kids()
         kid = self._next(older)
         key = Ed25519PrivateKey.generate()
-        _write(self._file(kid, "pub"), _pem(key.public_key()).encode())
-        _write(self._file(kid, "pem"), _private_pem(key))
+        write(self._file(kid, "pub"), _pem(key.public_key()).encode())
+        write(self._file(kid, "pem"), _private_pem(key))
         for retired in older:
             self._file(retired, "pem").unlink(missing_ok=True)
         self._look()
@@ -185,7 +185,8 @@ class Keyring:
         except (KeyringError, OSError):
             return None
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise KeyringError where a file is open to others or holds no key."""
         _guard(self._path, PRIVATE_DIR)
         for kid in self._kids():
             # Retired keys have no private half, and another process may be retiring one now.
@@ -256,7 +257,7 @@ def _private_pem(key: Ed25519PrivateKey) -> bytes:
     )
 
 
-def _write(file: Path, data: bytes) -> None:
+def write(file: Path, data: bytes) -> None:
     """All of the file or nothing, durably, and never readable by others."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)

@@ -18,6 +18,7 @@ from accord.stores.sqlite.schema import (
     newest,
     version_of,
 )
+from accord.stores.sqlite.swap import finish, sync
 
 BUSY_MS = 5_000
 _HEADER = 100
@@ -48,6 +49,7 @@ def connect(path: str) -> apsw.Connection:
 def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Make the file ours if it is missing or empty, migrate it if it is ours; else leave it."""
     try:
+        finish(Path(path))
         _create(Path(path).absolute(), migrations)
         ours = _is_ours(path, newest(migrations))
         with closing(connect(path)) as connection:
@@ -74,22 +76,14 @@ def _create(path: Path, migrations: Sequence[Migration]) -> None:
             os.link(part, path)
     finally:
         part.unlink(missing_ok=True)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def _make_folder(folder: Path) -> None:
     if not folder.exists():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
-        _sync(folder.parent)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync(folder.parent)
 
 
 def _is_ours(path: str, newest: int) -> bool:

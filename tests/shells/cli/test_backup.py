@@ -1,0 +1,476 @@
+"""`accord backup` and `accord restore`: real processes, real files, real damage."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.client import Client
+from accord.core.room.prompts import PromptSubmit
+from tests.helpers.cli import Ran, accord, environment
+from tests.helpers.log import DATABASE, ROOMS, a_log, copied
+from tests.helpers.server import ServerProcess, a_server
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made: Path = tmp_path_factory.mktemp("backup") / "home"
+    asyncio.run(a_log(made))
+    return made
+
+
+@pytest.fixture
+def home(original: Path, tmp_path: Path) -> Path:
+    return copied(original, tmp_path / "home").parent
+
+
+def backup(home: Path, file: Path, *words: str) -> Ran:
+    return accord("backup", str(file), "--data-dir", str(home), *words)
+
+
+def restore(home: Path, file: Path, *words: str) -> Ran:
+    return accord("restore", str(file), "--data-dir", str(home), *words)
+
+
+def verify(home: Path) -> Ran:
+    return accord("verify", "--data-dir", str(home), "--json")
+
+
+def heads(home: Path) -> dict[str, str]:
+    found = verify(home).json["streams"]
+    return {each["stream"]: f"{each['version']}:{each['hash']}" for each in found}
+
+
+def ask(file: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(file)) as db:
+        return db.execute(sql).fetchall()
+
+
+def aside(home: Path) -> list[Path]:
+    return sorted(home.glob("accord.db.before-*Z"))
+
+
+# A copy
+
+
+def test_a_backup_is_one_file_for_its_owner_alone_and_says_what_it_holds(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "copies" / "one.backup"
+    file.parent.mkdir()
+
+    ran = backup(home, file)
+
+    assert ran.code == 0, ran
+    assert [each.name for each in file.parent.iterdir()] == ["one.backup"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "2 sessions, 28 records; checked, head " in ran.out
+    assert "it cannot sign" in ran.out
+
+
+def test_private_keys_are_in_it_only_on_request(home: Path, tmp_path: Path) -> None:
+    plain, full = tmp_path / "plain", tmp_path / "full"
+    backup(home, plain)
+    said = backup(home, full, "--with-keys")
+
+    assert "PRIVATE KEYS" in said.out
+    assert b"PRIVATE KEY" not in plain.read_bytes()
+    assert b"PRIVATE KEY" in full.read_bytes()
+    assert b"PUBLIC KEY" in plain.read_bytes()
+
+
+def test_another_file_is_replaced_only_by_force_and_a_link_is_not_followed(
+    home: Path, tmp_path: Path
+) -> None:
+    precious, link = tmp_path / "precious", tmp_path / "link"
+    precious.write_text("mine")
+    link.symlink_to(precious)
+
+    refused = backup(home, link)
+    forced = backup(home, link, "--force")
+
+    assert refused.code == 5
+    assert "--force" in refused.err
+    assert forced.code == 0, forced
+    assert precious.read_text() == "mine"
+    assert not link.is_symlink()
+
+
+def test_a_backup_cannot_take_the_place_of_its_own_log(home: Path) -> None:
+    for name in (DATABASE, f"{DATABASE}-wal"):
+        ran = backup(home, home / name, "--force")
+        assert (ran.code, "part of the log" in ran.err) == (2, True), ran
+    assert verify(home).code == 0
+
+
+def test_where_there_is_no_log_there_is_no_backup(tmp_path: Path) -> None:
+    ran = backup(tmp_path, tmp_path / "copy")
+
+    assert ran.code == 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_that_does_not_hold_is_not_backed_up(home: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db, db:
+        db.execute("UPDATE records SET body = CAST(replace(body, 'Number', 'Member') AS BLOB)")
+    folder = tmp_path / "copies"
+    folder.mkdir()
+
+    ran = backup(home, folder / "copy")
+
+    assert ran.code == 5
+    assert "room/r1 5 does not follow" in ran.err
+    assert list(folder.iterdir()) == []
+
+
+# And back
+
+
+def test_a_restored_log_is_the_one_that_was_copied(home: Path, tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "copy", tmp_path / "elsewhere"
+    made = backup(home, file, "--with-keys", "--json").json
+    bytes_before = file.read_bytes()
+
+    ran = restore(elsewhere, file, "--json")
+
+    assert ran.code == 0, ran
+    assert ran.json["head"] == made["head"]
+    assert ran.json["keys_now"] == "restored"
+    assert heads(elsewhere) == heads(home)
+    assert file.read_bytes() == bytes_before
+    names = {each.name for each in (elsewhere / "keys").iterdir()}
+    assert names == {each.name for each in (home / "keys").iterdir()}
+    assert all(
+        stat.S_IMODE(each.stat().st_mode) == 0o600 for each in (elsewhere / "keys").iterdir()
+    )
+    assert b"PRIVATE KEY" not in (elsewhere / DATABASE).read_bytes()
+    assert ask(elsewhere / DATABASE, "SELECT name FROM sqlite_schema WHERE name = 'keyring'") == []
+
+
+def test_a_log_that_is_there_gives_way_only_to_force_and_is_moved_aside(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "copy"
+    backup(home, file)
+    asyncio.run(a_log(home, rounds=1))  # more tokens: the log moved on
+    later = heads(home)
+
+    refused = restore(home, file)
+    assert refused.code == 5
+    assert heads(home) == later
+
+    forced = restore(home, file, "--force")
+    assert forced.code == 0, forced
+    assert heads(home) != later
+    (old,) = aside(home)
+    assert str(old) in forced.out
+    assert "stay as they are" in forced.out
+    old_home = tmp_path / "old"
+    shutil.copytree(home / "keys", old_home / "keys")
+    shutil.copy(old, old_home / DATABASE)
+    assert heads(old_home) == later
+
+
+def test_a_damaged_backup_is_refused_before_anything_is_touched(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    backup(home, file)
+    before = heads(home)
+    data = bytearray(file.read_bytes())
+    place = data.index(b"Number 1")
+    data[place] ^= 1
+    file.write_bytes(data)
+
+    ran = restore(home, file, "--force")
+
+    assert ran.code == 5
+    assert "does not hold" in ran.err
+    assert heads(home) == before
+    assert aside(home) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database " * 1000], ids=["empty", "text"])
+def test_what_is_no_backup_is_refused(content: bytes, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    file.write_bytes(content)
+
+    ran = restore(home, file, "--force")
+
+    assert ran.code == 5, ran
+    assert "not a log of Accord" in ran.err
+    assert verify(home).code == 0
+    assert not list(home.glob(".*.part*"))
+
+
+def test_a_backup_cannot_write_outside_the_keys(home: Path, tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "copy", tmp_path / "elsewhere"
+    backup(home, file)
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("INSERT INTO keyring VALUES ('../../escaped.pub', x'00')")
+
+    ran = restore(elsewhere, file)
+
+    assert ran.code == 5
+    assert not (elsewhere / DATABASE).exists()
+    assert not list(tmp_path.glob("**/escaped*"))
+
+
+def test_a_key_that_was_rotated_away_does_not_come_back(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    backup(home, file, "--with-keys")
+    assert accord("keys", "rotate", "--data-dir", str(home)).code == 0
+    keys = {each.name for each in (home / "keys").iterdir()}
+
+    ran = restore(home, file, "--force", "--json")
+
+    assert ran.json["keys_now"] == "kept"
+    assert {each.name for each in (home / "keys").iterdir()} == keys
+
+
+# With a server
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with a_server(tmp_path / "server") as running:
+        yield running
+
+
+def test_a_restore_waits_for_no_running_server(server: ServerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    assert backup(server.home, file).code == 0
+
+    ran = restore(server.home, file, "--force")
+
+    assert ran.code == 6
+    assert "stop it first" in ran.err
+
+
+async def test_a_backup_under_load_holds_all_that_was_acknowledged_before_it_and_tokens_stay_good(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    token = server.issue("alice", roles=("admin", "driver"))
+    agent = server.issue("claude", "agent")
+    async with Client(server.url, token=token) as alice, Client(server.url, token=agent) as claude:
+        room = await alice.create()
+        await claude.join(room.id, listen=False)
+        acknowledged: list[int] = []
+
+        async def talk() -> None:
+            while True:
+                number = len(acknowledged)
+                said = [
+                    PromptSubmit(f"alice:{number + n}", "claude", ("alice",), ()) for n in range(16)
+                ]
+                answers = await asyncio.gather(*(room.say(each) for each in said))
+                acknowledged.extend(each.seq for each in answers)
+
+        talking = asyncio.create_task(talk())
+        try:
+            for copy in range(3):
+                before = len(acknowledged)
+                ran = await asyncio.to_thread(backup, server.home, tmp_path / f"{copy}", "--json")
+                assert ran.code == 0, ran
+                assert len(acknowledged) > before, "the writers waited for the copy"
+                await check_prefix(tmp_path / f"{copy}", acknowledged[:before])
+        finally:
+            talking.cancel()
+    server.stop()
+    assert restore(server.home, tmp_path / "2", "--force").code == 0
+    server.start()
+    async with Client(server.url, token=token) as alice:
+        read = [each.seq async for each in alice.history(room.id)]
+    assert read == list(range(1, len(read) + 1))
+    server.stop()
+
+
+async def check_prefix(file: Path, acknowledged: list[int]) -> None:
+    """Positions without a gap from the first on, and everything said before it began."""
+    ((newest, count),) = ask(file, "SELECT max(pos), count(*) FROM records")
+    assert newest == count
+    seqs = {
+        seq
+        for (seq,) in ask(file, "SELECT json_extract(body, '$.said.seq') FROM records")
+        if seq is not None
+    }
+    assert set(acknowledged) <= seqs
+
+
+def test_without_private_keys_tokens_stay_good_and_a_new_key_signs(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    token = server.issue("alice", roles=("admin", "driver"))
+    file = tmp_path / "copy"
+    backup(server.home, file)
+    server.stop()
+    old_keys = {each.stem for each in (server.home / "keys").glob("*.pem")}
+    shutil.rmtree(server.home)
+
+    ran = restore(server.home, file)
+    assert ran.code == 0, ran
+    assert "makes a new key" in ran.out
+    server.start()
+
+    listed = accord("session", "list", ACCORD_URL=server.url, ACCORD_TOKEN=token)
+    assert listed.code == 0, listed
+    assert {each.stem for each in (server.home / "keys").glob("*.pem")}.isdisjoint(old_keys)
+    server.stop()
+    assert verify(server.home).code == 0
+
+
+# Damage to the bytes of the file
+
+
+def flip(file: Path, place: int, length: int = 1) -> None:
+    with file.open("r+b") as raw:
+        raw.seek(place)
+        was = raw.read(length)
+        raw.seek(place)
+        raw.write(bytes(byte ^ 0x5A for byte in was))
+
+
+def a_body(home: Path) -> int:
+    return (home / DATABASE).read_bytes().index(b"Number 1")
+
+
+def a_page(home: Path) -> int:
+    """The head of the page that a row lies on."""
+    return a_body(home) // 4096 * 4096
+
+
+@pytest.mark.parametrize(("where", "length"), [(a_body, 1), (a_page, 64)], ids=["body", "page"])
+def test_damage_in_the_live_file_is_found_refused_and_mended_by_a_restore(
+    where: Any, length: int, home: Path, tmp_path: Path
+) -> None:
+    file, good = tmp_path / "copy", heads(home)
+    backup(home, file)
+    flip(home / DATABASE, where(home), length)
+
+    assert verify(home).code == 5
+    served = accord("serve", "--port", "0", "--data-dir", str(home))
+    assert served.code == 5, served
+    assert "damaged" in served.err
+    assert "Traceback" not in served.err
+    assert backup(home, tmp_path / "another").code == 5
+    if length > 1:
+        doctor = accord("doctor", "--data-dir", str(home))
+        assert doctor.code == 5
+        assert "accord restore" in doctor.out
+
+    ran = restore(home, file, "--force")
+
+    assert ran.code == 0, ran
+    assert heads(home) == good
+    assert len(aside(home)) == 1
+
+
+# Killed at any moment
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from accord.cli.main import main
+
+left = int(sys.argv[1])
+
+def hook(event, args):
+    global left
+    watched = {"os.rename", "os.link", "os.remove", "os.mkdir", "open"}
+    if event in watched and any("accord.db" in str(each) or ".pub" in str(each) for each in args):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_restore_that_is_killed_anywhere_leaves_the_old_log_or_the_new_one_whole(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "copy"
+    backup(home, file)
+    new = heads(home)
+    asyncio.run(a_log(home, rounds=1))
+    old = heads(home)
+    leave_a_log_beside(home)
+    seen, code = set(), None
+    for moment in range(1, 100):
+        there = tmp_path / "there"
+        shutil.rmtree(there, ignore_errors=True)
+        shutil.copytree(home, there)
+        words = ["restore", str(file), "--force", "--data-dir", str(there)]
+        ran = subprocess.run(
+            [sys.executable, "-c", KILLED, str(moment), *words],
+            env=environment(),
+            capture_output=True,
+            check=False,
+        )
+        found = heads(there)
+        assert found in (old, new), moment
+        seen.add(found == new)
+        if found == new:
+            (kept,) = aside(there)
+            assert ask(kept, "SELECT count(*) FROM cursors WHERE name = 'beside'") == [(1,)]
+        code = ran.returncode
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, ran
+    assert seen == {True, False}
+    assert code == 0, "never came to its end"
+
+
+def leave_a_log_beside(home: Path) -> None:
+    """As a killed server does: a committed change that is only in the write-ahead log."""
+    code = """
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("PRAGMA wal_autocheckpoint = 0")
+db.execute("INSERT INTO cursors VALUES ('beside', 1)")
+db.commit()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", code, str(home / DATABASE)], check=True)
+    assert (home / f"{DATABASE}-wal").stat().st_size > 0
+
+
+@pytest.mark.parametrize("moment", range(1, 8))
+def test_a_backup_that_is_killed_leaves_no_file_of_that_name(
+    moment: int, home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "copies" / "accord.db.copy"
+    file.parent.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, str(moment), "backup", str(file), "--data-dir", str(home)],
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == -signal.SIGKILL or file.exists()
+    if file.exists():
+        assert restore(tmp_path / "elsewhere", file).code == 0
+    assert verify(home).code == 0
+
+
+def test_a_half_written_draft_of_a_killed_restore_is_cleared_away(
+    home: Path, tmp_path: Path
+) -> None:
+    file, left = tmp_path / "copy", home / f".{DATABASE}.0a0b0c0d.part"
+    backup(home, file)
+    left.write_bytes(os.urandom(100))
+
+    assert restore(home, file, "--force").code == 0
+
+    assert not left.exists()
+    assert set(heads(home)) == {"people/default", *(f"room/{room}" for room in ROOMS)}
