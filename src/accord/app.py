@@ -9,14 +9,12 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
-from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import ulid
 from accord.core.kernel.refusal import Refused, Why
@@ -31,10 +29,12 @@ from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.stores import open_log
 from accord.transports import archive, descriptions, metrics, operator, pages, probes
+from accord.transports.caller import Callers
 from accord.transports.facts import Sources
 from accord.transports.guard import Guard
 from accord.transports.head import Porch
-from accord.transports.identity import Keyring, bearer, open_actor
+from accord.transports.http import Http
+from accord.transports.identity import Keyring
 from accord.transports.reception import Reception, Trust
 from accord.transports.requests import Counted, Requests
 from accord.transports.scrape import Scrape
@@ -125,6 +125,8 @@ class Server:
         self.reception = Reception(self.engine, trust, options.rate)
         self.porch = Porch()
         self.hall = Hall(self.reception, self.porch)
+        self.archive, self.callers = archive.Archive(self.engine), Callers(self.reception)
+        self.http = Http(self.callers, self.archive)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.heard.append(self.heard)
         self.tasks: list[asyncio.Task[None]] = []
@@ -164,6 +166,7 @@ class Server:
         self.engine.tally.events[type(event)] += 1
         if isinstance(event, TokenRevoked):
             self.hall.revoke(event.jti)
+            self.http.revoke(event.jti)
 
     async def start(self) -> str:
         """Take up what the log holds; returns a token for the operator."""
@@ -175,9 +178,14 @@ class Server:
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token
 
+    def say_goodbye(self) -> None:
+        """Let everybody go who is connected or waits."""
+        self.hall.say_goodbye()
+        self.http.say_goodbye()
+
     async def stop(self) -> None:
         """Finish what is under way, then let go."""
-        self.hall.say_goodbye()
+        self.say_goodbye()
         self.engine.scheduler.stop()
         self.engine.pulse.scheduler.stop()
         for task in self.tasks:
@@ -188,24 +196,6 @@ class Server:
             await workers.finish(self.events, self.signer)
         await self.events.close()
 
-    async def identify(self, request: Request) -> Actor:
-        """Who is asking over HTTP; asking counts like any message."""
-        actor = self._who(request)
-        now = asyncio.get_running_loop().time()
-        if (bucket := self.reception.buckets.of(actor, now)) is not None:
-            bucket.weigh(0, now)
-            bucket.count("", 0)
-        return actor
-
-    def _who(self, request: Request) -> Actor:
-        """A token, or on trust whoever `as` says."""
-        token = bearer(request.headers.getlist("authorization"))
-        if token is None and self.reception.is_open and (name := request.query_params.get("as")):
-            return open_actor(name, Kind.HUMAN)
-        if token is None:
-            raise Refused(Why.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
-        return self.reception.identify(token).actor
-
     def app(self) -> ASGIApp:
         """What is served over plain HTTP."""
         routes = [
@@ -214,7 +204,8 @@ class Server:
             *descriptions.routes(),
             Route("/readyz", self.readiness.page),
             Route("/metrics", self.scrape.page),
-            *archive.routes(archive.Archive(self.engine), self.identify),
+            *self.http.routes(),
+            *archive.routes(self.archive, self.callers.identify),
             *operator.routes(self.desk),
         ]
         counted = Counted(Starlette(routes=routes), self.requests, routes)

@@ -52,15 +52,22 @@ def unbound(host: str, port: int, error: OSError) -> Refused:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn that says when it is ready."""
+    """uvicorn that says when it is ready and when it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], end: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self.ready = ready
+        self.end = end
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.end()  # or uvicorn would wait for whoever waits for us
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -132,7 +139,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     try:
-        await _Uvicorn(config, on_ready).serve(sockets=[sock])
+        await _Uvicorn(config, on_ready, server.say_goodbye).serve(sockets=[sock])
     finally:
         await server.stop()
 

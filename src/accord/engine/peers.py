@@ -93,6 +93,22 @@ class Peers:
         self.places.setdefault(peer, set()).add(stream)
         self.engine.pulse.start(stream, peer.seat)
 
+    def listen(self, cell: Cell, peer: Peer, since: int | None) -> None:
+        """A member listens without a new join, behind the version `since`; None: from afresh."""
+        if self._let_in(cell, Entry(peer, since, fresh=since is None)):
+            self._there_again(cell, peer.seat)
+
+    def settle(self, cell: Cell, peer: Peer) -> None:
+        """A member who reads for itself is there again, without a new join."""
+        self.attach(cell.stream, peer)
+        self._there_again(cell, peer.seat)
+
+    def _there_again(self, cell: Cell, seat: str) -> None:
+        body = cell.context.back(cell.base.state, seat, self.engine.clock.now())
+        if body is not None:
+            answer = partial(self._let_back, cell.stream, seat)
+            self.engine.tell(cell.stream, body, PRESENCE, answer)
+
     def detach(self, stream: str, peer: Peer) -> None:
         """It hears the room no more."""
         self._silence(stream, peer)

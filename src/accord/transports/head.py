@@ -20,6 +20,8 @@ MOST_CONNECTIONS = 4096
 # Once so many wait, nobody waits longer than a second.
 MOST_WAITING = 256
 SHORTEST_WAIT = 1
+# Under this name a request's state holds what ends its connection at once.
+ABORT = "abort"
 
 
 class Porch:
@@ -105,6 +107,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        # Whoever does not read is not waited for; uvicorn alone would.
+        self.scope["state"][ABORT] = self.transport.abort
         if not self.heading:
             self.heading = True
             self.read = 0

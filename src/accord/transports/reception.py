@@ -55,7 +55,7 @@ class Reception:
         agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
         return open_actor(message.sender, Kind.AGENT if agent else Kind.HUMAN, runtime)
 
-    def take(self, message: Message, actor: Actor, peer: Peer, answer: Answerer) -> None:
+    def take(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
         """Hand a message to the engine; raises Refused when it cannot even be asked."""
         kind = type(message.body)
         if kind is SessionCreate:
@@ -64,7 +64,7 @@ class Reception:
         if stream not in self.engine.cells and not is_id(message.room):
             raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
         if kind is SessionJoin and actor.grant is None:
-            self.guard_seat(stream, actor, peer)
+            self.guard_seat(stream, actor, peer.runtime if peer else "")
         self.engine.submit(stream, Asked(message, actor, answer, peer))
 
     def named(self, message: Message) -> Message:
@@ -76,9 +76,9 @@ class Reception:
             raise Refused(Why.MALFORMED, detail)
         return message
 
-    def guard_seat(self, stream: str, actor: Actor, peer: Peer) -> None:
+    def guard_seat(self, stream: str, actor: Actor, runtime: str) -> None:
         """OPEN-29: on trust, nobody takes a seat whose holder is connected."""
-        if self.engine.peers.others(stream, actor.seat, peer.runtime):
+        if self.engine.peers.others(stream, actor.seat, runtime):
             detail = f"{actor.seat} is connected already; on trust a seat is taken once"
             raise Refused(Why.FORBIDDEN, detail)
 

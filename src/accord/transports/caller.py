@@ -1,0 +1,64 @@
+"""Who is asking over HTTP."""
+
+import asyncio
+from typing import NamedTuple
+
+from starlette.requests import Request
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.refusal import Refused, Why
+from accord.transports.bucket import Bucket
+from accord.transports.identity import Identity, bearer, open_actor
+from accord.transports.reception import Reception
+
+RUNTIME = "http"
+
+
+class Caller(NamedTuple):
+    """Somebody with a token, or on trust without one."""
+
+    actor: Actor
+    identity: Identity | None = None
+
+    @property
+    def principal(self) -> tuple[str, str]:
+        """Who it is, whichever token they use."""
+        return self.actor.workspace, self.actor.seat
+
+    def holds(self, jti: str) -> bool:
+        """Whether that is the token they came with."""
+        return self.identity is not None and self.identity.claims.jti == jti
+
+
+class Callers:
+    """From a request to whoever makes it."""
+
+    def __init__(self, reception: Reception) -> None:
+        self.reception = reception
+
+    def who(self, request: Request) -> Caller:
+        """A token, or on trust whoever `as` says; raises Refused."""
+        token = bearer(request.headers.getlist("authorization"))
+        if token is None and self.reception.is_open and (name := request.query_params.get("as")):
+            return Caller(open_actor(name, Kind.HUMAN, RUNTIME))
+        if token is None:
+            raise Refused(Why.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
+        identity = self.reception.identify(token)
+        return Caller(identity.actor, identity)
+
+    def asking(self, request: Request) -> Caller:
+        """The same; asking counts like any message."""
+        caller = self.who(request)
+        if (bucket := self.bucket(caller)) is not None:
+            bucket.weigh(0, asyncio.get_running_loop().time())
+            bucket.count("", 0)
+        return caller
+
+    async def identify(self, request: Request) -> Actor:
+        """Whom the request speaks for."""
+        return self.asking(request).actor
+
+    def bucket(self, caller: Caller) -> Bucket | None:
+        """What they may still send, over all transports."""
+        return self.reception.buckets.of(caller.actor, asyncio.get_running_loop().time())

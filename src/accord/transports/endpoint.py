@@ -1,0 +1,73 @@
+"""What one can ask over HTTP, as tables: the routes and their descriptions come from these."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from accord.core.kernel.refusal import Refused, Why
+
+LONGEST_NUMBER = 16
+# What every answer that is an error looks like on these paths.
+Body = Literal["", "envelope", "token"]
+Answer = Literal["json", "error", "events", "nothing"]
+Handler = Callable[[Any, Request], Awaitable[Response]]
+
+
+class Query(NamedTuple):
+    """A parameter of the query; a whole number where it has a `most`."""
+
+    name: str
+    meaning: str
+    usual: int | None = None
+    least: int = 0
+    most: int | None = None
+
+    def number(self, request: Request) -> int:
+        """The whole number a caller gives, within its bounds; raises Refused."""
+        text = request.query_params.get(self.name, str(self.usual))
+        digits = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+        if not digits or self.most is None or not self.least <= int(text) <= self.most:
+            bounds = f"from {self.least} to {self.most}"
+            raise Refused(Why.MALFORMED, f"{self.name} is a whole number {bounds}")
+        return int(text)
+
+    def text(self, request: Request) -> str | None:
+        """The words a caller gives, if any."""
+        return request.query_params.get(self.name)
+
+
+class Endpoint(NamedTuple):
+    """One row: what is asked how, and what comes back. The handler's docstring says what for."""
+
+    method: str
+    path: str
+    handler: Handler
+    query: tuple[Query, ...] = ()
+    body: Body = ""
+    answers: Mapping[int, Answer] = {200: "json"}
+    # Whether it may be asked for its head alone.
+    head: bool = True
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return (self.handler.__doc__ or "").partition("\n")[0]
+
+
+Serve = Callable[[Endpoint], Callable[[Request], Awaitable[Response]]]
+
+
+def mounted(table: Iterable[Endpoint], serve: Serve) -> list[Route]:
+    """The table as Starlette takes it."""
+    return [route(each, serve(each)) for each in table]
+
+
+def route(row: Endpoint, answer: Callable[[Request], Awaitable[Response]]) -> Route:
+    """One row, answered by this."""
+    made = Route(row.path, answer, methods=[row.method])
+    if not row.head and made.methods is not None:
+        made.methods.discard("HEAD")
+    return made

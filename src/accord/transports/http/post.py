@@ -1,0 +1,179 @@
+"""`POST /sessions/{id}/messages`: one envelope in, its place in the room out."""
+
+import asyncio
+
+from msgspec.structs import replace
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from accord.core.dialects import pvp
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.log import Message
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.lifecycle import SessionCreate
+from accord.core.room.members import SessionJoin
+from accord.engine.cell import Outcome
+from accord.transports.archive import answer, raw
+from accord.transports.bucket import Bucket
+from accord.transports.caller import RUNTIME, Caller, Callers
+from accord.transports.http.visits import Lobby, Visitor
+from accord.transports.identity import open_actor
+
+LARGEST_BODY = 4 << 20
+LARGEST_REST = 16 << 20
+BODY_SECONDS = 30
+NEW = "new"
+JSON = "application/json"
+# What nobody looked into has no id.
+UNREAD = frozenset({Why.TOO_MANY, Why.TOO_LARGE, Why.UNAUTHENTICATED})
+
+
+class Mailbox:
+    """Where envelopes are posted."""
+
+    def __init__(self, callers: Callers, lobby: Lobby) -> None:
+        self.callers = callers
+        self.reception = callers.reception
+        self.lobby = lobby
+
+    async def take(self, request: Request) -> Response:
+        """200 with the message's place, or the error it earns."""
+        data = b""
+        message: Message | None = None
+        try:
+            caller = self.callers.who(request)
+            data = await body_of(request)
+            message = self._read(caller, data, request.path_params["id"])
+            return await self._said(self._speaker(caller, message), message)
+        except ClientDisconnect:
+            return Response(status_code=400)  # for nobody
+        except Refused as no:
+            if message is not None:
+                return self.refused(no, message.room, message.id)
+            return self.refused(no, *(("", None) if no.why in UNREAD else pvp.gist(data)))
+
+    def _read(self, caller: Caller, data: bytes, place: str) -> Message:
+        """The message, counted as every transport counts."""
+        bucket = self.callers.bucket(caller)
+        if bucket is not None:
+            bucket.weigh(len(data), asyncio.get_running_loop().time())
+        try:
+            message = addressed(pvp.decode(data), place)
+        except Refused:
+            charge(bucket)
+            raise
+        if bucket is not None:
+            bucket.count(message.body.type, len(data))
+        return message
+
+    def _speaker(self, caller: Caller, message: Message) -> Caller:
+        """On trust, whoever joins says what kind they are."""
+        body = message.body
+        agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
+        if caller.identity is None and agent:
+            return Caller(open_actor(caller.actor.seat, Kind.AGENT, RUNTIME))
+        return caller
+
+    async def _said(self, caller: Caller, message: Message) -> Response:
+        """What the engine makes of it."""
+        message = honest(message)
+        if isinstance(message.body, SessionCreate):
+            message = self.reception.named(message)
+        stream, seat = f"room/{message.room}", caller.actor.seat
+        enters = message.body.needs is May.ENTER
+        visitor = self.lobby.visitor(stream, seat) if enters else None
+        outcome = await self._ask(caller, message, visitor)
+        if visitor is not None:
+            self.lobby.settle(visitor)
+        self.lobby.spoke(stream, seat)
+        if outcome.refused is not None:
+            raise outcome.refused
+        return answer({"id": message.id, "seq": seq_of(outcome), "session": message.room})
+
+    async def _ask(self, caller: Caller, message: Message, visitor: Visitor | None) -> Outcome:
+        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def told(outcome: Outcome) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        self.reception.take(message, caller.actor, visitor, told)
+        return await done
+
+    def refused(self, no: Refused, session: str, related_to: str | None) -> Response:
+        """The error, as PVP says it and as HTTP does (UNI-26)."""
+        response = raw(self.reception.refusal(no, session, related_to), CODES[no.why].http)
+        if no.why is Why.UNAUTHENTICATED:
+            response.headers["www-authenticate"] = "Bearer"
+        if no.why is Why.TOO_LARGE:
+            response.headers["connection"] = "close"
+        if no.details and "retry_after_ms" in no.details:
+            response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
+        return response
+
+
+def addressed(message: Message, place: str) -> Message:
+    """The message, if it is for where it was posted (OPEN-50)."""
+    fits = message.room == place
+    if place == NEW:
+        fits = isinstance(message.body, SessionCreate)
+    if not fits:
+        detail = "The session in the path is the envelope's; `new` is for a session.create"
+        raise Refused(Why.MALFORMED, detail)
+    return message
+
+
+def honest(message: Message) -> Message:
+    """Whoever comes in over HTTP is told of as such, whatever they say."""
+    body = message.body
+    if isinstance(body, SessionJoin):
+        who = replace(body.participant, transport="http")
+        return replace(message, body=replace(body, participant=who))
+    return message
+
+
+def charge(bucket: Bucket | None) -> None:
+    """Nonsense counts as well."""
+    if bucket is not None:
+        bucket.messages -= 1
+
+
+def seq_of(outcome: Outcome) -> int:
+    """The place of what was said; a signal has none."""
+    id = outcome.asked.message.id
+    return next((s.record.seq for s in outcome.sealed if s.record.id == id), 0)
+
+
+async def body_of(request: Request) -> bytes:
+    """The body, never more of it than there may be; a form of another page is none."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise Refused(Why.MALFORMED, f"Send the envelope as {JSON}")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await whole(request)
+    except TimeoutError:
+        raise Refused(Why.LATE, f"The message was not here within {BODY_SECONDS} s") from None
+
+
+async def whole(request: Request) -> bytes:
+    """All of the body; who sends too much may finish, within reason, so that it hears why."""
+    body, size = bytearray(), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= LARGEST_BODY:
+            body += chunk
+        elif size > LARGEST_REST:
+            break
+        else:
+            body.clear()
+    if size > LARGEST_BODY:
+        raise too_large()
+    return bytes(body)
+
+
+def too_large() -> Refused:
+    """More than is ever read."""
+    limit = pvp.LARGEST_MESSAGE
+    return Refused(Why.TOO_LARGE, f"A message may have {limit} bytes", {"limit": limit})
