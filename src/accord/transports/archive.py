@@ -16,13 +16,13 @@ from accord.core.room.state import Room
 from accord.core.views import sessions
 from accord.engine.engine import Engine
 from accord.engine.ports import Row, StoreError
+from accord.transports.endpoint import Endpoint, Query, mounted
 
 LARGEST_PAGE = 1000
 USUAL_PAGE = 200
 LARGEST_ANSWER = 4 << 20
 # How many rows are looked at in one go; each may have a MiB.
 STEP = 100
-LONGEST_NUMBER = 16
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 Identify = Callable[[Request], Awaitable[Actor]]
 
@@ -126,50 +126,72 @@ def refusal(no: Refused) -> Response:
     return response
 
 
-def number(request: Request, name: str, usual: int, largest: int) -> int:
-    """A whole number from the query."""
-    text = request.query_params.get(name, str(usual))
-    digits = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
-    if not digits or int(text) > largest:
-        raise Refused(Why.MALFORMED, f"{name} is a whole number up to {largest}")
-    return int(text)
+class Desk(NamedTuple):
+    """Where readers come: who they are, and what there is."""
+
+    archive: Archive
+    identify: Identify
+
+    async def room(self, request: Request) -> tuple[Room, Actor]:
+        """The session that is asked for, and who asks."""
+        actor = await self.identify(request)
+        return await self.archive.room(request.path_params["id"], actor), actor
+
+
+async def listing(desk: Desk, request: Request) -> Response:
+    """The sessions the caller is or was in, newest first."""
+    actor = await desk.identify(request)
+    return answer({"sessions": await desk.archive.listing(actor)})
+
+
+async def detail(desk: Desk, request: Request) -> Response:
+    """One session as it stands, as far as the caller sees it."""
+    room, actor = await desk.room(request)
+    return answer(sessions.detail(room, actor.seat))
+
+
+async def context(desk: Desk, request: Request) -> Response:
+    """One item of the context with what stands in it."""
+    room, actor = await desk.room(request)
+    fork = FORK.text(request)
+    place = None if not fork or fork in TRUNK else fork
+    return answer(sessions.context(room, actor.seat, KEY.text(request) or "", place))
+
+
+async def transcript(desk: Desk, request: Request) -> Response:
+    """What was said behind a `seq`, oldest first."""
+    room, actor = await desk.room(request)
+    after, limit = AFTER.number(request), LIMIT.number(request)
+    page = await desk.archive.transcript(room, actor.seat, after, limit)
+    more = b"true" if page.more else b"false"
+    messages = b",".join(page.frames)
+    return raw(b'{"messages":[%b],"next":%d,"has_more":%b}' % (messages, page.next, more))
+
+
+KEY = Query("key", "the key of the item")
+FORK = Query("fork", "the fork it is in; without it, the trunk")
+AFTER = Query("after", "the last `seq` the caller has", 0, 0, 1 << 53)
+LIMIT = Query("limit", "how many messages at most", USUAL_PAGE, 1, LARGEST_PAGE)
+
+TABLE: tuple[Endpoint, ...] = (
+    Endpoint("GET", "/sessions", listing),
+    Endpoint("GET", "/sessions/{id}", detail),
+    Endpoint("GET", "/sessions/{id}/context", context, query=(KEY, FORK)),
+    Endpoint("GET", "/sessions/{id}/transcript", transcript, query=(AFTER, LIMIT)),
+)
 
 
 def routes(archive: Archive, identify: Identify) -> list[Route]:
-    """`GET /sessions`, `/sessions/{id}`, and its `/context` and `/transcript`."""
+    """The table as routes."""
+    desk = Desk(archive, identify)
 
-    async def listing(request: Request) -> Response:
-        actor = await identify(request)
-        return answer({"sessions": await archive.listing(actor)})
+    def serve(row: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        async def handler(request: Request) -> Response:
+            return await row.handler(desk, request)
 
-    async def detail(request: Request) -> Response:
-        actor = await identify(request)
-        room = await archive.room(request.path_params["id"], actor)
-        return answer(sessions.detail(room, actor.seat))
+        return guarded(handler)
 
-    async def context(request: Request) -> Response:
-        actor = await identify(request)
-        room = await archive.room(request.path_params["id"], actor)
-        key, fork = request.query_params.get("key", ""), request.query_params.get("fork", "")
-        place = None if fork in TRUNK else fork
-        return answer(sessions.context(room, actor.seat, key, place))
-
-    async def transcript(request: Request) -> Response:
-        actor = await identify(request)
-        room = await archive.room(request.path_params["id"], actor)
-        after = number(request, "after", 0, 1 << 53)
-        limit = max(1, number(request, "limit", USUAL_PAGE, LARGEST_PAGE))
-        page = await archive.transcript(room, actor.seat, after, limit)
-        more = b"true" if page.more else b"false"
-        messages = b",".join(page.frames)
-        return raw(b'{"messages":[%b],"next":%d,"has_more":%b}' % (messages, page.next, more))
-
-    return [
-        Route("/sessions", guarded(listing)),
-        Route("/sessions/{id}", guarded(detail)),
-        Route("/sessions/{id}/context", guarded(context)),
-        Route("/sessions/{id}/transcript", guarded(transcript)),
-    ]
+    return mounted(TABLE, serve)
 
 
 def guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:

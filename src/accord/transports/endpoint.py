@@ -10,9 +10,8 @@ from starlette.routing import Route
 from accord.core.kernel.refusal import Refused, Why
 
 LONGEST_NUMBER = 16
-# What every answer that is an error looks like on these paths.
 Body = Literal["", "envelope", "token"]
-Answer = Literal["json", "error", "events", "nothing"]
+Answer = Literal["json", "events", "nothing"]
 Handler = Callable[[Any, Request], Awaitable[Response]]
 
 

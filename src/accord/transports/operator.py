@@ -15,6 +15,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.standing import Standing
 from accord.core.people.state import Token
 
+from .endpoint import Endpoint, Query, mounted
 from .identity import USUAL_LIFE, Issued, PublicKey
 
 LARGEST_BODY = 65_536
@@ -85,7 +86,7 @@ Handler = Callable[[Office, Request], Awaitable[Response]]
 
 def routes(desk: Desk) -> list[Route]:
     """Everything an operator may ask over HTTP."""
-    return [Route(path, served(desk, do), methods=[method]) for method, path, do in TABLE]
+    return mounted(TABLE, lambda row: served(desk, row.handler))
 
 
 def served(desk: Desk, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -165,10 +166,19 @@ async def read(request: Request) -> bytes:
     return bytes(body)
 
 
-TABLE: tuple[tuple[str, str, Handler], ...] = (
-    ("POST", "/admin/tokens", issue_token),
-    ("GET", "/admin/tokens", list_tokens),
-    ("DELETE", "/admin/tokens/{jti}", revoke_token),
-    ("GET", "/admin/keys", list_keys),
-    ("POST", "/admin/keys", rotate_key),
+REASON = Query("reason", "why, for the record")
+FORCE = Query("force", "`true` for a token that was not issued here")
+
+TABLE: tuple[Endpoint, ...] = (
+    Endpoint("POST", "/admin/tokens", issue_token, body="token", answers={201: "json"}),
+    Endpoint("GET", "/admin/tokens", list_tokens),
+    Endpoint(
+        "DELETE",
+        "/admin/tokens/{jti}",
+        revoke_token,
+        query=(REASON, FORCE),
+        answers={204: "nothing"},
+    ),
+    Endpoint("GET", "/admin/keys", list_keys),
+    Endpoint("POST", "/admin/keys", rotate_key, answers={201: "json"}),
 )
