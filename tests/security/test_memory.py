@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
-from accord.core.room.members import LARGEST_METADATA
+from accord.core.kernel.limits import Limits
 from accord.engine import cell as cell_module
 from accord.engine import peers as peers_module
 from tests.helpers.engine import Stage, turns
@@ -101,4 +101,4 @@ async def test_what_everybody_is_told_of_a_member_is_short(stage: Stage, size: i
     announced = replace(joins(ALICE).participant, metadata=metadata)
     for reply in (stage.ask(BOB, join), stage.ask(ALICE, announced)):
         await stage.settle()
-        assert (reply.refused is None) == (size < LARGEST_METADATA)
+        assert (reply.refused is None) == (size < Limits().metadata)

@@ -11,7 +11,7 @@ from accord.engine.ports import EventLog, Snapshot, StoreError
 
 EVERY = 1000
 # Raise this when an evolver means something else than before; a changed shape is noticed anyway.
-EPOCH = 2
+EPOCH = 3
 CHECKSUM = 32
 
 

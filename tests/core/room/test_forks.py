@@ -11,7 +11,7 @@ from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Why
 from accord.core.room import DECIDE
-from accord.core.room.forks import MOST_FORKS, ForkCreated, ForkSwitched, slug
+from accord.core.room.forks import ForkCreated, ForkSwitched, slug
 from accord.core.room.members import SessionLeave
 from accord.core.room.state import Fork, House
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
@@ -121,10 +121,10 @@ def test_where_forks_are_not_allowed_there_are_none() -> None:
 
 def test_a_session_has_only_so_many_forks() -> None:
     talk = a_talk()
-    for number in range(MOST_FORKS):
+    for number in range(Limits().forks):
         talk.fork(f"f{number}")
 
-    with refused(Why.WRONG_STATE, f"at most {MOST_FORKS} forks"):
+    with refused(Why.WRONG_STATE, f"at most {Limits().forks} forks"):
         talk.tries(ALICE, forks("One more"))
 
 

@@ -14,6 +14,7 @@ from accord.core.dialects import pvp
 from accord.core.dialects.canonical import seal
 from accord.core.kernel.actor import POLICY, TIMER, Actor
 from accord.core.kernel.authority import Role
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Forget, Record, Stash
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
@@ -22,7 +23,6 @@ from accord.core.room.forks import ForkCreate
 from accord.core.room.lifecycle import SessionEnded
 from accord.core.room.members import Left
 from accord.core.room.secrets import (
-    MOST_SECRETS,
     SecretRevoke,
     SecretRevoked,
     SecretShare,
@@ -169,7 +169,7 @@ def test_an_observer_shares_and_revokes_nothing() -> None:
 
 def test_a_room_holds_only_so_many_secrets() -> None:
     room = some_room(
-        *(step(BOB, share(key=f"k{number}", value="env:K")) for number in range(MOST_SECRETS))
+        *(step(BOB, share(key=f"k{number}", value="env:K")) for number in range(Limits().secrets))
     )
 
     with refused(Why.WRONG_STATE, "256 secrets"):

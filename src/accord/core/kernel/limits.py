@@ -22,6 +22,29 @@ class Bound(NamedTuple):
 class Limits(Struct, frozen=True):
     """The table. A new limit is a new row here."""
 
+    participants: Annotated[
+        int,
+        Bound(
+            1,
+            10_000,
+            Why.FULL,
+            "Members that one session may have at once, whatever its own rules say.",
+        ),
+    ] = 1000
+    seats: Annotated[
+        int,
+        Bound(1, 1_000_000, Why.FULL, "People and agents that may ever have been in one session."),
+    ] = 10_000
+    metadata: Annotated[
+        int,
+        Bound(
+            1,
+            1 * MIB,
+            Why.TOO_LARGE,
+            "Bytes of metadata that a participant may tell of itself.",
+            bytes=True,
+        ),
+    ] = 16 * KIB
     tools: Annotated[
         int, Bound(1, 100_000, Why.WRONG_STATE, "Proposals that may be unfinished in one session.")
     ] = 1000
@@ -31,16 +54,42 @@ class Limits(Struct, frozen=True):
     streams: Annotated[
         int, Bound(1, 100_000, Why.WRONG_STATE, "Answers and thoughts under way in one session.")
     ] = 1000
+    secrets: Annotated[
+        int, Bound(1, 10_000, Why.WRONG_STATE, "Secrets that may be shared at once in one session.")
+    ] = 256
+    forks: Annotated[
+        int, Bound(1, 10_000, Why.WRONG_STATE, "Forks that one session may ever have.")
+    ] = 256
+    context_item: Annotated[
+        int,
+        Bound(
+            1,
+            1 * MIB,
+            Why.TOO_LARGE,
+            "Bytes of inline content that one item of context may have.",
+            bytes=True,
+        ),
+    ] = 1 * MIB
     context: Annotated[
         int,
         Bound(
             1,
             1024 * MIB,
             Why.TOO_LARGE,
-            "Bytes of context that one session may hold, over all its forks.",
+            "Bytes of context in one session over all its open forks, keys and tags included.",
             bytes=True,
         ),
     ] = 16 * MIB
+    context_kept: Annotated[
+        int,
+        Bound(
+            1,
+            4096 * MIB,
+            Why.TOO_LARGE,
+            "The same with what lies in merged forks, which can only be read.",
+            bytes=True,
+        ),
+    ] = 64 * MIB
 
 
 class Limit(NamedTuple):

@@ -21,12 +21,11 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates
-from accord.core.room.shelf import size_of
+from accord.core.room import gates, quota
 from accord.core.room.state import Fork, Id, Ids, Item, Room, Short, scope_of
 
 LONGEST_SLUG = 64
-MOST_FORKS = 256
+COPY = "\n"  # no fork is called that
 
 
 class ForkCreate(Body, frozen=True, omit_defaults=True, gc=False):
@@ -92,8 +91,8 @@ def create(room: Room, ask: Ask, body: ForkCreate) -> Iterator[Fact]:
     """With its members in it, somebody among them who can approve, and an id."""
     if not room.rules.allow_forks:
         raise Refused(Why.WRONG_STATE, "This session allows no forks")
-    if len(room.forks) >= MOST_FORKS:
-        raise Refused(Why.WRONG_STATE, f"A session has at most {MOST_FORKS} forks")
+    if len(room.forks) >= (most := ask.house.limits.forks):
+        raise reached("forks", most, f"A session has at most {most} forks")
     members = frozenset(body.participants) | {ask.actor.seat}
     inside = room.seats(ask.message.fork)
     if strangers := sorted(members - inside):
@@ -128,12 +127,9 @@ def check_space(room: Room, ask: Ask, body: ForkCreate, members: Seats) -> None:
     """A copy takes room, too."""
     if not body.copy_context:
         return
-    taken = copied(room, ask.message.fork, members).values()
-    held = (item for items in room.shelf.values() for item in items.values())
-    most = ask.house.limits.context
-    if sum(size_of(item) for item in (*held, *taken)) > most:
-        detail = f"No room for a copy: a session's context has {most} bytes"
-        raise reached("context", most, detail)
+    taken = copied(room, ask.message.fork, members)
+    after = replace(room, shelf={**room.shelf, COPY: taken})
+    quota.check(room, after, ask.house.limits, "No room for a copy")
 
 
 def check_approvers(room: Room, members: Seats) -> None:

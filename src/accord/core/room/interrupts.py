@@ -38,6 +38,8 @@ ANSWERS: dict[Urgency, frozenset[str]] = {
     Urgency.STOP: frozenset({"stopped", "acknowledged"}),
     Urgency.EMERGENCY: frozenset({"stopped", "acknowledged"}),
 }
+# A stop is never refused; of so many that nobody answers, the newest are waited for.
+MOST_UNANSWERED = 1000
 ACK_SECONDS = 30  # UNI-23
 HALTING = frozenset({Urgency.STOP, Urgency.EMERGENCY})
 
@@ -175,7 +177,9 @@ def on_raised(room: Room, event: InterruptRaised, record: Record) -> Room:
         waiting=event.targets,
         due=record.at + ACK_SECONDS * SECOND,
     )
-    room = replace(room, interrupts={**room.interrupts, raised.id: raised})
+    open_ones = {**room.interrupts, raised.id: raised}
+    newest = dict(list(open_ones.items())[-MOST_UNANSWERED:])
+    room = replace(room, interrupts=newest)
     if said.urgency not in HALTING:
         return room
     halted = dict.fromkeys(event.targets, said.urgency.value)

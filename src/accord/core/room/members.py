@@ -18,6 +18,7 @@ from accord.core.kernel.authority import (
     rights,
 )
 from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -50,7 +51,6 @@ Transport = Literal["websocket", "mcp", "http", "stdio"]
 VERSIONS = (1,)
 ADMIN = frozenset({Role.ADMIN})
 OBSERVER = frozenset({Role.OBSERVER})
-LARGEST_METADATA = 16 << 10
 # OPEN-8: these are never had for the asking.
 GIVEN_ONLY = frozenset({Capability.APPROVE, Capability.MANAGE_PARTICIPANTS, Capability.END_SESSION})
 # What silence says nothing new about: whoever said they are away is not merely idle.
@@ -214,7 +214,9 @@ def join(room: Room, ask: Ask, body: SessionJoin) -> Iterator[Fact]:
         limit = room.rules.max_participants
         detail = f"The session is full: {limit} participants"
         raise Refused(Why.FULL, detail, {"reason": "max_participants", "limit": limit})
-    check_metadata(now)
+    if before is None:
+        check_places(room, seat, ask.house.limits)
+    check_metadata(now, ask.house.limits)
     known = before or room.former.get(seat)
     kind = kind_of(ask.actor, now, known)
     roles, capabilities = granted(ask.actor, kind, now, known)
@@ -227,6 +229,16 @@ def join(room: Room, ask: Ask, body: SessionJoin) -> Iterator[Fact]:
         settled=known is not None and known.settled,
     )
     yield Announced(said=announcement(now, kind, roles, capabilities), ref=ask.message.id)
+
+
+def check_places(room: Room, seat: str, limits: Limits) -> None:
+    """The house has its own bounds: who may be here at once, and whom a room remembers."""
+    if len(room.members) >= (most := limits.participants):
+        raise reached("participants", most, f"A session here may have {most} participants")
+    strangers = len(room.members) + len(room.former)
+    if seat not in room.former and strangers >= (most := limits.seats):
+        detail = f"{most} people and agents have been in this session; begin another one"
+        raise reached("seats", most, detail)
 
 
 def kind_of(actor: Actor, now: ParticipantAnnounce, known: Member | None) -> Kind:
@@ -293,16 +305,17 @@ def announcement(
 
 def announce(room: Room, ask: Ask, body: ParticipantAnnounce) -> Iterator[Fact]:
     """One's own name, transport and metadata; everything else stays as granted (OPEN-9)."""
-    check_metadata(body)
+    check_metadata(body, ask.house.limits)
     member = room.members[ask.actor.seat]
     yield Announced(said=announcement(body, member.kind, member.roles, member.capabilities))
 
 
-def check_metadata(who: ParticipantAnnounce) -> None:
+def check_metadata(who: ParticipantAnnounce, limits: Limits) -> None:
     """Whoever comes is told all of it about everybody, so it is short."""
-    if who.metadata and len(msgspec.json.encode(who.metadata)) > LARGEST_METADATA:
-        detail = f"metadata may have {LARGEST_METADATA} bytes; send what is longer as content"
-        raise Refused(Why.TOO_LARGE, detail, {"limit": LARGEST_METADATA})
+    most = limits.metadata
+    if who.metadata and len(msgspec.json.encode(who.metadata)) > most:
+        detail = f"metadata may have {most} bytes; send what is longer as content"
+        raise reached("metadata", most, detail)
 
 
 # Leaving and changing

@@ -20,7 +20,7 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import forks, gates, grants, interrupts, shelf, thinking
+from accord.core.room import forks, gates, grants, interrupts, quota, shelf, thinking
 from accord.core.room.shelf import Key
 from accord.core.room.state import (
     Fork,
@@ -38,6 +38,8 @@ from accord.core.room.state import (
     sees,
     without,
 )
+
+LATEST = 1 << 53
 
 
 class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -167,6 +169,7 @@ def execute(room: Room, ask: Ask, body: MergeExecute) -> Iterator[Fact]:
     source, target = room.forks[merge.source], room.forks.get(merge.target or "")
     check_may(room, ask, merge)
     check_resolutions(room, ask, merge, body)
+    check_space(room, ask, merge, body)
     yield from closing(room, source)
     yield MergeExecuted(
         said=public(room, merge, body),
@@ -250,6 +253,14 @@ def check_resolutions(room: Room, ask: Ask, merge: Merge, body: MergeExecute) ->
         check_custom(room, ask, merge, each)
 
 
+def check_space(room: Room, ask: Ask, merge: Merge, body: MergeExecute) -> None:
+    """What comes of a merge is context like any other."""
+    after = taken_over(room, merge, body.resolved_conflicts or (), LATEST)
+    over = replace(room.forks[merge.source], merged=True)
+    after = replace(after, forks={**after.forks, over.id: over})
+    quota.check(room, after, ask.house.limits, "No room for the merge")
+
+
 def check_custom(room: Room, ask: Ask, merge: Merge, answer: Resolution) -> None:
     """A value of one's own is context like any other."""
     if answer.resolution != "custom":
@@ -258,7 +269,7 @@ def check_custom(room: Room, ask: Ask, merge: Merge, answer: Resolution) -> None
         raise Refused(Why.MALFORMED, f"custom_value is needed for {answer.conflict_id}")
     item = next(both(room, merge, answer.conflict_id))
     shelf.check_reserved(room, ask, item.key)
-    shelf.check_room_left(room, ask, replace(item, content=answer.custom_value))
+    quota.check_content(replace(item, content=answer.custom_value), ask.house.limits)
 
 
 def changed(room: Room, fork: str | None, base: int) -> dict[str, Item | None]:
@@ -333,6 +344,7 @@ def on_executed(room: Room, event: MergeExecuted, record: Record) -> Room:
         source, merged=True, readers=readers, into=merge.target, strategy=merge.strategy
     )
     room = replace(room, forks={**room.forks, source.id: closed})
+    room = shelf.bury(room, scope_of(merge.target), {}, record.version)
     return without_merges(without_tools(room, source.id), merge)
 
 
@@ -356,16 +368,9 @@ def taken_over(room: Room, merge: Merge, settled: tuple[Resolution, ...], versio
     before = room.shelf.get(scope, {})
     whole = merge.strategy is Strategy.REPLACE
     now = replaced(room, merge) if whole else joint(room, merge, settled)
-    shelf = {key: marked(item, before.get(key), version) for key, item in now.items()}
-    gone = dict.fromkeys(before.keys() - now.keys(), version)
-    removed = {**room.removed.get(scope, {}), **gone}
-    buried = {**room.buried.get(scope, {}), **{key: before[key].announced for key in gone}}
-    return replace(
-        room,
-        shelf={**room.shelf, scope: shelf},
-        removed={**room.removed, scope: removed},
-        buried={**room.buried, scope: buried},
-    )
+    items = {key: marked(item, before.get(key), version) for key, item in now.items()}
+    gone = {key: before[key].announced for key in before.keys() - now.keys()}
+    return shelf.bury(replace(room, shelf={**room.shelf, scope: items}), scope, gone, version)
 
 
 def marked(item: Item, held: Item | None, version: int) -> Item:

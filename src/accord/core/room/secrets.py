@@ -9,6 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Kind, May, Role
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -27,7 +28,6 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.shelf import Key
 from accord.core.room.state import Id, Room, SharedSecret, Short, without
 
-MOST_SECRETS = 256
 EPOCH = datetime.fromtimestamp(0, UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -110,8 +110,8 @@ def replaceable(room: Room, ask: Ask, key: str) -> SharedSecret | None:
     held = room.secrets.get(key)
     if held is not None and held.sharer != ask.actor.seat:
         raise Refused(Why.WRONG_STATE, f"{key} is taken; choose another key")
-    if held is None and len(room.secrets) >= MOST_SECRETS:
-        raise Refused(Why.WRONG_STATE, f"{MOST_SECRETS} secrets are shared; revoke one first")
+    if held is None and len(room.secrets) >= (most := ask.house.limits.secrets):
+        raise reached("secrets", most, f"{most} secrets are shared; revoke one first")
     return held
 
 

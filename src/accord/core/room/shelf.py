@@ -1,9 +1,9 @@
 """The shelf: context that members share, with all or with some."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import rfc8785
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from accord.core.kernel import diffs
 from accord.core.kernel.authority import Kind, May
-from accord.core.kernel.limits import reached
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -25,6 +24,7 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import quota
 from accord.core.room.state import (
     ContentRef,
     Id,
@@ -40,6 +40,7 @@ Key = Annotated[str, Meta(min_length=1, max_length=512)]
 Tags = Annotated[tuple[Short, ...], Meta(max_length=64)]
 Content = str | dict[str, Any]
 LARGEST_ITEM = 1 << 20
+Graves = TypeVar("Graves")
 RESERVED = "session:"
 TASKS = "session:tasks"
 
@@ -153,13 +154,6 @@ def fits(content: Content, ref: ContentRef) -> bool:
     return ref.hash == sha256(as_written).hexdigest() or ref.hash == content_hash(content)
 
 
-def size_of(item: Item) -> int:
-    """What an item weighs: the bytes of its text, or of its object as written."""
-    if isinstance(item.content, str):
-        return len(item.content.encode())
-    return 0 if item.content is None else len(msgspec.json.encode(item.content))
-
-
 # Deciding
 
 
@@ -183,27 +177,11 @@ def check_reserved(room: Room, ask: Ask, key: str) -> None:
         raise Refused(Why.FORBIDDEN, f"Keys that begin with {RESERVED} belong to agents")
 
 
-def is_over(room: Room, scope: str) -> bool:
-    """Whether a shelf is that of a merged fork, which nobody can clear any more."""
-    return scope in room.forks and room.forks[scope].merged
-
-
 def check_room_left(room: Room, ask: Ask, item: Item) -> None:
     """One item, and all of them together, have a bound."""
-    size = size_of(item)
-    if size > LARGEST_ITEM:
-        detail = f"{item.key} has {size} bytes; inline content may have {LARGEST_ITEM}"
-        raise Refused(Why.TOO_LARGE, detail, {"limit": LARGEST_ITEM})
-    place = (scope_of(ask.message.fork), item.key)
-    others = (
-        held
-        for scope, shelf in room.shelf.items()
-        for key, held in shelf.items()
-        if (scope, key) != place and not is_over(room, scope)
-    )
-    used = sum(size_of(held) for held in others)
-    if used + size > (most := ask.house.limits.context):
-        raise reached("context", most, f"The session's context is full: {most} bytes")
+    quota.check_content(item, ask.house.limits)
+    after = put(room, scope_of(ask.message.fork), item)
+    quota.check(room, after, ask.house.limits, "The context is full")
 
 
 def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
@@ -305,14 +283,39 @@ def put(room: Room, scope: str, item: Item) -> Room:
 def drop(room: Room, scope: str, key: str, version: int) -> Room:
     """The room without it; that it was removed is remembered for merges."""
     before = room.shelf.get(scope, {})
-    removed = {**room.removed.get(scope, {}), key: version}
-    buried = {**room.buried.get(scope, {}), key: before[key].announced if key in before else ""}
+    announced = before[key].announced if key in before else ""
+    room = replace(room, shelf={**room.shelf, scope: without(before, key)})
+    return bury(room, scope, {key: announced}, version)
+
+
+def bury(room: Room, scope: str, gone: Mapping[str, str], version: int) -> Room:
+    """Remember what was removed, as long as the merge of an open fork may ask for it."""
+    asked = min((room.forks[fork].base for fork in apart(room)), default=version)
+    old = {key: at for key, at in room.removed.get(scope, {}).items() if at > asked}
+    removed = {**old, **(dict.fromkeys(gone, version) if version > asked else {})}
+    known = {**room.buried.get(scope, {}), **gone}
+    buried = {key: known[key] for key in removed}
     return replace(
         room,
-        shelf={**room.shelf, scope: without(before, key)},
-        removed={**room.removed, scope: removed},
-        buried={**room.buried, scope: buried},
+        removed={**living(room, room.removed), scope: removed},
+        buried={**living(room, room.buried), scope: buried},
     )
+
+
+def apart(room: Room) -> set[str]:
+    """The open forks, and those they left: a merge looks back to where the first one left."""
+    found: set[str] = set()
+    for fork in room.forks.values():
+        line = None if fork.merged else fork.id
+        while line is not None and line not in found:
+            found.add(line)
+            line = room.forks[line].parent
+    return found
+
+
+def living(room: Room, graves: Mapping[str, Graves]) -> Mapping[str, Graves]:
+    """Those of shelves that may still be merged."""
+    return {scope: each for scope, each in graves.items() if not quota.is_over(room, scope)}
 
 
 def on_added(room: Room, event: ContextAdded, record: Record) -> Room:
