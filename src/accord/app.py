@@ -128,7 +128,7 @@ class Server:
         self.archive, self.callers = archive.Archive(self.engine), Callers(self.reception)
         self.http = Http(self.callers, self.archive)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
-        self.engine.heard.append(self.heard)
+        self.engine.heard[TokenRevoked] = [self.revocation]
         self.tasks: list[asyncio.Task[None]] = []
         self.stopping = False
         self.lag = Lag()
@@ -160,11 +160,9 @@ class Server:
             raise Refused(Why.UNAVAILABLE, "Who may come in is being looked up; try again")
         return people.revoked
 
-    def heard(self, sealed: Sealed) -> None:
+    def revocation(self, sealed: Sealed) -> None:
         """A revocation ends connections at once."""
-        event = sealed.record.event
-        self.engine.tally.events[type(event)] += 1
-        if isinstance(event, TokenRevoked):
+        if isinstance(event := sealed.record.event, TokenRevoked):
             self.hall.revoke(event.jti)
             self.http.revoke(event.jti)
 

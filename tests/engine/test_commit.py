@@ -1,7 +1,7 @@
 """Nobody hears or is answered before the commit; the next message does not wait for it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -16,7 +16,7 @@ from accord.core.room.streams import ResponseChunk, ResponseStart
 from accord.engine import engine as engine_module
 from accord.engine import opener
 from accord.engine.cell import Asked
-from accord.engine.ports import Row
+from accord.engine.ports import Row, Sealed
 from tests.engine.conftest import Make
 from tests.helpers.engine import Ear, Tricky, turns
 from tests.helpers.room import (
@@ -341,7 +341,9 @@ async def test_an_answer_that_cannot_be_given_is_no_loss_for_others(make: Make) 
     def breaks(_: object) -> None:
         raise ZeroDivisionError
 
-    stage.engine.heard += [breaks, lambda sealed: listened.append(sealed.record.id)]
+    hears: list[Callable[[Sealed], None]]
+    hears = [breaks, lambda sealed: listened.append(sealed.record.id)]
+    stage.engine.heard[PromptSubmitted] = hears
 
     log.hold("append")
     message = Message("first", iso(T0), "r", "alice", prompts())

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any, Protocol
 
 import msgspec
@@ -11,7 +12,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.chain import genesis
 from accord.core.kernel.log import Context, Effect, Instant, Message, Record, Silence
 from accord.core.kernel.refusal import Refused
-from accord.engine.ports import Row, Sealed
+from accord.engine.ports import Sealed
 
 MOST_SIGNALS = 256
 # What a stream keeps at hand, besides so many records.
@@ -63,7 +64,7 @@ class Asked(msgspec.Struct, gc=False, eq=False):
             self.answer(Outcome(self, refused=no))
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class Place(msgspec.Struct, gc=False):
     """Where a stream stands: state and everything the next record is stamped with."""
 
     state: Any
@@ -83,7 +84,6 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     sealed: tuple[Sealed, ...] = ()
     says: tuple[Effect, ...] = ()
     refused: Refused | None = None
-    after: Place | None = None
     again: bool = False
 
 
@@ -91,7 +91,7 @@ Answerer = Callable[[Outcome], None]
 
 
 class Cell:
-    """A stream: `place` runs ahead of the commit, `base` is what is durable."""
+    """A stream: `place` moves on with what is decided, `base` is what is durable."""
 
     __slots__ = (
         "ahead",
@@ -102,12 +102,13 @@ class Cell:
         "deadline",
         "index",
         "kept",
+        "made",
+        "most",
         "newest",
         "outbox",
         "place",
         "queue",
         "quiet",
-        "rows",
         "seen",
         "signals",
         "since",
@@ -121,15 +122,15 @@ class Cell:
     def __init__(self, stream: str, context: Context[Any], window: int) -> None:
         self.stream = stream
         self.context = context
-        self.base = Place(context.start(stream), 0, 0, genesis(stream), 0)
-        self.place = self.base
-        self.window: deque[Sealed] = deque(maxlen=window)
+        self.stand(Place(context.start(stream), 0, 0, genesis(stream), 0))
+        self.most = window
+        self.window: deque[Sealed] = deque()
         self.weight = 0
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
         self.outbox: list[Outcome] = []
         self.underway: list[Outcome] = []
-        self.rows: list[Row] = []
+        self.made: list[Sealed] = []
         self.busy = 0  # how many reasons there are to decide nothing just now
         self.newest = 0
         self.committing = False
@@ -142,21 +143,27 @@ class Cell:
         self.since = 0.0  # when the oldest of the outbox was decided
         self.ahead = 0  # how far the time of its records is ahead of our clock
 
-    def remember(self, sealed: Sealed) -> None:
-        """Keep a committed record at hand; the oldest give way."""
-        window = self.window
-        if len(window) == window.maxlen:
-            self._drop_oldest()
-        self.weight = len(sealed.body) + (self.weight if window else 0)
-        window.append(sealed)
-        self.index[sealed.record.id] = sealed
-        while self.weight > LARGEST_WINDOW and len(window) > 1:
-            self._drop_oldest()
+    def stand(self, base: Place) -> None:
+        """This is durable, and nothing is decided beyond it."""
+        self.base, self.place = base, copy(base)
 
-    def _drop_oldest(self) -> None:
-        oldest = self.window.popleft()
-        self.weight -= len(oldest.body)
-        self.index.pop(oldest.record.id, None)
+    def remember(self, fresh: Iterable[Sealed]) -> None:
+        """Keep committed records at hand; the oldest give way."""
+        window, index, most = self.window, self.index, self.most
+        for sealed in fresh:
+            self.weight += len(sealed.body)
+            window.append(sealed)
+            index[sealed.record.id] = sealed
+            while len(window) > most or (self.weight > LARGEST_WINDOW and len(window) > 1):
+                oldest = window.popleft()
+                self.weight -= len(oldest.body)
+                index.pop(oldest.record.id, None)
+
+    def forget_window(self) -> None:
+        """Have no record at hand."""
+        self.window.clear()
+        self.index.clear()
+        self.weight = 0
 
     def note_signal(self, message: Message) -> None:
         """A signal may be referred to for a while; the oldest that nobody refers to give way."""
@@ -178,8 +185,8 @@ class Cell:
 
     def forget_pending(self) -> None:
         """Stand where the log stands: nothing of what ran ahead counts any more."""
-        self.rows = []
-        self.place = self.base
+        self.made = []
+        self.stand(self.base)
         self.index = {sealed.record.id: sealed for sealed in self.window}
 
     def pending(self) -> Iterator[Asked]:
@@ -190,4 +197,4 @@ class Cell:
     @property
     def idle(self) -> bool:
         """Whether nothing of it is under way."""
-        return not (self.busy or self.committing or self.queue or self.outbox or self.rows)
+        return not (self.busy or self.committing or self.queue or self.outbox or self.made)

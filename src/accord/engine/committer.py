@@ -1,7 +1,8 @@
 """Committing: what was decided becomes durable in natural batches; then everybody is told."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
+from copy import copy
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,9 @@ from msgspec.structs import replace
 
 from accord.core.kernel.log import fold
 from accord.core.kernel.refusal import Refused, Why
-from accord.engine.cell import Asked, Cell, Outcome
+from accord.engine.cell import Asked, Cell, Outcome, Place
 from accord.engine.ports import Conflict, Duplicate, Sealed, StoreError
+from accord.engine.stamp import chained
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -26,12 +28,13 @@ class Committer:
 
     def post(self, cell: Cell, outcome: Outcome) -> None:
         """Tell what became of a message, once everything decided before it is durable."""
-        if not cell.rows and not cell.outbox and not cell.committing:
-            self.tell_one(cell, outcome)
-            return
-        if not cell.outbox:
+        outbox = cell.outbox
+        if not outbox:
+            if not cell.made and not cell.committing:
+                self.tell_one(cell, outcome)
+                return
             cell.since = perf_counter()
-        cell.outbox.append(outcome)
+        outbox.append(outcome)
         if not cell.committing:
             cell.committing = True
             self.engine.spawn(self._commit(cell))
@@ -46,12 +49,15 @@ class Committer:
     async def _commit(self, cell: Cell) -> None:
         tally = self.engine.tally
         while cell.outbox:
-            rows, cell.rows = cell.rows, []
+            made, cell.made = cell.made, []
             cell.underway, cell.outbox = cell.outbox, []
+            after = copy(cell.place) if made else cell.base
             since, messages = cell.since, len(cell.underway)
             began = perf_counter()
             try:
-                if rows:
+                if made:
+                    rows = chained(cell.stream, cell.base.hash, made)
+                    after.hash = rows[-1].hash
                     await self.engine.events.append(cell.stream, cell.base.version, rows)
                     tally.committed(cell.stream, len(rows), began, perf_counter())
             except (Conflict, Duplicate) as race:
@@ -61,16 +67,18 @@ class Committer:
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody is left waiting
                 self._lose(cell, error)
             else:
-                self._committed(cell)
+                self._committed(cell, after)
                 tally.delivered(cell.stream, messages, since)
         cell.committing = False
         self.engine.opener.keep_up(cell)
         self.engine.opener.let_go(cell)
 
-    def _committed(self, cell: Cell) -> None:
-        before = cell.base
+    def _committed(self, cell: Cell, after: Place) -> None:
+        """What was decided is durable now, and the stream stands behind it."""
+        before, cell.base = cell.base, after
         outbox, cell.underway = cell.underway, []
-        self._advance(cell, outbox)
+        fresh = [sealed for outcome in outbox if not outcome.again for sealed in outcome.sealed]
+        cell.remember(fresh)
         try:
             self.engine.peers.deliver(cell, outbox)
         except Exception as error:
@@ -79,11 +87,10 @@ class Committer:
             self.engine.peers.cut_off(cell.stream)
         self._answer(outbox)
         self.engine.tally.told(outbox)
-        if self.engine.heard:
-            self.publish(s for outcome in outbox if not outcome.again for s in outcome.sealed)
-        if cell.base.state is not before.state:
+        self.publish(fresh)
+        if after.state is not before.state:
             self.engine.reschedule(cell)
-        if self.engine.peers.unsaid and cell.base is not before:
+        if self.engine.peers.unsaid and after is not before:
             self.engine.peers.say_again(cell.stream)
         if self.engine.snapshots.due(cell):
             self.engine.spawn(self.engine.snapshots.take(cell))
@@ -100,19 +107,15 @@ class Committer:
                 log.exception("cannot answer %s", outcome.asked.message.id)
                 self.engine.failures.append(error)
 
-    def _advance(self, cell: Cell, outbox: list[Outcome]) -> None:
-        """What was decided is durable now."""
-        for outcome in outbox:
-            after = outcome.after
-            if after is not None and after.version > cell.base.version:
-                cell.base = after
-                for sealed in () if outcome.again else outcome.sealed:
-                    cell.remember(sealed)
-
-    def publish(self, fresh: Iterable[Sealed]) -> None:
+    def publish(self, fresh: Sequence[Sealed]) -> None:
         """Let every listener of the process hear; one that fails is no other's loss."""
-        for sealed in fresh:
-            for listener in self.engine.heard:
+        kinds = [type(sealed.record.event) for sealed in fresh]
+        self.engine.tally.events.update(kinds)
+        heard = self.engine.heard
+        if heard.keys().isdisjoint(kinds):
+            return
+        for sealed, kind in zip(fresh, kinds, strict=True):
+            for listener in heard.get(kind, ()):
                 try:
                     listener(sealed)
                 except Exception as error:
@@ -122,7 +125,7 @@ class Committer:
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
         waiting = [outcome.asked for outcome in (*cell.underway, *cell.outbox)]
-        cell.underway, cell.outbox, cell.rows = [], [], []
+        cell.underway, cell.outbox, cell.made = [], [], []
         cell.queue.extendleft(reversed(waiting))
         await self.engine.opener.catch_up(cell)
         if isinstance(race, Duplicate):
@@ -137,7 +140,7 @@ class Committer:
         if not retries:
             # The ids we make follow from the instant: another one gives another id.
             later = max(self.engine.clock.now() + cell.ahead, cell.base.at) + 1
-            cell.base = cell.place = replace(cell.base, at=later)
+            cell.stand(replace(cell.base, at=later))
 
     def _lose(self, cell: Cell, error: Exception) -> None:
         """The store would not keep it: say so and stand where the log stands."""

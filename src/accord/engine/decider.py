@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.log import Ask, Effect, Event, Lifetime, Record
+from accord.core.kernel.log import Ask, Effect, Event, Fact, Lifetime, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.cell import Asked, Cell, Outcome
 from accord.engine.opener import unreadable
 from accord.engine.ports import Sealed, StoreError
-from accord.engine.stamp import stamp
+from accord.engine.stamp import stamp, stamp_one
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
 
 log = logging.getLogger("accord.engine")
 
-SIGNAL = Lifetime.SIGNAL
+# Looking a member of an enum up is slow, and these are asked for with every message.
+SERVER, SIGNAL = Kind.SYSTEM, Lifetime.SIGNAL
 NOTHING_KNOWN: Mapping[str, Record] = {}
 
 
@@ -43,19 +44,19 @@ class Decider:
             if self._may_be_old(cell, asked):
                 self._detour(cell, asked, (asked.message.id,))
             else:
-                self.engine.committer.post(cell, Outcome(asked, refused=no, after=cell.place))
+                self.engine.committer.post(cell, Outcome(asked, refused=no))
                 self.engine.pulse.noticed(cell, asked.actor)
         except _LookUp as wanted:
             self._detour(cell, asked, wanted.ids)
         except Exception:
             log.exception("deciding failed on %s", cell.stream)
             sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
-            self.engine.committer.post(cell, Outcome(asked, refused=sorry, after=cell.place))
+            self.engine.committer.post(cell, Outcome(asked, refused=sorry))
 
     def _may_be_old(self, cell: Cell, asked: Asked) -> bool:
         """Whether what is refused could be a retry from before the window (OPEN-36)."""
         id = asked.message.id
-        known = id in cell.index or id in asked.found or asked.actor.kind is Kind.SYSTEM
+        known = id in cell.index or id in asked.found or asked.actor.kind is SERVER
         return not known and cell.base.version > len(cell.window)
 
     def _detour(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
@@ -64,44 +65,40 @@ class Decider:
         self.engine.opener.hold(cell, self._look_up(cell, asked, ids))
 
     def _decide(self, cell: Cell, asked: Asked) -> None:
-        message = asked.message
+        message, actor = asked.message, asked.actor
         before = cell.index.get(message.id) or asked.found.get(message.id)
         if before is not None:
             self._repeat(cell, asked, before)
             return
-        place = cell.place
-        at = self.engine.clock.now() + cell.ahead
-        at = max(at, place.at)
-        actor = asked.actor
-        if message.sender != actor.seat and actor.kind is not Kind.SYSTEM:
-            detail = f"You are {actor.seat}; the sender says {message.sender}"
-            raise Refused(Why.CLAIM_MISMATCH, detail)
-        context = cell.context
-        body = message.body
-        ask = Ask(message, actor, at, NOTHING_KNOWN, self.engine.house)
-        context.admit(place.state, ask)
-        if (
-            message.causal_refs
-            or body.names_others
-            or not (message.ref is None or context.knows(place.state, message.ref, actor.seat))
-        ):
-            ask.known = self._known(cell, asked)
-        says: list[Effect] = []
-        events: list[Event] = []
-        for fact in context.decide[type(body)](place.state, ask, body):
-            (says if isinstance(fact, Effect) else events).append(fact)  # type: ignore[arg-type]
         seat = actor.seat
+        if message.sender != seat and actor.kind is not SERVER:
+            detail = f"You are {seat}; the sender says {message.sender}"
+            raise Refused(Why.CLAIM_MISMATCH, detail)
+        engine, place, context, body = self.engine, cell.place, cell.context, message.body
+        at = max(engine.clock.now() + cell.ahead, place.at)
+        ask = Ask(message, actor, at, NOTHING_KNOWN, engine.house)
+        state, ref = place.state, message.ref
+        context.admit(state, ask)
+        vouched = ref is None or context.knows(state, ref, seat)
+        if message.causal_refs or body.names_others or not vouched:
+            ask.known = self._known(cell, asked)
+        facts = tuple(context.decide[type(body)](state, ask, body))
         cell.seen[seat] = at
         if seat in cell.quiet:
-            self.engine.pulse.heard(cell, seat)
-        if says and not events and body.lifetime is SIGNAL:
-            cell.note_signal(message)
-        made = stamp(self.engine.codec, cell, ask, events)
-        for sealed in made.sealed:
-            cell.index[sealed.record.id] = sealed
-        cell.rows += made.rows
-        cell.place = made.after
-        self.engine.committer.post(cell, Outcome(asked, made.sealed, tuple(says), None, made.after))
+            engine.pulse.heard(cell, seat)
+        if len(facts) == 1 and isinstance(facts[0], Event):
+            outcome = Outcome(asked, (stamp_one(engine.codec, cell, ask, facts[0]),))
+        else:
+            outcome = self._several(cell, asked, ask, facts)
+        engine.committer.post(cell, outcome)
+
+    def _several(self, cell: Cell, asked: Asked, ask: Ask, facts: tuple[Fact, ...]) -> Outcome:
+        """What comes of a message that leads to anything but one event."""
+        events = [fact for fact in facts if isinstance(fact, Event)]
+        says = tuple(fact for fact in facts if isinstance(fact, Effect))
+        if says and not events and ask.message.body.lifetime is SIGNAL:
+            cell.note_signal(ask.message)
+        return Outcome(asked, stamp(self.engine.codec, cell, ask, events), says)
 
     def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
         """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
@@ -133,9 +130,7 @@ class Decider:
             here = await self.find(cell, ids)
         except StoreError as error:
             cell.queue.remove(asked)
-            self.engine.committer.post(
-                cell, Outcome(asked, refused=unreadable(error), after=cell.place)
-            )
+            self.engine.committer.post(cell, Outcome(asked, refused=unreadable(error)))
         else:
             asked.found = {**asked.found, **dict.fromkeys(ids), **here}
 
@@ -159,7 +154,7 @@ class Decider:
         first = [s for s in cell.index.values() if s.record.cause == record.cause]
         first.sort(key=lambda sealed: sealed.record.version)
         again = tuple(s for s in first if visible(cell, s, asked.actor.seat)) or (before,)
-        self.engine.committer.post(cell, Outcome(asked, again, (), None, cell.place, again=True))
+        self.engine.committer.post(cell, Outcome(asked, again, again=True))
         self.engine.pulse.noticed(cell, asked.actor)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.ids import SYSTEM
-from accord.core.kernel.log import Body, Context, Message
+from accord.core.kernel.log import Body, Context, Event, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.engine.cell import Answerer, Asked, Cell, Outcome, Peer
@@ -65,7 +65,7 @@ class Engine:
         self.opener = Opener(self)
         self.decider = Decider(self)
         self.committer = Committer(self)
-        self.heard: list[Callable[[Sealed], None]] = []
+        self.heard: dict[type[Event], list[Callable[[Sealed], None]]] = {}
         self.failures: list[BaseException] = []
         self.pinned: set[str] = set()
         self._from: int | None = None
@@ -166,7 +166,8 @@ class Engine:
                 await asyncio.sleep(PATIENCE)
 
     def _overheard(self, rows: Iterable[Row]) -> None:
-        for row in rows:
+        newest = {row.stream: row for row in rows}
+        for row in newest.values():
             cell = self.cells.get(row.stream)
             if cell is not None and row.version > cell.base.version:
                 cell.newest = row.version

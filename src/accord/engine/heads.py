@@ -39,9 +39,7 @@ class HeadSigner:
 
     def note(self, rows: Iterable[Row]) -> None:
         """Remember how far each stream got."""
-        newest = self.newest
-        for row in rows:
-            newest[row.stream] = row
+        self.newest |= {row.stream: row for row in rows}
 
     async def act(self) -> None:
         """Sign what grew."""

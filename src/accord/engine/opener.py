@@ -57,7 +57,7 @@ class Opener:
         await self._fill_window(cell, base.version, len(rows))
         cell.kept = kept.version
         cell.ahead = max(0, base.at - self.engine.clock.now())
-        cell.base = cell.place = base
+        cell.stand(base)
         self.engine.reschedule(cell)
 
     async def _since_snapshot(self, cell: Cell) -> tuple[Place, list[Row]]:
@@ -74,10 +74,9 @@ class Opener:
         if loaded < self.engine.window and version > loaded:
             after = max(0, version - self.engine.window)
             rows = await self.engine.events.read(cell.stream, after, version - after)
-            cell.window.clear()
-            cell.index.clear()
-            for row in rows:
-                cell.remember(self.engine.codec.unseal(row.stream, row.version, row.body))
+            cell.forget_window()
+            unseal = self.engine.codec.unseal
+            cell.remember(unseal(row.stream, row.version, row.body) for row in rows)
 
     def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> tuple[Place, list[Sealed]]:
         """Where the stream stands behind these rows, and the records in them."""
@@ -92,8 +91,8 @@ class Opener:
             state = fold(cell.context, state, (record,))
             version, last, at = row.version, row.hash, max(at, record.at)
             seq = record.seq or seq
-            cell.remember(sealed)
             fresh.append(sealed)
+        cell.remember(fresh)
         return Place(state, version, seq, last, at), fresh
 
     def _free(self, cell: Cell) -> None:
@@ -138,7 +137,7 @@ class Opener:
             if not ready.done():
                 ready.set_exception(error)
         waiting = list(cell.pending())
-        cell.outbox, cell.rows = [], []
+        cell.outbox, cell.made = [], []
         cell.queue.clear()
         self.engine.peers.cut_off(cell.stream)
         for asked in waiting:
@@ -157,8 +156,8 @@ class Opener:
         rows = await self.engine.events.read(cell.stream, cell.base.version)
         before = cell.base
         cell.forget_pending()
-        cell.base, fresh = self._fold(cell, before, rows)
-        cell.place = cell.base
+        base, fresh = self._fold(cell, before, rows)
+        cell.stand(base)
         self.engine.peers.deliver_foreign(cell, fresh)
         self.engine.committer.publish(fresh)
         if cell.base.state is not before.state:

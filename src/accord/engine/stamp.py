@@ -1,8 +1,7 @@
-"""Events as records in their place on the log: numbered, sealed, chained and folded."""
+"""Events as records in their place on the log: numbered, sealed and folded, then chained."""
 
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Iterable, Sequence
+from copy import copy
 
 from accord.core.kernel.chain import link
 from accord.core.kernel.ids import SYSTEM, derived
@@ -12,90 +11,64 @@ from accord.engine.cell import Cell, Place
 from accord.engine.ports import Codec, Row, Sealed
 
 
-class Made(msgspec.Struct, frozen=True, gc=False):
-    """What deciding a message made."""
-
-    sealed: tuple[Sealed, ...]
-    rows: Sequence[Row]
-    after: Place
-
-
-def stamp(codec: Codec, cell: Cell, ask: Ask, events: list[Event]) -> Made:
-    """Events as records in their place, sealed and folded; the cell is left as it was."""
+def stamp(codec: Codec, cell: Cell, ask: Ask, events: Sequence[Event]) -> tuple[Sealed, ...]:
+    """The records of these events; the cell stands behind the last, or where it was."""
     if len(events) == 1:
-        return stamp_one(codec, cell, ask, events[0])
+        return (stamp_one(codec, cell, ask, events[0]),)
     if not events:
-        return Made((), (), cell.place)
-    message, actor, at = ask.message, ask.actor, ask.at
-    now = cell.place
-    state, version, seq, last = now.state, now.version, now.seq, now.hash
-    spoken = own_voice(message, events)
-    scope = message.fork if message.body.scoped else None
+        return ()
+    now = copy(cell.place)
+    spoken = own_voice(ask.message, events)
     made: list[Sealed] = []
-    rows: list[Row] = []
     for place, event in enumerate(events):
-        version += 1
-        said: Body | None = getattr(event, "said", None)
-        if said is not None:
-            seq += 1
-        if place == spoken:
-            record = Record(
-                cell.stream,
-                version,
-                seq if said is not None else 0,
-                message.id,
-                at,
-                actor.seat,
-                message.id,
-                message.ts,
-                message.sender,
-                event,
-                said,
-                event.ref or message.ref,
-                message.causal_refs,
-                event.fork or scope,
-                event.to,
-            )
-        else:
-            record = Record(
-                cell.stream,
-                version,
-                seq if said is not None else 0,
-                derived(at, cell.stream, message.id, str(place)),
-                at,
-                actor.seat,
-                message.id,
-                iso(at),
-                SYSTEM,
-                event,
-                said,
-                event.ref,
-                (),
-                event.fork or scope,
-                event.to,
-            )
-        sealed = codec.seal(record)
-        last = link(last, sealed.body)
-        state = cell.context.evolve[type(event)](state, event, record)
-        rows.append(Row(cell.stream, version, record.id, sealed.body, last))
-        made.append(sealed)
-    return Made(tuple(made), rows, Place(state, version, seq, last, at))
+        own = place == spoken
+        record = said_by(ask, cell, now, event) if own else added_to(ask, cell, now, event, place)
+        made.append(codec.seal(record))
+        now.state = cell.context.evolve[type(event)](now.state, event, record)
+        now.version, now.seq, now.at = record.version, record.seq or now.seq, ask.at
+    cell.place = now
+    cell.made += made
+    cell.index.update((sealed.record.id, sealed) for sealed in made)
+    return tuple(made)
 
 
-def stamp_one(codec: Codec, cell: Cell, ask: Ask, event: Event) -> Made:
-    """The same for the one event that almost every message leads to, without detours."""
-    message, at, now, stream = ask.message, ask.at, cell.place, cell.stream
+def stamp_one(codec: Codec, cell: Cell, ask: Ask, event: Event) -> Sealed:
+    """The same for the one event that almost every message leads to, without a copy."""
+    now = cell.place
+    record = said_by(ask, cell, now, event)
+    sealed = codec.seal(record)
+    now.state = cell.context.evolve[type(event)](now.state, event, record)
+    now.version, now.seq, now.at = record.version, record.seq or now.seq, record.at
+    cell.made.append(sealed)
+    cell.index[record.id] = sealed
+    return sealed
+
+
+def chained(stream: str, before: bytes, made: Iterable[Sealed]) -> list[Row]:
+    """Records as rows, each sealed together with all before it.
+
+    All of a commit in one go: hashing one by one between other work takes twice as long.
+    """
+    rows: list[Row] = []
+    for sealed in made:
+        record, body = sealed.record, sealed.body
+        before = link(before, body)
+        rows.append(Row(stream, record.version, record.id, body, before))
+    return rows
+
+
+def said_by(ask: Ask, cell: Cell, now: Place, event: Event) -> Record:
+    """An event as what the sender said: its envelope is the message's."""
+    message = ask.message
     said: Body | None = getattr(event, "said", None)
-    id, version = message.id, now.version + 1
-    seq = now.seq if said is None else now.seq + 1
-    record = Record(
-        stream,
-        version,
-        0 if said is None else seq,
-        id,
-        at,
+    return Record(
+        cell.stream,
+        now.version + 1,
+        0 if said is None else now.seq + 1,
+        message.id,
+        ask.at,
         ask.actor.seat,
-        id,
+        message.id,
         message.ts,
         message.sender,
         event,
@@ -105,14 +78,32 @@ def stamp_one(codec: Codec, cell: Cell, ask: Ask, event: Event) -> Made:
         event.fork or (message.fork if message.body.scoped else None),
         event.to,
     )
-    sealed = codec.seal(record)
-    last = link(now.hash, sealed.body)
-    state = cell.context.evolve[type(event)](now.state, event, record)
-    row = Row(stream, version, id, sealed.body, last)
-    return Made((sealed,), (row,), Place(state, version, seq, last, at))
 
 
-def own_voice(message: Message, events: list[Event]) -> int:
+def added_to(ask: Ask, cell: Cell, now: Place, event: Event, place: int) -> Record:
+    """An event as what the server adds: the `place`th of what the message led to."""
+    message = ask.message
+    said: Body | None = getattr(event, "said", None)
+    return Record(
+        cell.stream,
+        now.version + 1,
+        0 if said is None else now.seq + 1,
+        derived(ask.at, cell.stream, message.id, str(place)),
+        ask.at,
+        ask.actor.seat,
+        message.id,
+        iso(ask.at),
+        SYSTEM,
+        event,
+        said,
+        event.ref,
+        (),
+        event.fork or (message.fork if message.body.scoped else None),
+        event.to,
+    )
+
+
+def own_voice(message: Message, events: Sequence[Event]) -> int:
     """Which of the events is what the sender said; the others are the server's."""
     for place, event in enumerate(events):
         if type(getattr(event, "said", None)) is type(message.body):

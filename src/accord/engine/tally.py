@@ -1,7 +1,7 @@
 """What happened, in numbers: plain integers that whoever watches reads when it likes."""
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 
@@ -52,10 +52,10 @@ class Tally:
     )
 
     def __init__(self) -> None:
-        self.taken: defaultdict[type[Body], int] = defaultdict(int)
-        self.repeated: defaultdict[type[Body], int] = defaultdict(int)
+        self.taken: Counter[type[Body]] = Counter()
+        self.repeated: Counter[type[Body]] = Counter()
         self.refused: defaultdict[tuple[type[Body] | None, Why], int] = defaultdict(int)
-        self.events: defaultdict[type[Event], int] = defaultdict(int)
+        self.events: Counter[type[Event]] = Counter()
         self.commits = Spread(SECONDS)
         self.records = Spread(SIZES)
         self.delays = Spread(SECONDS)
@@ -69,12 +69,9 @@ class Tally:
 
     def told(self, outcomes: Iterable[Outcome]) -> None:
         """What became of messages, as it is told; refusals are counted where they are answered."""
-        taken = self.taken
-        for outcome in outcomes:
-            if outcome.again:
-                self.repeated[type(outcome.asked.message.body)] += 1
-            elif outcome.refused is None:
-                taken[type(outcome.asked.message.body)] += 1
+        done = [each for each in outcomes if each.refused is None]
+        self.taken.update([type(each.asked.message.body) for each in done if not each.again])
+        self.repeated.update([type(each.asked.message.body) for each in done if each.again])
 
     def committed(self, stream: str, records: int, began: float, ended: float) -> None:
         """The store kept so many records of a stream."""

@@ -5,6 +5,7 @@ import logging
 import re
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
@@ -70,14 +71,12 @@ _medium = struct.Struct("!BBH").pack
 _large = struct.Struct("!BBQ").pack
 
 
-def text_frame(payload: bytes) -> bytes:
-    """A server's text frame around these bytes."""
-    size = len(payload)
+@lru_cache(4096)
+def head(size: int) -> bytes:
+    """What a server's text frame of so many bytes begins with."""
     if size < SMALL:
-        return bytes((0x81, size)) + payload
-    if size < MEDIUM:
-        return _medium(0x81, 126, size) + payload
-    return _large(0x81, 127, size) + payload
+        return bytes((0x81, size))
+    return _medium(0x81, 126, size) if size < MEDIUM else _large(0x81, 127, size)
 
 
 def glimpse(data: bytes) -> tuple[str, str | None]:
@@ -117,7 +116,7 @@ class Connection(WSListener):
     @staticmethod
     def join(frames: list[bytes]) -> bytes:
         """All frames in one write."""
-        return b"".join([text_frame(frame) for frame in frames])
+        return b"".join([part for frame in frames for part in (head(len(frame)), frame)])
 
     def write(self, data: bytes) -> None:
         """Send; a reader too far behind is cut off and resumes by replay (OPEN-51)."""
@@ -278,7 +277,7 @@ class Connection(WSListener):
     ) -> None:
         """The error, to its cause alone (OPEN-49)."""
         self.reception.engine.tally.refused[kind, no.why] += 1
-        self.write(text_frame(self.reception.refusal(no, session, related_to)))
+        self.write(self.join([self.reception.refusal(no, session, related_to)]))
 
     # Identity
 

@@ -141,19 +141,26 @@ def decode(data: bytes) -> Message:
         said = _envelope(data)
     except Mistakes as error:
         raise Refused(Why.MALFORMED, f"Not a PVP envelope: {error}") from error
+    check(said)
+    try:
+        body = _payloads[said.type](said.payload)
+    except KeyError:
+        raise Refused(Why.MALFORMED, f"{said.type[:64]} is not a type of PVP v1") from None
+    except Mistakes as error:
+        raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {error}") from error
     return Message(
         said.id,
         said.ts,
         said.session,
         said.sender,
-        payload(check(said)),
+        body,
         said.ref,
         said.causal_refs or (),
         None if said.fork in TRUNK else said.fork,
     )
 
 
-def check(said: Envelope) -> Envelope:
+def check(said: Envelope) -> None:
     """What the types alone cannot say of an envelope."""
     if said.v != VERSION:
         detail = f"Version {said.v} is not supported; this server speaks version {VERSION}"
@@ -162,18 +169,6 @@ def check(said: Envelope) -> Envelope:
         raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters")
     if not is_iso(said.ts):
         raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts}")
-    return said
-
-
-def payload(said: Envelope) -> Body:
-    """The typed payload."""
-    read = _payloads.get(said.type)
-    if read is None:
-        raise Refused(Why.MALFORMED, f"{said.type[:64]} is not a type of PVP v1")
-    try:
-        return read(said.payload)
-    except Mistakes as error:
-        raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {error}") from error
 
 
 def token_of(data: bytes) -> str | None:
@@ -190,22 +185,24 @@ def token_of(data: bytes) -> str | None:
 
 def frame(record: Record) -> bytes | None:
     """The record as an envelope, or None where it has no form on the wire."""
-    if record.said is None:
-        return None
-    return encode(
-        Sent(
-            VERSION,
-            record.id,
-            record.ts,
-            record.stream[5:],  # after "room/"
-            record.sender,
-            record.said.type,
-            record.said,
-            record.ref,
-            record.seq,
-            record.causal_refs,
-            record.fork,
-        )
+    return None if record.said is None else encode(sent(record))
+
+
+def sent(record: Record) -> Sent:
+    """The envelope of a record that has one."""
+    said = record.said
+    return Sent(
+        VERSION,
+        record.id,
+        record.ts,
+        record.stream[5:],  # after "room/"
+        record.sender,
+        said.type,  # type: ignore[union-attr]
+        said,
+        record.ref,
+        record.seq,
+        record.causal_refs,
+        record.fork,
     )
 
 

@@ -184,6 +184,7 @@ class Ask(msgspec.Struct, gc=False):
 
 State = TypeVar("State")
 Fact = Event | Effect
+# A tuple is what a decider of one event returns, because that is quicker than yielding it.
 Decider = Callable[[Any, Ask, Any], Iterable[Fact]]
 Evolver = Callable[[Any, Any, Record], Any]
 Deciders = Mapping[type[Body], Decider]

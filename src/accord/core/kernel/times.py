@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 SECOND = 1000
 
@@ -11,10 +12,13 @@ _YEAR = "[0-9]{4}"
 _LEAP = "[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00"
 _DAY = "(?:0[1-9]|1[0-9]|2[0-8])"
 _LONG = f"(?:0[13-9]|1[0-2])-(?:{_DAY}|29|30)|(?:0[13578]|1[02])-31"
-_TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?"
-_ZONE = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
-STAMP = f"^(?!000[01]|9999)(?:{_YEAR}-(?:{_LONG}|02-{_DAY})|(?:{_LEAP})-02-29)T{_TIME}{_ZONE}$"
-_stamp = re.compile(STAMP).fullmatch
+_TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_SECOND = f"(?!000[01]|9999)(?:{_YEAR}-(?:{_LONG}|02-{_DAY})|(?:{_LEAP})-02-29)T{_TIME}"
+_REST = "(?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
+STAMP = f"^{_SECOND}{_REST}$"
+WHOLE_SECONDS = len("2026-01-30T20:00:00")
+_second = re.compile(_SECOND).fullmatch
+_rest = re.compile(_REST).fullmatch
 
 
 def iso(at: int) -> str:
@@ -26,7 +30,19 @@ def iso(at: int) -> str:
 
 def is_iso(text: str) -> bool:
     """Whether this is a timestamp of ISO 8601; whose clock it is is not our affair (OPEN-38)."""
-    return _stamp(text) is not None
+    return _is_second(text[:WHOLE_SECONDS]) and _is_rest(text[WHOLE_SECONDS:])
+
+
+# Most messages come within a second of another, and there are a thousand milliseconds: what was
+# looked at before takes 0.2 instead of 0.9 µs.
+@lru_cache(1024)
+def _is_second(text: str) -> bool:
+    return _second(text) is not None
+
+
+@lru_cache(2048)
+def _is_rest(text: str) -> bool:
+    return _rest(text) is not None
 
 
 def too_early(since: str, seconds: int, now: str) -> bool:

@@ -86,7 +86,8 @@ def admit(room: Room, ask: Ask) -> None:
         raise Refused(Why.FORBIDDEN, forbidden(body, actor.seat))
     if actor.ceiling is not None:
         check_credential(room, ask, member)
-    check_claims(ask)
+    if type(body) in CLAIMING:
+        check_claims(ask)
     if room.paused_at is not None and not body.while_paused:
         raise Refused(Why.WRONG_STATE, "The session is paused until everybody is back")
     if ask.message.fork is not None:
@@ -196,6 +197,8 @@ DECIDE: Deciders = {
     **heartbeats.DECIDE,
     **{body: decider for part in SLICES for body, decider in part.DECIDE.items()},
 }
+# Those whose payload says who speaks.
+CLAIMING = frozenset(body for body in DECIDE if body.claims is not Body.claims)
 EVOLVE: Evolvers = {
     **grants.EVOLVE,
     **{event: evolver for part in SLICES for event, evolver in part.EVOLVE.items()},

@@ -1,6 +1,6 @@
 """Prompts: what a person asks of an agent."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -115,18 +115,19 @@ class PromptAmended(Event, frozen=True, kw_only=True, gc=False):
 def agent(room: Room, seat: str, fork: str | None = None) -> Member:
     """The member of that id, if it is an agent and in the fork (OPEN-43)."""
     member = room.members.get(seat)
-    if member is None or member.kind is not Kind.AGENT or seat not in room.seats(fork):
+    here = fork is None or seat in room.seats(fork)
+    if member is None or member.kind is not Kind.AGENT or not here:
         where = f"the fork {fork}" if fork else "this session"
         raise Refused(Why.NO_MEMBER, f"{seat} is not an agent in {where}")
     return member
 
 
-def submit(room: Room, ask: Ask, body: PromptSubmit) -> Iterator[Event]:
+def submit(room: Room, ask: Ask, body: PromptSubmit) -> Iterable[Event]:
     """Any prompt to an agent that is here; keys nobody has are ignored (OPEN-39)."""
     agent(room, body.target_agent, ask.message.fork)
     if body.context_keys and room.shelf:
         body = replace(body, context_keys=deliverable(room, ask, body))
-    yield PromptSubmitted(said=body)
+    return (PromptSubmitted(said=body),)
 
 
 def deliverable(room: Room, ask: Ask, body: PromptSubmit) -> tuple[str, ...]:

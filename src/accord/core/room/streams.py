@@ -1,6 +1,6 @@
 """Responses: an agent's answer, chunk by chunk."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -132,10 +132,10 @@ def mine(room: Room, ask: Ask, *, thinking: bool) -> Stream:
     return own[0]
 
 
-def chunk(room: Room, ask: Ask, body: ResponseChunk) -> Iterator[Event]:
+def chunk(room: Room, ask: Ask, body: ResponseChunk) -> Iterable[Event]:
     """More text for an open stream of the sender's."""
     stream = mine(room, ask, thinking=False)
-    yield ResponseChunked(said=body, ref=stream.id, fork=stream.fork)
+    return (ResponseChunked(said=body, ref=stream.id, fork=stream.fork),)
 
 
 def end(room: Room, ask: Ask, body: ResponseEnd) -> Iterator[Event]:

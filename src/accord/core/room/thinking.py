@@ -1,6 +1,6 @@
 """Thinking: what an agent lets some or all see of its reasoning."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from msgspec import Meta
@@ -93,11 +93,11 @@ def start(room: Room, ask: Ask, body: ThinkingStart) -> Iterator[Event]:
     yield ThinkingStarted(said=body, to=seen_by(room, body.agent, body.visible_to))
 
 
-def chunk(room: Room, ask: Ask, body: ThinkingChunk) -> Iterator[Event]:
+def chunk(room: Room, ask: Ask, body: ThinkingChunk) -> Iterable[Event]:
     """For those who may see it now."""
     stream = streams.mine(room, ask, thinking=True)
     to = seen_by(room, stream.agent, stream.visible_to)
-    yield ThinkingChunked(said=body, ref=stream.id, to=to, fork=stream.fork)
+    return (ThinkingChunked(said=body, ref=stream.id, to=to, fork=stream.fork),)
 
 
 def end(room: Room, ask: Ask, body: ThinkingEnd) -> Iterator[Event]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -309,10 +309,10 @@ def execute(room: Room, ask: Ask, body: ToolExecute) -> Iterator[Fact]:
     yield ToolStarted(said=said, to=frozenset({tool.agent}), ref=tool.id, fork=tool.fork)
 
 
-def output(room: Room, ask: Ask, body: ToolOutput) -> Iterator[Fact]:
+def output(room: Room, ask: Ask, body: ToolOutput) -> Iterable[Fact]:
     """Output under a live grant."""
     tool = granted(room, ask, body.tool_proposal, body.grant)
-    yield ToolPrinted(said=body, fork=tool.fork)
+    return (ToolPrinted(said=body, fork=tool.fork),)
 
 
 def result(room: Room, ask: Ask, body: ToolResult) -> Iterator[Fact]:

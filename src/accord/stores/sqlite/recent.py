@@ -36,12 +36,13 @@ class Recent:
 
     def after(self, position: int, limit: int) -> list[Placed] | None:
         """Rows behind `position`; none when there are none; None when only the file knows."""
-        first = self._last - len(self._rows)
-        if not self._rows or position < first:
+        behind = self._last - position
+        if not self._rows or behind > len(self._rows):
             return None
-        start = position - first
-        rows = islice(self._rows, start, start + limit)
-        return list(enumerate(rows, position + 1))
+        # From the newer end, because whoever keeps up wants the last few of thousands.
+        rows = list(islice(reversed(self._rows), behind))
+        rows.reverse()
+        return list(enumerate(rows[:limit], position + 1))
 
     def _trim(self) -> None:
         while self._rows and (len(self._rows) > ROWS or self._bytes > BYTES):
