@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ class Server:
         self.archive, self.callers = archive.Archive(self.engine), Callers(self.reception)
         self.http = Http(self.callers, self.archive)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
-        self.engine.heard[TokenRevoked] = [self.revocation]
+        self.engine.heard.append(self.heard)
         self.tasks: list[asyncio.Task[None]] = []
         self.stopping = False
         self.lag = Lag()
@@ -160,11 +160,12 @@ class Server:
             raise Refused(Why.UNAVAILABLE, "Who may come in is being looked up; try again")
         return people.revoked
 
-    def revocation(self, sealed: Sealed) -> None:
+    def heard(self, stream: str, fresh: Sequence[Sealed]) -> None:
         """A revocation ends connections at once."""
-        if isinstance(event := sealed.record.event, TokenRevoked):
-            self.hall.revoke(event.jti)
-            self.http.revoke(event.jti)
+        for sealed in fresh if stream == STREAM else ():
+            if isinstance(event := sealed.record.event, TokenRevoked):
+                self.hall.revoke(event.jti)
+                self.http.revoke(event.jti)
 
     async def start(self) -> str:
         """Take up what the log holds; returns a token for the operator."""

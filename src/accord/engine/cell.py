@@ -103,7 +103,6 @@ class Cell:
         "index",
         "kept",
         "made",
-        "most",
         "newest",
         "outbox",
         "place",
@@ -123,8 +122,7 @@ class Cell:
         self.stream = stream
         self.context = context
         self.stand(Place(context.start(stream), 0, 0, genesis(stream), 0))
-        self.most = window
-        self.window: deque[Sealed] = deque()
+        self.window: deque[Sealed] = deque(maxlen=window)
         self.weight = 0
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
@@ -149,15 +147,16 @@ class Cell:
 
     def remember(self, fresh: Iterable[Sealed]) -> None:
         """Keep committed records at hand; the oldest give way."""
-        window, index, most = self.window, self.index, self.most
+        window, index, most, weight = self.window, self.index, self.window.maxlen, self.weight
         for sealed in fresh:
-            self.weight += len(sealed.body)
+            weight += len(sealed.body)
+            while window and (len(window) == most or weight > LARGEST_WINDOW):
+                oldest = window.popleft()
+                weight -= len(oldest.body)
+                index.pop(oldest.record.id, None)
             window.append(sealed)
             index[sealed.record.id] = sealed
-            while len(window) > most or (self.weight > LARGEST_WINDOW and len(window) > 1):
-                oldest = window.popleft()
-                self.weight -= len(oldest.body)
-                index.pop(oldest.record.id, None)
+        self.weight = weight
 
     def forget_window(self) -> None:
         """Have no record at hand."""

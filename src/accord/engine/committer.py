@@ -87,7 +87,7 @@ class Committer:
             self.engine.peers.cut_off(cell.stream)
         self._answer(outbox)
         self.engine.tally.told(outbox)
-        self.publish(fresh)
+        self.publish(cell.stream, fresh)
         if after.state is not before.state:
             self.engine.reschedule(cell)
         if self.engine.peers.unsaid and after is not before:
@@ -107,20 +107,15 @@ class Committer:
                 log.exception("cannot answer %s", outcome.asked.message.id)
                 self.engine.failures.append(error)
 
-    def publish(self, fresh: Sequence[Sealed]) -> None:
+    def publish(self, stream: str, fresh: Sequence[Sealed]) -> None:
         """Let every listener of the process hear; one that fails is no other's loss."""
-        kinds = [type(sealed.record.event) for sealed in fresh]
-        self.engine.tally.events.update(kinds)
-        heard = self.engine.heard
-        if heard.keys().isdisjoint(kinds):
-            return
-        for sealed, kind in zip(fresh, kinds, strict=True):
-            for listener in heard.get(kind, ()):
-                try:
-                    listener(sealed)
-                except Exception as error:
-                    log.exception("a listener failed on %s", sealed.record.id)
-                    self.engine.failures.append(error)
+        self.engine.tally.events.update([type(sealed.record.event) for sealed in fresh])
+        for listener in self.engine.heard if fresh else ():
+            try:
+                listener(stream, fresh)
+            except Exception as error:
+                log.exception("a listener failed on %s", stream)
+                self.engine.failures.append(error)
 
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.ids import SYSTEM
-from accord.core.kernel.log import Body, Context, Event, Message
+from accord.core.kernel.log import Body, Context, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.engine.cell import Answerer, Asked, Cell, Outcome, Peer
@@ -27,6 +27,10 @@ log = logging.getLogger("accord.engine")
 LONGEST_QUEUE = 10_000
 # Seconds until a log that could not be followed is tried again.
 PATIENCE = 1.0
+
+
+# Hears what was committed to a stream, and is quick about it.
+Listener = Callable[[str, Sequence[Sealed]], None]
 
 
 class World(NamedTuple):
@@ -65,7 +69,7 @@ class Engine:
         self.opener = Opener(self)
         self.decider = Decider(self)
         self.committer = Committer(self)
-        self.heard: dict[type[Event], list[Callable[[Sealed], None]]] = {}
+        self.heard: list[Listener] = []
         self.failures: list[BaseException] = []
         self.pinned: set[str] = set()
         self._from: int | None = None

@@ -159,7 +159,7 @@ class Opener:
         base, fresh = self._fold(cell, before, rows)
         cell.stand(base)
         self.engine.peers.deliver_foreign(cell, fresh)
-        self.engine.committer.publish(fresh)
+        self.engine.committer.publish(cell.stream, fresh)
         if cell.base.state is not before.state:
             self.engine.reschedule(cell)
 

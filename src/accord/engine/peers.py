@@ -383,7 +383,7 @@ class Peers:
 
     def _oldest(self, cell: Cell) -> int:
         """The version a window begins with that is as long as it may be."""
-        return max(1, cell.base.version - cell.most + 1)
+        return max(1, cell.base.version - (cell.window.maxlen or 0) + 1)
 
     def _missed(self, cell: Cell, entry: Entry, until: int | None = None) -> Iterator[bytes]:
         since, seat = entry.since or 0, entry.peer.seat

@@ -1,6 +1,7 @@
 """`GET /sessions/{id}/messages`: what was said behind a message, now or as soon as it is."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 from starlette.requests import Request
@@ -45,9 +46,9 @@ class Ears:
         self.waiting: dict[str, set[Wait]] = {}
         engine.heard.append(self.heard)
 
-    def heard(self, sealed: Sealed) -> None:
+    def heard(self, stream: str, _: Sequence[Sealed]) -> None:
         """Something is on record."""
-        for wait in self.waiting.get(sealed.record.stream, ()):
+        for wait in self.waiting.get(stream, ()):
             wait.news.set()
 
     def prick(self, stream: str, wait: Wait) -> None:
