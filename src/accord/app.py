@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ from accord.transports.requests import Counted, Requests
 from accord.transports.scrape import Scrape
 from accord.transports.websocket import Hall
 
+log = logging.getLogger("accord")
+
+NOT_IN_TIME = (
+    "The server stops, and the store did not answer in time. It may have been kept or not: "
+    "come back and send it once more with the same id"
+)
 CONTEXTS = (room.CONTEXT, people.CONTEXT)
 DATABASE = "accord.db"
 KEYS = "keys"
@@ -56,6 +63,8 @@ class Options(msgspec.Struct, frozen=True):
     durability: str = "full"
     rate: float | None = 200.0
     ready_file: Path | None = None
+    drain: float = 0.0
+    stop_timeout: float = 10.0
     house: House = House()
 
     @classmethod
@@ -77,6 +86,8 @@ class Options(msgspec.Struct, frozen=True):
             durability=config.durability,
             rate=None if config.rate_limit is None else float(config.rate_limit),
             ready_file=config.ready_file,
+            drain=config.drain,
+            stop_timeout=config.stop_timeout,
             house=house,
         )
 
@@ -182,13 +193,23 @@ class Server:
         self.hall.say_goodbye()
         self.http.say_goodbye()
 
-    async def stop(self) -> None:
-        """Finish what is under way, then let go."""
-        self.say_goodbye()
+    async def wind_down(self, within: float) -> None:
+        """Take nothing more, and finish what is decided; who waits longer is told to ask again."""
+        self.stopping = self.reception.closed = True
         self.engine.scheduler.stop()
         self.engine.pulse.scheduler.stop()
+        if not await in_time(self.engine.settle(), within):
+            log.error("stop.abandoned", extra={"ms": int(within * 1000)})
+            self.engine.abandon(Refused(Why.UNAVAILABLE, NOT_IN_TIME))
+
+    async def stop(self, within: float = 10.0) -> bool:
+        """Let go of everything; False when the store did not, in so many seconds."""
+        self.say_goodbye()
         for task in self.tasks:
             task.cancel()
+        return await in_time(self._let_go(), within)
+
+    async def _let_go(self) -> None:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         await self.engine.settle()
         with contextlib.suppress(StoreError):  # what is not signed now is at the next start
@@ -208,7 +229,16 @@ class Server:
             *operator.routes(self.desk),
         ]
         counted = Counted(Starlette(routes=routes), self.requests, routes)
-        return Guard(counted, strict=self.reception.is_open)
+        return Guard(counted, strict=self.reception.is_open, closed=lambda: self.reception.closed)
+
+
+async def in_time(work: Coroutine[Any, Any, None], seconds: float) -> bool:
+    """Whether it was done in so many seconds; else it goes on unwatched."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait([task], timeout=max(0.0, seconds))
+    if done:
+        task.result()
+    return bool(done)
 
 
 def operator_id() -> str:

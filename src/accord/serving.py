@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 import errno
 import gc
+import logging
 import os
 import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn, Self
 
 import msgspec
 import uvicorn
@@ -21,6 +24,13 @@ from accord.transports.head import http_class
 from accord.transports.identity import ensure_loopback
 from accord.transports.websocket import protocol_class
 
+log = logging.getLogger("accord")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# However little time is left, something is tried.
+SHORTEST_S = 0.5
+# The store would not let go in time; trying again later may help.
+UNFINISHED = 6
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # where there is such a thing
 # Collecting often costs a tenth of the throughput; nothing on the hot path makes cycles.
 GC_THRESHOLD = (50_000, 20, 50)
@@ -61,6 +71,11 @@ class _Uvicorn(uvicorn.Server):
         self.ready = ready
         self.end = end
 
+    def stop_listening(self) -> None:
+        """Nobody new comes in."""
+        for each in self.servers:
+            each.close()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready()
@@ -71,17 +86,66 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal ends the serving; what comes after it is ours, the store above all.
+        """Signals are not uvicorn's: it would raise them again, and the process die of it."""
+        yield
 
-        uvicorn would raise the signal again, and the process would die of it.
-        """
-        signals = (signal.SIGINT, signal.SIGTERM)
-        before = {each: signal.signal(each, self.handle_exit) for each in signals}
+
+class Ending:
+    """The first signal asks for a good end within a time, the second for any.
+
+    Whatever was acknowledged is on disk, so that nothing is lost either way.
+    """
+
+    def __init__(self, server: Server, http: _Uvicorn) -> None:
+        self.server = server
+        self.http = http
+        self.loop = asyncio.get_running_loop()
+        self.deadline: float | None = None
+        self.work: asyncio.Task[None] | None = None
+        self.asked = False
+
+    def __enter__(self) -> Self:
+        self.before = {each: signal.signal(each, self._take) for each in SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each, handler in self.before.items():
+            signal.signal(each, handler)
+
+    @property
+    def left(self) -> float:
+        """Seconds until it has to be over."""
+        if self.deadline is None:
+            self.deadline = self.loop.time() + self.server.options.stop_timeout
+        return max(SHORTEST_S, self.deadline - self.loop.time())
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            leave(128 + number)
+        self.asked = True
+        # At once: a flood of messages would keep the loop from its next turn.
+        self.server.stopping = True
+        self.server.reception.closed = not self.server.options.drain
+        self.loop.call_soon_threadsafe(self._begin)
+
+    def _begin(self) -> None:
+        log.info("stop.begun")
+        self.work = self.loop.create_task(self._end())
+
+    async def _end(self) -> None:
         try:
-            yield
+            await asyncio.sleep(self.server.options.drain)
+            self.http.stop_listening()
+            await self.server.wind_down(self.left / 2)
+            self.http.config.timeout_graceful_shutdown = max(1, int(self.left / 2))
         finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            self.http.should_exit = True
+
+
+def leave(status: int) -> NoReturn:
+    """End the process now, whatever still hangs in it."""
+    logging.shutdown()
+    os._exit(status)
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -138,10 +202,16 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
-    try:
-        await _Uvicorn(config, on_ready, server.say_goodbye).serve(sockets=[sock])
-    finally:
-        await server.stop()
+    http = _Uvicorn(config, on_ready, server.say_goodbye)
+    with Ending(server, http) as ending:
+        try:
+            await http.serve(sockets=[sock])
+        finally:
+            clean = await server.stop(ending.left)
+        if not clean:
+            log.error("stop.unfinished")
+            leave(UNFINISHED)
+    log.info("stop.done")
 
 
 def _ready(options: Options, sock: socket.socket, token: str) -> Ready:

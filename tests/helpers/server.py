@@ -176,6 +176,13 @@ class ServerProcess:
             time.sleep(POLL)
         return msgspec.json.decode(self._ready_file.read_bytes(), type=Ready)
 
+    def ended(self, *how: signal.Signals) -> int:
+        """What it ends with, after these signals."""
+        for each in how:
+            self._signal(each)
+        assert self._process is not None
+        return self._process.wait(PATIENCE)
+
     def _signal(self, which: signal.Signals) -> None:
         assert self._process is not None, "the server was never started"
         self._process.send_signal(which)

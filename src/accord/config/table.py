@@ -56,6 +56,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Path | None,
         Says("written once connections are accepted", value="FILE", usual="none"),
     ] = None
+    drain: Annotated[
+        int,
+        Says("seconds to go on after a signal, while /readyz says no", 0, 3600, "SECONDS"),
+    ] = 0
+    stop_timeout: Annotated[
+        int,
+        Says("seconds to finish in after that; a second signal ends at once", 1, 3600, "SECONDS"),
+    ] = 10
     gate_seconds: Annotated[
         int, Says("how long a gate for a tool waits, in seconds", 1, 31_536_000, flag=False)
     ] = 300

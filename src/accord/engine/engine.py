@@ -193,3 +193,15 @@ class Engine:
         """Wait until nothing is under way."""
         while tasks := [task for task in self._tasks if task is not asyncio.current_task()]:
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def abandon(self, no: Refused) -> None:
+        """Wait for nothing any more: whoever asked hears this, and never anything else."""
+        for task in self._tasks:
+            task.cancel()
+        for cell in list(self.cells.values()):
+            waiting = list(cell.pending())
+            cell.busy += 1  # nothing ever happens in it again
+            cell.underway, cell.outbox = [], []
+            cell.queue.clear()
+            for asked in waiting:
+                asked.refuse(no)

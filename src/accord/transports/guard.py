@@ -1,7 +1,7 @@
 """Pages of other sites: what their requests carry, and why they get nothing here."""
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,11 +43,14 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """An application that pages of other sites cannot use."""
+    """An application that pages of other sites cannot use, and nobody once it is closed."""
 
-    def __init__(self, app: ASGIApp, *, strict: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, *, strict: bool, closed: Callable[[], bool] = lambda: False
+    ) -> None:
         self.app = app
         self.strict = strict
+        self.closed = closed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on, or say why not."""
@@ -59,7 +62,10 @@ class Guard:
             await self.app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        if self.strict or scope["path"] not in PROBES:
+        probing = scope["path"] in PROBES
+        if self.closed() and not probing:
+            raise Refused(Why.UNAVAILABLE, "The server stops; try again in a moment")
+        if self.strict or not probing:
             hosts, origins = named(scope, b"host"), named(scope, b"origin")
             check_origin(hosts, origins, strict=self.strict)
 

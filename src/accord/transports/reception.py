@@ -39,6 +39,7 @@ class Reception:
         self.engine = engine
         self.trust = trust
         self.buckets = Buckets(rate)
+        self.closed = False
 
     @property
     def is_open(self) -> bool:
@@ -57,6 +58,8 @@ class Reception:
 
     def take(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
         """Hand a message to the engine; raises Refused when it cannot even be asked."""
+        if self.closed:
+            raise Refused(Why.UNAVAILABLE, "The server stops; come back and send it once more")
         kind = type(message.body)
         if kind is SessionCreate:
             message = self.named(message)

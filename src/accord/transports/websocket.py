@@ -52,6 +52,7 @@ MOST_MISTAKES = 100
 SIGN_IN_SECONDS = 10
 HANDSHAKE_SECONDS = 10
 LAST_SECONDS = 10
+GOODBYE_SECONDS = 2
 # A connection that is silent this long is asked for a sign of life, and given as long again.
 PING_SECONDS = 30
 READ_BUFFER = 2048
@@ -101,6 +102,7 @@ class Connection(WSListener):
         self.fragments = 0
         self.mistakes = 0
         self.unread = 0
+        self.leaving = False
         self.limit = LARGEST_FRAME if self.reception.is_open else LARGEST_FIRST_FRAME
         self.timer: asyncio.TimerHandle | None = None
         self.writable = asyncio.Event()
@@ -121,7 +123,7 @@ class Connection(WSListener):
     def write(self, data: bytes) -> None:
         """Send; a reader too far behind is cut off and resumes by replay (OPEN-51)."""
         raw = self.raw
-        if raw.is_closing():
+        if raw.is_closing() or self.leaving:
             return
         if raw.get_write_buffer_size() > LARGEST_BACKLOG:
             log.warning("cutting off %s: it does not read", self.seat)
@@ -149,6 +151,13 @@ class Connection(WSListener):
             self.transport.disconnect()
             # Whoever does not read does not keep it open for that.
             asyncio.get_running_loop().call_later(LAST_SECONDS, self.raw.abort)
+
+    def say_goodbye(self) -> None:
+        """The server stops. It still reads for a moment: what is unread would undo the words."""
+        if not self.leaving and not self.raw.is_closing():
+            self.transport.send_close(WSCloseCode.SERVICE_RESTART, b"the server stops")
+            self.leaving = True
+            asyncio.get_running_loop().call_later(GOODBYE_SECONDS, self.raw.abort)
 
     # What picows tells
 
@@ -193,7 +202,8 @@ class Connection(WSListener):
         elif kind is PING:
             self._pong(frame.get_payload_as_bytes())
         elif kind is CLOSE:
-            transport.send_close(frame.get_close_code())
+            if not self.leaving:
+                transport.send_close(frame.get_close_code())
             transport.disconnect()
         elif kind is BINARY:
             self._binary(frame.payload_size)
@@ -231,6 +241,8 @@ class Connection(WSListener):
 
     def receive(self, data: bytes) -> None:
         """One message from the wire; whatever is wrong with it is answered, not thrown."""
+        if self.leaving:
+            return
         message: Message | None = None
         size = len(data)
         try:
@@ -357,7 +369,7 @@ class Hall:
     def say_goodbye(self) -> None:
         """The server stops; clients come back by themselves."""
         for connection in list(self.connections):
-            connection.close("the server stops", WSCloseCode.SERVICE_RESTART)
+            connection.say_goodbye()
 
 
 def header(request: WSUpgradeRequest, name: str) -> list[str]:
@@ -431,9 +443,9 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
             listener.close("message too big", WSCloseCode.MESSAGE_TOO_BIG)
 
     def shutdown(self) -> None:
-        if self.listener is not None and not self.raw.is_closing():
-            self.transport.send_close(WSCloseCode.SERVICE_RESTART, b"the server stops")
-        if not self.raw.is_closing():
+        if self.listener is not None:
+            self.listener.say_goodbye()
+        elif not self.raw.is_closing():
             self.transport.disconnect()
 
 

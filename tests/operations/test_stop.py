@@ -1,0 +1,207 @@
+"""A server that is asked to stop finishes what it began, tells everybody, and is gone in time."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.wire import Wire
+from tests.security.scene import get
+
+SPEAKERS = 20
+ENOUGH = 200
+ITEM = {"key": "k", "content": "x", "content_type": "text", "source": "someone"}
+GOODBYE = 1012
+
+
+class Speaker:
+    """Talks in a session of its own until the server says goodbye; every echo is an answer."""
+
+    def __init__(self, wire: Wire, session: str) -> None:
+        self.wire = wire
+        self.session = session
+        self.heard: set[str] = set()
+        self.errors: list[dict[str, Any]] = []
+        self.code = 0
+
+    async def talk(self, _: asyncio.Semaphore) -> None:
+        number = 0
+        with suppress(ConnectionClosed):
+            while True:
+                number += 1
+                item = ITEM | {"key": f"k{number % 20}"}
+                await self.wire.say("context.add", self.session, item)
+                await asyncio.sleep(0)
+
+    async def listen(self, enough: asyncio.Semaphore) -> None:
+        try:
+            async for text in self.wire.socket:
+                said = json.loads(text)
+                if said["type"] == "error":
+                    self.errors.append(said["payload"])
+                else:
+                    self.heard.add(said["id"])
+                    enough.release()
+            self.code = self.wire.socket.close_code or 0
+        except ConnectionClosed as closed:
+            self.code = closed.rcvd.code if closed.rcvd else 0
+
+
+async def speakers(server: ServerProcess, count: int) -> list[Speaker]:
+    made = []
+    for number in range(count):
+        wire = await Wire.open(server.ws_url, f"p{number}", server.issue(f"p{number}"))
+        made.append(Speaker(wire, await wire.create()))
+    return made
+
+
+async def talking(people: list[Speaker]) -> list[asyncio.Task[None]]:
+    """They talk, and much was answered already."""
+    enough = asyncio.Semaphore(0)
+    tasks = [
+        asyncio.create_task(work(enough)) for each in people for work in (each.talk, each.listen)
+    ]
+    for _ in range(ENOUGH):
+        await enough.acquire()
+    return tasks
+
+
+def stored(server: ServerProcess) -> set[str]:
+    with_store = apsw.Connection(str(server.home / "accord.db"), apsw.SQLITE_OPEN_READONLY)
+    try:
+        return {id for (id,) in with_store.execute("SELECT id FROM records")}
+    finally:
+        with_store.close()
+
+
+def verified(server: ServerProcess) -> bool:
+    words = [sys.executable, "-m", "accord", "verify", "--data-dir", str(server.home)]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+async def ended(server: ServerProcess, *how: signal.Signals) -> int:
+    return await asyncio.to_thread(server.ended, *how)
+
+
+@contextmanager
+def locked(server: ServerProcess) -> Iterator[None]:
+    """The store hangs: somebody else writes and does not finish."""
+    other = apsw.Connection(str(server.home / "accord.db"))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+async def test_under_load_nothing_acknowledged_is_lost_and_everybody_is_told(
+    tmp_path: Path,
+) -> None:
+    with a_server(tmp_path, "token", "--stop-timeout", "10") as server:
+        people = await speakers(server, SPEAKERS)
+        tasks = await talking(people)
+        began = time.monotonic()
+        assert await ended(server, signal.SIGTERM) == 0
+        assert time.monotonic() - began < 10
+        await asyncio.gather(*tasks)
+
+        assert {each.code for each in people} == {GOODBYE}
+        heard = set().union(*(each.heard for each in people))
+        assert len(heard) >= ENOUGH
+        assert heard - stored(server) == set()
+        server.start()
+        assert await get(f"{server.url}/readyz") == (200, {"status": "ready"})
+        server.stop()
+        assert verified(server)
+
+
+async def test_a_second_signal_ends_at_once_and_loses_nothing_acknowledged(
+    tmp_path: Path,
+) -> None:
+    with a_server(tmp_path, "token", "--drain", "600") as server:
+        people = await speakers(server, 3)
+        tasks = await talking(people)
+        server.ask_to_stop()
+        while (await get(f"{server.url}/readyz"))[0] == 200:
+            pass
+        assert await ended(server, signal.SIGTERM) == 128 + signal.SIGTERM
+        await asyncio.gather(*tasks)
+
+        heard = set().union(*(each.heard for each in people))
+        assert heard - stored(server) == set()
+        assert verified(server)
+
+
+async def test_while_it_drains_a_balancer_is_sent_elsewhere_and_people_go_on(
+    tmp_path: Path,
+) -> None:
+    with a_server(tmp_path, "token", "--drain", "600") as server:
+        (alice,) = await speakers(server, 1)
+        server.ask_to_stop()
+        while (said := await get(f"{server.url}/readyz"))[0] == 200:
+            pass
+        assert said == (503, {"status": "not ready", "failed": ["stopping"]})
+        await alice.wire.say("context.add", alice.session, ITEM)
+        await alice.wire.hear_until("context.add")
+        await alice.wire.socket.close()
+
+
+async def test_what_a_hanging_store_does_not_keep_is_an_error_and_never_an_answer(
+    tmp_path: Path,
+) -> None:
+    with a_server(tmp_path, "token", "--stop-timeout", "2") as server:
+        (alice,) = await speakers(server, 1)
+        enough = asyncio.Semaphore(0)
+        listening = asyncio.create_task(alice.listen(enough))
+        with locked(server):
+            asked = await alice.wire.say("context.add", alice.session, ITEM)
+            await (await alice.wire.socket.ping())  # it was taken
+            began = time.monotonic()
+            assert await ended(server, signal.SIGTERM) == 6
+            assert time.monotonic() - began < 4
+        await listening
+
+        assert asked not in alice.heard
+        assert [error["related_to"] for error in alice.errors] == [asked]
+        assert "same id" in alice.errors[0]["message"]
+        assert alice.code == GOODBYE
+        server.start()
+        server.stop()
+        assert verified(server)
+
+
+async def test_who_sends_while_it_stops_is_told_to_come_back(tmp_path: Path) -> None:
+    with a_server(tmp_path, "token", "--stop-timeout", "8") as server:
+        alice, bob = await speakers(server, 2)
+        listening = [asyncio.create_task(each.listen(asyncio.Semaphore())) for each in (alice, bob)]
+        with locked(server):
+            asked = await alice.wire.say("context.add", alice.session, ITEM)
+            await (await alice.wire.socket.ping())  # it was taken
+            server.ask_to_stop()
+            while not bob.errors:
+                await bob.wire.say("context.add", bob.session, ITEM)
+                await asyncio.sleep(0.05)
+        assert await ended(server) == 0
+        await asyncio.gather(*listening)
+        assert "The server stops" in bob.errors[0]["message"]
+        assert asked in alice.heard
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_without_anybody_it_is_gone_quickly(how: signal.Signals, tmp_path: Path) -> None:
+    with a_server(tmp_path) as server:
+        began = time.monotonic()
+        assert server.ended(how) == 0
+        assert time.monotonic() - began < 3
