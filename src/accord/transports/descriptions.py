@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 import accord
 from accord.core.dialects import asyncapi, schema
+from accord.transports import openapi
 
 HEADERS = {"cache-control": "public, max-age=300", "x-content-type-options": "nosniff"}
 SCHEMA_JSON = "application/schema+json"
@@ -16,6 +17,7 @@ JSON = "application/json"
 # Path, media type, and what makes the bytes the first time somebody asks.
 TABLE: tuple[tuple[str, str, Callable[[], bytes]], ...] = (
     (schema.PATH, SCHEMA_JSON, schema.document),
+    (openapi.PATH, JSON, lambda: openapi.document(accord.__version__)),
     (asyncapi.PATH, JSON, lambda: asyncapi.document(accord.__version__)),
 )
 

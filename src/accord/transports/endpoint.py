@@ -51,22 +51,35 @@ class Endpoint(NamedTuple):
     head: bool = True
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """What it is asked by."""
+        return (self.method, "HEAD") if self.method == "GET" and self.head else (self.method,)
+
+    @property
     def summary(self) -> str:
         """What it does, in a sentence."""
         return (self.handler.__doc__ or "").partition("\n")[0]
 
 
-Serve = Callable[[Endpoint], Callable[[Request], Awaitable[Response]]]
+Answering = Callable[[Request], Awaitable[Response]]
+Serve = Callable[[Endpoint], Answering]
 
 
 def mounted(table: Iterable[Endpoint], serve: Serve) -> list[Route]:
-    """The table as Starlette takes it."""
-    return [route(each, serve(each)) for each in table]
+    """The table as Starlette takes it: one route for each path, so that it knows its methods."""
+    rows: dict[str, list[Endpoint]] = {}
+    for row in table:
+        rows.setdefault(row.path, []).append(row)
+    return [route(path, [(row, serve(row)) for row in each]) for path, each in rows.items()]
 
 
-def route(row: Endpoint, answer: Callable[[Request], Awaitable[Response]]) -> Route:
-    """One row, answered by this."""
-    made = Route(row.path, answer, methods=[row.method])
-    if not row.head and made.methods is not None:
-        made.methods.discard("HEAD")
+def route(path: str, rows: Iterable[tuple[Endpoint, Answering]]) -> Route:
+    """One path, answered by the row of the method."""
+    by_method = {method: answer for row, answer in rows for method in row.methods}
+
+    async def answered(request: Request) -> Response:
+        return await by_method[request.method](request)
+
+    made = Route(path, answered, methods=list(by_method))
+    made.methods = set(by_method)
     return made
