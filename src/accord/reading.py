@@ -1,7 +1,7 @@
 """The log of this machine, for reading: whoever may read the files may read it all."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from accord.core.kernel.log import fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.state import Room
 from accord.core.views import sessions
-from accord.engine.ports import EventLog, Row
+from accord.engine import proven
+from accord.engine.ports import DamagedError, EventLog, Row
 from accord.stores import open_log
 
 DATABASE = "accord.db"
@@ -60,7 +61,10 @@ class Shelf:
 
     async def listing(self) -> list[dict[str, Any]]:
         """Every session, newest first."""
-        found = [await self._room(name) for name in await self._events.streams(PREFIX)]
+        found = []
+        for name in await self._events.streams(PREFIX):
+            with suppress(DamagedError):  # `accord verify` speaks of these
+                found.append(await self._room(name))
         found.sort(key=lambda room: room.created_at, reverse=True)
         return [sessions.summary(room, None) for room in found if room.exists]
 
@@ -78,7 +82,7 @@ class Shelf:
 
     async def transcript(self, id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """What was said behind `seq` number `after`, as envelopes, oldest first."""
-        async for row in rows(self._events, PREFIX + id):
+        async for row in self._rows(PREFIX + id):
             sealed = canonical.unseal(row.stream, row.version, row.body)
             if sealed.frame and sealed.record.seq > after:
                 yield msgspec.json.decode(sealed.frame)
@@ -89,9 +93,17 @@ class Shelf:
         found = await self._events.read(PREFIX + id, newest - 1) if newest else []
         return f"{found[-1].version}:{found[-1].hash.hex()}" if found else ""
 
+    async def _rows(self, stream: str) -> AsyncIterator[Row]:
+        """Every row that is what was once stored; DamagedError at the first that is not."""
+        after = 0
+        while page := await proven.read(self._events, stream, after, PAGE):
+            for row in page:
+                yield row
+            after = page[-1].version
+
     async def _room(self, stream: str) -> Room:
         room = rooms.CONTEXT.start(stream)
-        async for row in rows(self._events, stream):
+        async for row in self._rows(stream):
             record = canonical.unseal(row.stream, row.version, row.body).record
             room = fold(rooms.CONTEXT, room, (record,))
         return room

@@ -270,8 +270,8 @@ async def test_a_log_that_makes_no_sense_is_an_answer_too(make: Make) -> None:
     with pytest.raises(Refused) as no:
         await stage.say(ALICE, prompts())
 
-    assert no.value.why is Why.UNAVAILABLE
-    assert "damaged" in no.value.detail
+    assert no.value.why is Why.DAMAGED
+    assert "Record 1 of room/r is not what was stored" in no.value.detail
 
 
 class Damaged(Tricky):

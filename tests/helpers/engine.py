@@ -63,6 +63,7 @@ class Tricky:
         self.calls: Counter[str] = Counter()
         self.rows_read = 0
         self.failing: set[str] = set()
+        self.spared: Counter[str] = Counter()  # how many calls go well before they fail
         self._held: dict[str, asyncio.Event] = {}
 
     def hold(self, *methods: str) -> None:
@@ -78,7 +79,9 @@ class Tricky:
         self.calls[name] += 1
         if name in self._held:
             await self._held[name].wait()
-        if name in self.failing:
+        if name in self.failing and self.spared[name]:
+            self.spared[name] -= 1
+        elif name in self.failing:
             raise StoreError(f"{name} fails")
 
     async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:

@@ -16,7 +16,7 @@ from accord.client.errors import (
 )
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
-from accord.engine.ports import ForeignStoreError, StoreError
+from accord.engine.ports import DamagedError, ForeignStoreError, StoreError
 from accord.settings import SettingsError
 from accord.show.text import safe
 
@@ -50,6 +50,8 @@ def reason(error: Exception) -> tuple[Why, str]:
             return of_client(error)
         case SettingsError():
             return Why.MALFORMED, str(error)
+        case DamagedError():
+            return Why.DAMAGED, str(error)
         case ForeignStoreError():
             return Why.WRONG_STATE, str(error)
         case StoreError():

@@ -244,7 +244,7 @@ class Attendance:
 
     def _turned_away(self, error: ServerRefused) -> None:
         returning = self.inside.done()
-        if returning and error.code in PASSING:
+        if returning and error.recoverable and error.code in PASSING:
             self.hub.try_again()
         elif returning and error.code == "INVALID_STATE" and not error.recoverable:
             self.hub.catch_up(self.id)

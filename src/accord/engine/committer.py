@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from accord.core.kernel.log import fold
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.refusal import Refused
+from accord.engine import proven
 from accord.engine.cell import Asked, Cell, Outcome, Place
+from accord.engine.opener import kind_of
 from accord.engine.ports import Conflict, Duplicate, Sealed, StoreError
 from accord.engine.stamp import chained
 
@@ -146,14 +148,19 @@ class Committer:
         cell.underway, cell.outbox = [], []
         cell.forget_pending()
         # What was refused may have been refused because of what is lost.
-        no = Refused(Why.UNAVAILABLE, f"It could not be stored, so nothing was changed: {error}")
+        told = error.told if isinstance(error, StoreError) else str(error)
+        no = Refused(kind_of(error), f"It could not be stored, so nothing was changed: {told}")
         for outcome in lost:
             self.tell_one(cell, Outcome(outcome.asked, refused=no))
 
     async def _check(self, cell: Cell) -> None:
         """Folding afresh must give the state at hand."""
         base = cell.base
-        rows = [r for r in await self.engine.events.read(cell.stream) if r.version <= base.version]
+        rows = [
+            r
+            for r in await proven.read(self.engine.events, cell.stream)
+            if r.version <= base.version
+        ]
         state = cell.context.start(cell.stream)
         for row in rows:
             sealed = self.engine.codec.unseal(row.stream, row.version, row.body)

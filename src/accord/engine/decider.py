@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.log import Ask, Effect, Event, Fact, Lifetime, Record
 from accord.core.kernel.refusal import Refused, Why
+from accord.engine import proven
 from accord.engine.cell import Asked, Cell, Outcome
 from accord.engine.opener import unreadable
 from accord.engine.ports import Sealed, StoreError
@@ -136,7 +137,7 @@ class Decider:
 
     async def find(self, cell: Cell, ids: Sequence[str]) -> dict[str, Sealed]:
         """Those records of the stream that have one of these ids, from the store."""
-        rows = await self.engine.events.find(cell.stream, ids)
+        rows = await proven.find(self.engine.events, cell.stream, ids)
         return {row.id: self.engine.codec.unseal(row.stream, row.version, row.body) for row in rows}
 
     def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:

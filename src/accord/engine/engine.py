@@ -15,7 +15,7 @@ from accord.engine.committer import Committer
 from accord.engine.decider import Decider
 from accord.engine.opener import Opener
 from accord.engine.peers import Peers
-from accord.engine.ports import Clock, Codec, EventLog, Row, Sealed, StoreError
+from accord.engine.ports import Clock, Codec, DamagedError, EventLog, Row, Sealed, StoreError
 from accord.engine.pulse import Pulse
 from accord.engine.scheduler import Scheduler
 from accord.engine.snapshots import Snapshots
@@ -116,7 +116,10 @@ class Engine:
         self._waking = True
         self._from = await self.events.position()
         for stream in await self.events.streams("room/"):
-            room = await self.state(stream)
+            try:
+                room = await self.state(stream)
+            except DamagedError:  # reported by whoever read it; the other rooms go on
+                continue
             for seat in self.contexts["room"].present(room):
                 self.peers.absent(stream, seat)
             self._due(stream)

@@ -5,11 +5,11 @@ from collections.abc import Coroutine, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from accord.core.kernel.chain import link
 from accord.core.kernel.log import fold
 from accord.core.kernel.refusal import Refused, Why
+from accord.engine import proven
 from accord.engine.cell import Cell, Place
-from accord.engine.ports import ForeignStoreError, Row, Sealed, StoreError
+from accord.engine.ports import DamagedError, Row, Sealed, StoreError
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -47,7 +47,7 @@ class Opener:
             self._give_up(cell, error)
         except Exception as error:
             log.exception("what is stored of %s makes no sense", cell.stream)
-            self._give_up(cell, StoreError(f"{cell.stream} is damaged: {error}"))
+            self._give_up(cell, DamagedError(f"{cell.stream} is damaged: {error}"))
         else:
             self._free(cell)
 
@@ -64,16 +64,16 @@ class Opener:
         """The newest snapshot that fits the log, and the rows behind it."""
         kept = await self.engine.snapshots.latest(cell)
         if kept.version:
-            rows = await self.engine.events.read(cell.stream, kept.version - 1)
+            rows = await proven.read(self.engine.events, cell.stream, kept.version - 1)
             if rows and rows[0].hash == kept.hash:
                 return kept, rows[1:]
-        return cell.base, await self.engine.events.read(cell.stream)
+        return cell.base, await proven.read(self.engine.events, cell.stream)
 
     async def _fill_window(self, cell: Cell, version: int, loaded: int) -> None:
         """Have the newest records at hand, however few the snapshot left to read."""
         if loaded < self.engine.window and version > loaded:
             after = max(0, version - self.engine.window)
-            rows = await self.engine.events.read(cell.stream, after, version - after)
+            rows = await proven.read(self.engine.events, cell.stream, after, version - after)
             cell.forget_window()
             unseal = self.engine.codec.unseal
             cell.remember(unseal(row.stream, row.version, row.body) for row in rows)
@@ -84,8 +84,6 @@ class Opener:
         state, version, seq = place.state, place.version, place.seq
         last, at = place.hash, place.at
         for row in rows:
-            if row.version != version + 1 or row.hash != link(last, row.body):
-                raise damaged(row)
             sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
             record = sealed.record
             state = fold(cell.context, state, (record,))
@@ -153,7 +151,7 @@ class Opener:
 
     async def catch_up(self, cell: Cell) -> None:
         """Fold what others appended, and tell the room."""
-        rows = await self.engine.events.read(cell.stream, cell.base.version)
+        rows = await proven.read(self.engine.events, cell.stream, cell.base.version)
         before = cell.base
         cell.forget_pending()
         base, fresh = self._fold(cell, before, rows)
@@ -164,13 +162,11 @@ class Opener:
             self.engine.reschedule(cell)
 
 
-def damaged(row: Row) -> StoreError:
-    """A stored row that is not what was once committed."""
-    what = f"{row.stream} is damaged: record {row.version} does not follow from the one before it"
-    cure = "`accord verify` tells more, `accord restore` brings a backup back"
-    return ForeignStoreError(f"{what}; {cure}")
-
-
 def unreadable(error: StoreError) -> Refused:
     """Why a message could not be decided."""
-    return Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}")
+    return Refused(kind_of(error), f"The store cannot be read: {error.told}")
+
+
+def kind_of(error: Exception) -> Why:
+    """Whether to try again later makes sense."""
+    return Why.DAMAGED if isinstance(error, DamagedError) else Why.UNAVAILABLE

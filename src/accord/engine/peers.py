@@ -19,9 +19,11 @@ from accord.core.kernel.log import (
     Stash,
     Tell,
 )
-from accord.core.kernel.refusal import Why
+from accord.core.kernel.refusal import Refused, Why
+from accord.engine import proven
 from accord.engine.cell import Asked, Cell, Outcome, Peer
-from accord.engine.ports import Sealed, StoreError
+from accord.engine.opener import unreadable
+from accord.engine.ports import DamagedError, Sealed, StoreError
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -52,6 +54,7 @@ class Entry(NamedTuple):
     since: int | None
     ref: str | None = None
     fresh: bool = False  # never here before, as far as it says
+    asked: Asked | None = None
 
 
 class Peers:
@@ -348,8 +351,8 @@ class Peers:
         ref = asked.message.ref
         last = (cell.index.get(ref) or asked.found.get(ref)) if ref else None
         if last:
-            return Entry(peer, last.record.version)
-        return Entry(peer, None, ref, fresh=ref is None)
+            return Entry(peer, last.record.version, asked=asked)
+        return Entry(peer, None, ref, ref is None, asked)
 
     def _let_in(self, cell: Cell, entry: Entry, until: int | None = None) -> bool:
         """Roll call, what was missed, then the room as it goes on; False: it is gone already.
@@ -420,18 +423,30 @@ class Peers:
         """Somebody who was away for long gets it all, page by page, and then the room."""
         try:
             await self._pages(cell, entry)
+        except DamagedError as error:
+            log.error("cannot read %s: %s", cell.stream, error)  # noqa: TRY400 - it says it all
+            self.detach(cell.stream, entry.peer)
+            self._turn_away(entry, unreadable(error))
         except Exception as error:
             if not isinstance(error, StoreError):
                 log.exception("what is stored of %s makes no sense", cell.stream)
             self._silence(cell.stream, entry.peer)
             entry.peer.close("the history cannot be read now; join again", again=True)
 
+    @staticmethod
+    def _turn_away(entry: Entry, no: Refused) -> None:
+        """Whoever asked to come in is told why not; whoever only listens hears no more."""
+        if entry.asked is None:
+            entry.peer.close(no.detail)
+        else:
+            entry.asked.refuse(no)
+
     async def _pages(self, cell: Cell, entry: Entry) -> None:
         peer = entry.peer
         at = await self._begin(cell, entry)
         page, told = min(FIRST_PAGE, PAGE), 0
         while (end := self._end(cell, peer)) > at:
-            rows = await self.engine.events.read(cell.stream, at, min(page, end - at))
+            rows = await proven.read(self.engine.events, cell.stream, at, min(page, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
             mine = [s.frame for s in sealed if s.frame and cell.may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
@@ -455,7 +470,7 @@ class Peers:
         peer, ref = entry.peer, entry.ref
         here = cell.context.welcome(cell.base.state, peer.seat)
         names = [said.id for said in here if said.id not in cell.index]
-        rows = await self.engine.events.find(cell.stream, [*names, *([ref] if ref else [])])
+        rows = await proven.find(self.engine.events, cell.stream, [*names, *([ref] if ref else [])])
         versions = {row.id: row.version for row in rows}
         at = entry.since or versions.get(ref or "", 0)
         told = {id for id, version in versions.items() if version > at}

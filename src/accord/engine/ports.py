@@ -31,11 +31,27 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class StoreError(Exception):
-    """The store cannot do it; nothing of what was asked has been kept."""
+    """The store cannot do it; nothing of what was asked has been kept.
+
+    `place` is where the store lies, which is for the operator to know and for nobody else.
+    """
+
+    def __init__(self, sentence: str, place: str = "") -> None:
+        super().__init__(sentence)
+        self.place = place
+
+    @property
+    def told(self) -> str:
+        """The sentence as people outside hear it."""
+        return str(self).replace(self.place, "the log") if self.place else str(self)
 
 
 class ForeignStoreError(StoreError):
     """The file is damaged, of a later version or not ours; it was not touched."""
+
+
+class DamagedError(ForeignStoreError):
+    """What is stored is not what was written; trying again does not help."""
 
 
 class Conflict(Exception):  # noqa: N818 - the outcome of a race, not a fault

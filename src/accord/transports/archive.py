@@ -14,8 +14,10 @@ from accord.core.kernel.ids import TRUNK
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.state import Room
 from accord.core.views import sessions
+from accord.engine import proven
 from accord.engine.engine import Engine
-from accord.engine.ports import Row, StoreError
+from accord.engine.opener import unreadable
+from accord.engine.ports import DamagedError, Row, StoreError
 from accord.transports.endpoint import Endpoint, Query, mounted
 
 LARGEST_PAGE = 1000
@@ -52,17 +54,25 @@ class Archive:
     async def listing(self, actor: Actor) -> list[dict[str, Any]]:
         """Every session the reader is or was in, newest first."""
         names = await self.index.of(actor)
-        rooms: list[Room] = [await self.engine.state(name) for name in names]
-        mine = [room for room in rooms if sessions.known_to(room, actor)]
+        rooms = [await self._readable(name) for name in names]
+        mine = [room for room in rooms if room and sessions.known_to(room, actor)]
         mine.sort(key=lambda room: room.created_at, reverse=True)
         return [sessions.summary(room, actor.seat) for room in mine]
+
+    async def _readable(self, name: str) -> Room | None:
+        """None for a damaged one: whoever asks for it by name is told, the list goes on."""
+        try:
+            room: Room = await self.engine.state(name)
+        except DamagedError:
+            return None
+        return room
 
     async def transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
         """Envelopes behind `seq` number `after`, oldest first."""
         frames: list[bytes] = []
         # A record's `seq` is never above its version.
         version, last, size = after, after, 0
-        while rows := await self.engine.events.read(f"room/{room.id}", version, STEP):
+        while rows := await proven.read(self.engine.events, f"room/{room.id}", version, STEP):
             version = rows[-1].version
             for row in rows:
                 sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
@@ -78,7 +88,7 @@ class Archive:
 
     async def rows(self, room: Room) -> list[Row]:
         """The stored rows of a session."""
-        return await self.engine.events.read(f"room/{room.id}")
+        return await proven.read(self.engine.events, f"room/{room.id}")
 
 
 class Index:
@@ -94,11 +104,15 @@ class Index:
         newest = await self.engine.events.streams("room/")
         for name, version in newest.items():
             if version > self.seen.get(name, 0):
-                await self._look(name)
+                await self._look(name, version)
         return list(self.rooms.get((actor.workspace, actor.seat), ()))
 
-    async def _look(self, name: str) -> None:
-        room: Room = await self.engine.state(name)
+    async def _look(self, name: str, version: int) -> None:
+        try:
+            room: Room = await self.engine.state(name)
+        except DamagedError:
+            self.seen[name] = version
+            return
         cell = self.engine.cells.get(name)
         if cell is not None:
             self.seen[name] = cell.base.version
@@ -203,6 +217,6 @@ def guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[..., 
         except Refused as no:
             return refusal(no)
         except StoreError as error:
-            return refusal(Refused(Why.UNAVAILABLE, f"The store cannot be read: {error}"))
+            return refusal(unreadable(error))
 
     return guarded_handler

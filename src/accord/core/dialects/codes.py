@@ -36,5 +36,6 @@ CODES: dict[Why, Codes] = {
     Why.TRANSPORT: Codes("TRANSPORT_ERROR", "INTERNAL_ERROR", 503, 6, recoverable=False),
     Why.AGENT: Codes("AGENT_ERROR", "INTERNAL_ERROR", 502, 1),
     Why.UNAVAILABLE: Codes("INTERNAL_ERROR", "INTERNAL_ERROR", 503, 6),
+    Why.DAMAGED: Codes("INTERNAL_ERROR", "INTERNAL_ERROR", 500, 5, recoverable=False),
     Why.INTERNAL: Codes("INTERNAL_ERROR", "INTERNAL_ERROR", 500, 1),
 }

@@ -27,6 +27,7 @@ class Why(StrEnum):
     TRANSPORT = "transport"
     AGENT = "agent"
     UNAVAILABLE = "unavailable"
+    DAMAGED = "damaged"
     INTERNAL = "internal"
 
 

@@ -9,7 +9,7 @@ from secrets import token_hex
 import apsw
 
 from accord.engine.ports import StoreError
-from accord.stores.sqlite.faults import foreign, store_error
+from accord.stores.sqlite.faults import NONSENSE, foreign, store_error
 from accord.stores.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -23,7 +23,7 @@ from accord.stores.sqlite.swap import finish, sync
 BUSY_MS = 5_000
 _HEADER = 100
 _MAGIC = b"SQLite format 3\x00"
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, *NONSENSE)
 # One look at the end of each tree: the pages that a torn or overwritten file shows first.
 _LOOKS = (
     "SELECT * FROM sqlite_schema",

@@ -11,7 +11,7 @@ import apsw
 from accord.core.kernel.chain import Head
 from accord.engine.ports import Row, Snapshot, StoreError
 from accord.stores.place import check_place
-from accord.stores.sqlite.faults import store_error
+from accord.stores.sqlite.faults import NONSENSE, store_error
 from accord.stores.sqlite.file import prepare
 from accord.stores.sqlite.follow import Follow
 from accord.stores.sqlite.jobs import Append, Chore
@@ -178,7 +178,7 @@ class SqliteLog:
             return question(self._near, *args, **kwargs)
         except apsw.BusyError:
             return await self._ask(question, *args, **kwargs)
-        except apsw.Error as error:
+        except (apsw.Error, *NONSENSE) as error:
             raise store_error(self._path, error) from error
 
     async def _ask(
@@ -190,7 +190,7 @@ class SqliteLog:
             return await loop.run_in_executor(
                 self._thread, lambda: question(self._far, *args, **kwargs)
             )
-        except apsw.Error as error:
+        except (apsw.Error, *NONSENSE) as error:
             raise store_error(self._path, error) from error
 
     def _check_open(self) -> None:

@@ -13,7 +13,8 @@ import apsw
 import msgspec
 
 from accord.core.kernel.chain import Head
-from accord.engine.ports import Row, Snapshot
+from accord.engine.ports import DamagedError, Row, Snapshot
+from accord.engine.proven import DO
 from accord.stores.sqlite.file import connect
 from accord.stores.sqlite.recent import Placed
 from accord.stores.sqlite.whole import missing_parts
@@ -31,6 +32,9 @@ _STREAM = """
 _LOG = """
     SELECT pos, name, version, id, body, hash FROM records CROSS JOIN streams ON key = stream
     WHERE pos > ?1 ORDER BY pos LIMIT ?2
+"""
+_NEWEST = """
+    SELECT max(version) FROM records WHERE stream = (SELECT key FROM streams WHERE name = ?)
 """
 _FIND = """
     SELECT ?1, version, id, body, hash FROM records
@@ -65,12 +69,20 @@ class Reader:
 
     def few(self, stream: str, after: int, limit: int) -> tuple[list[Row], bool]:
         """The first rows of a stream behind `after`, and whether there may be more of them."""
+        newest = self._newest(stream)
         rows = [row for _, row in self._each(_STREAM, (stream, after, limit), FEW_BYTES)]
-        return rows, len(rows) == limit or _size(rows) > FEW_BYTES
+        more = len(rows) == limit or _size(rows) > FEW_BYTES
+        if not more:
+            _check_end(stream, rows[-1].version if rows else after, newest)
+        return rows, more
 
     def read(self, stream: str, after: int, limit: int) -> list[Row]:
         """Rows of a stream behind `after`; none only when there are none."""
-        return [row for _, row in self._many(_STREAM, stream, after, limit)]
+        newest = self._newest(stream)
+        rows = [row for _, row in self._many(_STREAM, stream, after, limit)]
+        if not rows and limit:
+            _check_end(stream, after, newest)
+        return rows
 
     def after(self, position: int, limit: int) -> list[Placed]:
         """Rows of all streams behind `position`; none only when there are none."""
@@ -116,6 +128,10 @@ class Reader:
     def close(self) -> None:
         """Twice is once."""
         self._db.close()
+
+    def _newest(self, stream: str) -> int:
+        """Sought from the other end of the index than the rows are; asked before them."""
+        return self._db.execute(_NEWEST, (stream,)).get or 0
 
     def _many(self, sql: str, *values: str | int) -> list[Placed]:
         whole = self._db.limit(apsw.SQLITE_LIMIT_LENGTH, MANY_BYTES)
@@ -165,6 +181,12 @@ def _cut(joined: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
     for size in sizes:
         yield joined[start : start + size]
         start += size
+
+
+def _check_end(stream: str, last: int, newest: int) -> None:
+    """A damaged index may lead to no more rows although there are."""
+    if last < newest:
+        raise DamagedError(f"Record {last + 1} of {stream} cannot be found; {DO}")
 
 
 def _size(rows: Iterable[Row]) -> int:

@@ -7,6 +7,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.state import Room
 from accord.core.views import sessions
+from accord.engine import proven
 from accord.engine.cell import Cell
 from accord.engine.ports import Row, Sealed
 from accord.transports.archive import LARGEST_ANSWER, STEP, Archive
@@ -47,7 +48,7 @@ class Reader:
         """Where a message is that this reader could hear; any other does not exist."""
         found = spot.cell.index.get(id)
         if found is None:
-            rows = await self.engine.events.find(spot.cell.stream, [id])
+            rows = await proven.find(self.engine.events, spot.cell.stream, [id])
             found = next((self._unsealed(row) for row in rows), None)
         durable = found is not None and found.record.version <= spot.cell.base.version
         if found is None or not durable or not sessions.may_read(spot.room, seat, found.record):
@@ -85,7 +86,7 @@ class Reader:
             return []
         if missing <= len(cell.window):
             return list(islice(cell.window, len(cell.window) - missing, None))
-        rows = await self.engine.events.read(cell.stream, since, min(STEP, missing))
+        rows = await proven.read(self.engine.events, cell.stream, since, min(STEP, missing))
         return [self._unsealed(row) for row in rows]
 
     def _unsealed(self, row: Row) -> Sealed:

@@ -1,0 +1,50 @@
+"""Reading what was written: each row must follow from the one before it, or nothing is read."""
+
+from collections.abc import Sequence
+
+from accord.core.kernel.chain import genesis, link
+from accord.engine.ports import DamagedError, EventLog, Row
+
+DO = "`accord verify` tells more, `accord restore` brings a backup back"
+
+
+async def read(
+    events: EventLog, stream: str, after: int = 0, limit: int | None = None
+) -> list[Row]:
+    """Rows behind version `after`; DamagedError where one is not what was once stored."""
+    if not after:
+        rows = await events.read(stream, 0, limit)
+        return follow(stream, rows, 0, genesis(stream))
+    rows = await events.read(stream, after - 1, None if limit is None else limit + 1)
+    if not rows:
+        return rows
+    first = rows.pop(0)
+    if first.version != after:
+        raise damaged(stream, after)
+    return follow(stream, rows, after, first.hash)
+
+
+async def find(events: EventLog, stream: str, ids: Sequence[str]) -> list[Row]:
+    """The rows with these ids, each in its place; DamagedError as above."""
+    rows = await events.find(stream, ids)
+    for row in rows:
+        if await read(events, stream, row.version - 1, 1) != [row]:
+            raise damaged(stream, row.version)
+    return rows
+
+
+def follow(stream: str, rows: list[Row], version: int, last: bytes) -> list[Row]:
+    """The rows, if they are the next ones behind this version and its hash."""
+    for row in rows:
+        version += 1
+        # A changed byte can make text of bytes.
+        whole = type(row.body) is bytes and link(last, row.body) == row.hash
+        if row.version != version or not whole:
+            raise damaged(stream, version)
+        last = row.hash
+    return rows
+
+
+def damaged(stream: str, version: int) -> DamagedError:
+    """Where it is, and what to do."""
+    return DamagedError(f"Record {version} of {stream} is not what was stored; {DO}")
