@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "gates": Command("gates", "see what waits for an approval"),
         "approve": Command("approve", "say yes to what a gate asks"),
         "reject": Command("reject", "say no to what a gate asks"),
+        "stdio": Command("stdio", "speak PVP on standard input and output"),
     },
     "Look after": {
         "token": Command("token", "issue, list and revoke signed identities"),
