@@ -106,7 +106,10 @@ def test_a_token_does_not_belong_into_a_file(file: Path) -> None:
         Settings.load(HOME, file)
 
 
-@pytest.mark.parametrize("text", ["url = 7", "urll = 'x'", "url = ", "= =", "url = '\udcff'"])
+DEEP = "url = " + "[" * 2000 + "]" * 2000
+
+
+@pytest.mark.parametrize("text", ["url = 7", "urll = 'x'", "url = ", "= =", "url = '\udcff'", DEEP])
 def test_a_file_that_cannot_be_understood_is_named(file: Path, text: str) -> None:
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
 

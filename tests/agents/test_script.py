@@ -66,6 +66,7 @@ def test_where_nothing_fits_it_says_so() -> None:
         '[[reply]]\nsteps = [{ say = "a", typo = 1 }]',
         '[[reply]]\nsteps = [{ propose = "a", risk = "some" }]',
         "not toml",
+        "reply = " + "[" * 2000 + "]" * 2000,
     ],
 )
 def test_what_is_no_script_is_refused_with_its_name(text: str, tmp_path: Path) -> None:

@@ -108,6 +108,17 @@ async def test_a_damaged_snapshot_is_not_read(make: Make) -> None:
         assert await make(log).state() == state
 
 
+async def test_a_snapshot_in_which_text_is_no_text_is_not_read(make: Make) -> None:
+    log = MemoryLog()
+    first = make(log)
+    await lively(first)
+    snapshot = await kept(log)
+    blob = snapshot.blob[CHECKSUM:].replace(b"alice", b"\xff\xfe\xfd\xfc\xfb")
+    log._snapshots[STREAM] = Snapshot(snapshot.version, snapshot.shape, checksum(blob) + blob)
+
+    assert await make(log).state() == await first.state()
+
+
 async def test_a_snapshot_that_is_ahead_of_the_log_is_not_read(make: Make) -> None:
     log, shorter = MemoryLog(), MemoryLog()
     await lively(make(log))

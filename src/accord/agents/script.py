@@ -31,6 +31,13 @@ import msgspec
 
 from accord.core.room.state import Category, Risk
 
+UNREADABLE = (
+    UnicodeDecodeError,
+    tomllib.TOMLDecodeError,
+    msgspec.MsgspecError,
+    RecursionError,
+)
+
 
 class ScriptError(ValueError):
     """The file is no script; the sentence says where it goes wrong."""
@@ -95,5 +102,5 @@ def load(file: Path) -> Script:
         return msgspec.convert(said, Script)
     except OSError as error:
         raise ScriptError(f"{file} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+    except UNREADABLE as error:
         raise ScriptError(f"{file}: {error}") from None

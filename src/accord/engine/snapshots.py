@@ -60,7 +60,7 @@ class Snapshots:
         form = tuple[cell.context.state, int, bytes, int]  # type: ignore[name-defined]
         try:
             state, seq, last, at = msgspec.msgpack.decode(blob, type=form)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             return cell.base
         return Place(state, kept.version, seq, last, at)
 

@@ -1,6 +1,7 @@
 """Pages of other sites: what their requests carry, and why they get nothing here."""
 
 import ipaddress
+import re
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
@@ -11,11 +12,13 @@ from accord.transports.archive import refusal
 
 # A balancer asks these without naming a host; they say nothing of anybody.
 PROBES = frozenset({"/healthz", "/readyz"})
+# A name or an address, with a port or without.
+HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
 def check_origin(hosts: Sequence[str], origins: Sequence[str], *, strict: bool) -> None:
     """A page of another site gets nothing; on trust, neither does a foreign host name."""
-    if len(hosts) != 1:
+    if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
         raise Refused(Why.FORBIDDEN, "A request names one host")
     host = hosts[0]
     for origin in origins:

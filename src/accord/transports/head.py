@@ -102,7 +102,7 @@ class BoundedHttp(HttpToolsProtocol):
                 self.transport.abort()
             return
         super().data_received(data)
-        if self.heading and self.read > LARGEST_HEAD:
+        if self.read > LARGEST_HEAD:
             self._too_long()
 
     def on_message_begin(self) -> None:
@@ -122,14 +122,28 @@ class BoundedHttp(HttpToolsProtocol):
             self._too_long()
             raise ValueError("too long")  # stops the parser, which asks for a 400
         self.heading = False
+        self.read = 0
         self._cancel()
         if not upgrades:
             self.porch.known(self.transport)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        """What is neither head nor body, as trailers are, may not be longer than a head."""
+        self.read = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._cancel()
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
+        cycle: RequestResponseCycle | None = self.cycle
         super().on_response_complete()
         self.porch.wait(self.transport, self.loop.time())
+        if cycle is not None and cycle.response_complete and cycle.more_body:
+            self._cancel()  # nobody wants the rest of it
+            self.timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
     def handle_websocket_upgrade(self) -> None:
         try:

@@ -41,6 +41,7 @@ from accord.transports.reception import Reception
 log = logging.getLogger("accord.websocket")
 
 SUBPROTOCOL = "pvp.v1"
+VERSION = "13"
 PATHS = frozenset({"/", "/ws"})
 LARGEST_FRAME = 4 << 20
 LARGEST_BACKLOG = 8 << 20
@@ -195,18 +196,27 @@ class Connection(WSListener):
         """A frame; a message may come in several."""
         kind = frame.msg_type
         self.unread = 0
-        if kind is TEXT and frame.fin and not self.fragments:
+        ended: object = transport.close_handshake
+        if kind is CLOSE:
+            self._goodbye(frame.get_close_code())
+        elif ended is not None:
+            pass  # what comes behind the end is not heard
+        elif frame.rsv1 or frame.rsv2 or frame.rsv3:
+            self.close("no extension was agreed on", WSCloseCode.PROTOCOL_ERROR)
+        elif kind is TEXT and frame.fin and not self.fragments:
             self.receive(frame.get_payload_as_bytes())
         elif kind is TEXT or kind is CONTINUATION:
             self._fragment(frame)
         elif kind is PING:
             self._pong(frame.get_payload_as_bytes())
-        elif kind is CLOSE:
-            if not self.leaving:
-                transport.send_close(frame.get_close_code())
-            transport.disconnect()
         elif kind is BINARY:
             self._binary(frame.payload_size)
+
+    def _goodbye(self, code: WSCloseCode) -> None:
+        """The other side ends it; without a code of its own it hears that all is well."""
+        if not self.leaving:
+            self.transport.send_close(WSCloseCode.OK if code == WSCloseCode.NO_INFO else code)
+        self.transport.disconnect()
 
     def _fragment(self, frame: WSFrame) -> None:
         starts = frame.msg_type is TEXT
@@ -339,6 +349,8 @@ class Hall:
         url = urlsplit(request.path.decode("latin-1"))
         if url.path not in PATHS:
             return refused(HTTPStatus.NOT_FOUND, "PVP is spoken on /ws")
+        if header(request, "Sec-WebSocket-Version") != [VERSION]:
+            return refused(HTTPStatus.UPGRADE_REQUIRED, f"Version {VERSION} of WebSocket is spoken")
         protocols = header(request, "Sec-WebSocket-Protocol")
         offered = [p.strip() for h in protocols for p in h.split(",")]
         try:
@@ -411,9 +423,9 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
         self.server_state = server_state
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        self.server_state.connections.add(self)
         self.raw = transport
-        super().connection_made(transport)
+        super().connection_made(transport)  # fails where the other side is gone already
+        self.server_state.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server_state.connections.discard(self)

@@ -199,6 +199,18 @@ def test_what_a_newer_version_recorded_is_passed_by_and_passed_on() -> None:
     assert fold(CONTEXT, CONTEXT.start("room/r"), [sealed.record]) == CONTEXT.start("room/r")
 
 
+@pytest.mark.parametrize("type", ["x.y", "response.chunk"])
+def test_what_an_event_cannot_say_is_passed_by_like_an_event_nobody_knows(type: str) -> None:
+    said = b'{"v":1,"id":"m","ts":"2026-01-30T20:00:00Z","session":"r","sender":"a","type":"%b",'
+    frame = said % type.encode() + b'"payload":{"text":"t"},"seq":7}'
+    body = b'{"kind":"fork.created","at":1,"fact":{"members":["a"]},"said":' + frame + b"}"
+
+    sealed = unseal("room/r", 3, body)
+
+    assert (sealed.record.event, sealed.frame) == (Unknown(), frame)
+    assert fold(CONTEXT, CONTEXT.start("room/r"), [sealed.record]) == CONTEXT.start("room/r")
+
+
 SHARED = SecretShare(key="k", scope=("bob",), value_ref="")
 
 

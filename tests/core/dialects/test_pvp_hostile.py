@@ -201,6 +201,35 @@ def test_of_a_key_given_twice_the_last_one_counts_and_the_first_is_not_relayed()
     assert b"mallory" not in pvp.relayed(message)
 
 
+@pytest.mark.parametrize("field", [b"unknown", b"f\xff"])
+def test_what_nobody_reads_is_text_nevertheless(field: bytes) -> None:
+    data = raw(b'{"text": "t", "%b": "\xff"}' % field)
+
+    with refused(Why.MALFORMED, "Not a PVP envelope"):
+        pvp.decode(data)
+
+
+@proves("PVP-20.3-1")
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        ("secret.share", {"secret_type": "hunter2"}),
+        ("secret.share", {"secret_type": "hunter2 - at `$`"}),
+        ("secret.share", {"secret_type": "hunter2" * 10_000}),
+        ("gate.request", {"quorum": {"type": "hunter2"}}),
+        ("tool.propose", {"category": "hunter2"}),
+    ],
+)
+def test_what_stands_in_the_wrong_place_is_not_repeated(name: str, payload: dict[str, Any]) -> None:
+    """It may be a secret that was pasted there."""
+    with pytest.raises(Refused) as no:
+        pvp.decode(with_payload(name, **payload))
+
+    assert no.value.why is Why.MALFORMED
+    assert "hunter2" not in no.value.detail
+    assert f"`$.{next(iter(payload))}" in no.value.detail
+
+
 # Depth
 
 

@@ -109,6 +109,12 @@ def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
 READABLE: tuple[type[Event], ...] = (*EVENTS.values(), Unknown)
 _OWN = {event: _own_fields(event) for event in READABLE}
 _FACTS = {event: _fact_decoder(event) for event in READABLE}
+# What each event may say; without an entry it says nothing, or anything.
+_SAYS: dict[type[Event], type[Body]] = {
+    event: said
+    for event in EVENTS.values()
+    if (said := get_type_hints(event).get("said", Body)) is not Body
+}
 _BODIES = {name: Decoder(body).decode for name, body in pvp.BODIES.items()}
 _PLAIN = frozenset(event for event in EVENTS.values() if not _OWN[event])
 _stored = Decoder(Stored).decode
@@ -157,13 +163,13 @@ def _is_plain(record: Record) -> bool:
 def unseal(stream: str, version: int, body: bytes) -> Sealed:
     """The record in these stored bytes."""
     stored = _stored(body)
-    kind = EVENTS.get(stored.kind, Unknown)
+    said = _said(stored.said) if stored.said != Raw() else None
+    kind = _kind(stored.kind, said)
     fact = _FACTS[kind].decode(stored.fact)
     facts = {name: getattr(fact, name) for name in _OWN[kind]}
-    if stored.said == Raw():
+    if said is None:
         event = kind(fork=stored.fork, **facts)
         return Sealed(_unspoken(stream, version, stored.id, stored, event), body, None)
-    said = _said(stored.said)
     read = _BODIES.get(said.type) if kind is not Unknown else None
     heard: Body = read(said.payload) if read else Unread()
     words = {} if kind is Unknown else {"said": heard}
@@ -186,6 +192,15 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
         stored.to,
     )
     return Sealed(record, body, bytes(stored.said))
+
+
+def _kind(name: str, said: Said | None) -> type[Event]:
+    """The event of that name, if it can say what was said; else folding passes it by."""
+    kind = EVENTS.get(name, Unknown)
+    says = _SAYS.get(kind)
+    if says is None or said is None:
+        return kind
+    return kind if pvp.BODIES.get(said.type) is says else Unknown
 
 
 def _unspoken(stream: str, version: int, id: str, kept: Record | Stored, event: Event) -> Record:

@@ -21,6 +21,8 @@ VERSION = 1
 LARGEST_MESSAGE = 1 << 20
 MOST_REFS = 64
 LONGEST_TIME = 64
+# As msgspec says it, with the value behind.
+NO_WORD = ("Invalid enum value", "Invalid value")
 
 # PVP 4.3 as its table has it: 41 names (OPEN-1).
 PRIMITIVES = frozenset(
@@ -138,6 +140,8 @@ def decode(data: bytes) -> Message:
         limit = f"A message may have {LARGEST_MESSAGE} bytes; this one has {len(data)}"
         raise Refused(Why.TOO_LARGE, limit, {"limit": LARGEST_MESSAGE})
     try:
+        if not data.isascii():
+            data.decode()  # what is not read would not be looked at, either
         said = _envelope(data)
     except Mistakes as error:
         raise Refused(Why.MALFORMED, f"Not a PVP envelope: {error}") from error
@@ -147,7 +151,7 @@ def decode(data: bytes) -> Message:
     except KeyError:
         raise Refused(Why.MALFORMED, f"{said.type[:64]} is not a type of PVP v1") from None
     except Mistakes as error:
-        raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {error}") from error
+        raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {told_of(error)}") from None
     return Message(
         said.id,
         said.ts,
@@ -169,6 +173,13 @@ def check(said: Envelope) -> None:
         raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters")
     if not is_iso(said.ts):
         raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts}")
+
+
+def told_of(error: Exception) -> str:
+    """What is wrong and where; a value that is no word of ours may be a secret, or long."""
+    text = str(error)
+    no_word = next((each for each in NO_WORD if text.startswith(each)), None)
+    return text if no_word is None else no_word + text[text.rfind(" - at ") :]
 
 
 def token_of(data: bytes) -> str | None:

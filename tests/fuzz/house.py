@@ -1,0 +1,159 @@
+"""A whole server in this process, and sockets into it; nobody but alice may know her session."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop
+from uvicorn.server import ServerState
+
+from accord.app import Options, Server
+from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.log import Message
+from accord.desk import SHELL, STREAM, Wish
+from accord.engine.cell import Asked
+from accord.stores.memory import MemoryLog
+from accord.transports.head import http_class
+from accord.transports.websocket import protocol_class
+from tests.helpers.engine import Reply
+from tests.helpers.room import ALICE, creates
+
+SESSION = "ses_hidden"
+SECRET = b"xyzzy-plugh"
+PATIENCE = 5.0
+TURNS = 12
+MOMENTS = 3000
+# A server forgets nothing, so now and then there is a new one.
+MOST_INPUTS = 400
+SPLIT = b"|~|"
+
+
+class House:
+    """The server, with mallory's token at hand."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.loop = uvloop.new_event_loop()
+        self.loop.set_exception_handler(self._fail)
+        self.failures: list[dict[str, Any]] = []
+        self.used = 0
+        self.loop.run_until_complete(self._start())
+
+    def _fail(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.failures.append(context)
+
+    async def _start(self) -> None:
+        self.server = Server(Options(home=self.place, rate=None), MemoryLog())
+        await self.server.start()
+        wish = Wish(id="mallory", kind=Kind.HUMAN, roles=frozenset({Role.DRIVER}))
+        self.token = (await self.server.desk.office(SHELL).issue(wish)).token.encode()
+        opening = Message("m", "2026-01-30T20:00:00Z", SESSION, "alice", creates(SECRET.decode()))
+        reply = Reply()
+        self.server.engine.submit(f"room/{SESSION}", Asked(opening, ALICE, reply))
+        await self.server.engine.settle()
+        assert reply.refused is None
+        self.config = uvicorn.Config(
+            self.server.app(),
+            ws=protocol_class(self.server.hall.admit, self.server.porch),
+            http=http_class(self.server.porch),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+        )
+        self.config.load()
+        self.state = ServerState()
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.people = self.server.engine.peek(STREAM)
+
+    def hear(self, pieces: Sequence[bytes]) -> bytes:
+        """All that the server says to these bytes, until both sides have hung up."""
+        self.used += 1
+        known = [piece.replace(b"TOKEN", self.token) for piece in pieces]
+        return self.loop.run_until_complete(self._hear(known))
+
+    async def _hear(self, pieces: Sequence[bytes]) -> bytes:
+        ours, theirs = await self._pair()
+        with ours:
+            made: Any = await self.loop.connect_accepted_socket(self._protocol, theirs)
+            heard = asyncio.create_task(self._read(ours))
+            try:
+                with contextlib.suppress(OSError):
+                    for piece in pieces:
+                        await self.loop.sock_sendall(ours, piece)
+                        await self._turns()
+                    await self.server.engine.settle()
+                    await self._turns()
+                    ours.shutdown(socket.SHUT_WR)
+                async with asyncio.timeout(PATIENCE):
+                    said = await heard
+            finally:
+                heard.cancel()
+                made[0].abort()
+                await self._turns()
+        await self._until_gone()
+        self._check(said)
+        return said
+
+    async def _pair(self) -> tuple[socket.socket, socket.socket]:
+        ours = socket.socket()
+        ours.setblocking(False)
+        await self.loop.sock_connect(ours, self.door.getsockname())
+        theirs, _ = self.door.accept()
+        theirs.setblocking(False)
+        return ours, theirs
+
+    def _protocol(self) -> Any:
+        made: Any = self.config.http_protocol_class
+        return made(config=self.config, server_state=self.state, app_state={}, _loop=self.loop)
+
+    async def _read(self, ours: socket.socket) -> bytes:
+        said = b""
+        with contextlib.suppress(OSError):
+            while more := await self.loop.sock_recv(ours, 1 << 16):
+                said += more
+        return said
+
+    async def _turns(self) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+    async def _until_gone(self) -> None:
+        """No connection is left, also in the books; that takes a moment, not long."""
+        for _ in range(MOMENTS):
+            if not self.state.connections and not self.server.hall.connections:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("a connection is left")
+
+    def _check(self, said: bytes) -> None:
+        """Nothing went wrong inside, nothing was told that is alice's, nobody was let in."""
+        assert self.failures == [], self.failures
+        assert self.server.engine.failures == []
+        assert SECRET not in said, "a stranger heard of the session"
+        assert self.people == self.server.engine.peek(STREAM), "a stranger changed who may come in"
+
+    def close(self) -> None:
+        """Gone."""
+        self.door.close()
+        self.loop.run_until_complete(self.server.stop())
+        self.loop.close()
+
+
+class Houses:
+    """One house after the other."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.house = House(place)
+
+    def hear(self, pieces: Sequence[bytes]) -> bytes:
+        """As the one that stands now says it."""
+        if self.house.used >= MOST_INPUTS:
+            self.house.close()
+            self.house = House(self.place)
+        return self.house.hear(pieces)
