@@ -21,6 +21,7 @@ TARGETS = {
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 FOUND = HERE.parent.parent / ".fuzz"
+LARGEST_CORPUS = 64 << 10
 USUAL_SECONDS = 60
 LONG_SECONDS = 900
 
