@@ -271,7 +271,7 @@ async def test_nobody_is_somebody_else_by_post(house: ServerProcess) -> None:
             assert answer.status_code == 403, answer.text
             assert answer.json()["payload"]["code"] == "UNAUTHORIZED"
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
-            sent = {"content": json.dumps(spoofs[0]), "headers": {"Content-Type": kind}}
+            sent: Any = {"content": json.dumps(spoofs[0]), "headers": {"Content-Type": kind}}
             answer = await http.post(f"/sessions/{here.session}/messages", **sent)
             assert answer.status_code == 400
 
