@@ -166,7 +166,7 @@ class Engine:
         while True:
             try:
                 async for batch in self.events.tail(at):
-                    self._overheard(row for _, row in batch)
+                    self._overheard([row for _, row in batch])
                     at = batch[-1][0]
             except StoreError as error:
                 log.warning("cannot follow the log: %s", error)

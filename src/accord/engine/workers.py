@@ -58,7 +58,7 @@ async def finish(events: EventLog, worker: Worker) -> None:
         return
     async with aclosing(events.tail(reached)) as batches:  # type: ignore[type-var]
         async for batch in batches:
-            worker.note(row for _, row in batch)
+            worker.note([row for _, row in batch])
             reached = batch[-1][0]
             if reached >= end:
                 break
@@ -73,7 +73,7 @@ class _Follower:
 
     async def follow(self, events: EventLog, worker: Worker) -> None:
         async for batch in events.tail(self.position):
-            worker.note(row for _, row in batch)
+            worker.note([row for _, row in batch])
             self.position = batch[-1][0]
             self.news.set()
 

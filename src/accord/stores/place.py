@@ -7,10 +7,8 @@ from accord.engine.ports import Row
 
 def check_place(stream: str, expected: int, rows: Sequence[Row]) -> None:
     """Rows belong to `stream` and their versions count on from `expected`."""
-    version = expected
-    for row in rows:
-        version += 1
-        if row.version != version or row.stream != stream:
-            raise ValueError(
-                f"{row.stream} {row.version} does not belong at {stream} {version}",
-            )
+    right = list(range(expected + 1, expected + 1 + len(rows)))
+    versions, streams = [row.version for row in rows], {row.stream for row in rows}
+    if versions != right or not streams <= {stream}:
+        named = ", ".join(sorted(streams))
+        raise ValueError(f"{named} {versions} does not belong at {stream} {right}")
