@@ -23,7 +23,7 @@ from accord.core.people.tokens import TokenRevoked
 from accord.core.room.state import House, Resolution
 from accord.desk import SHELL, STREAM, LocalDesk, Wish
 from accord.engine import workers
-from accord.engine.clock import SystemClock
+from accord.engine.clock import SystemClock, WallClock
 from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
 from accord.engine.lag import Lag
@@ -116,8 +116,8 @@ async def local_desk(home: Path, store: str | None = None) -> AsyncIterator[Loca
     events = await open_log(options.store_url)
     try:
         engine = make_engine(events)
-        keyring = Keyring.open(home / KEYS, engine.clock.now)
-        yield LocalDesk(engine, keyring, engine.clock)
+        keyring = Keyring.open(home / KEYS)
+        yield LocalDesk(engine, keyring, WallClock())
         await engine.settle()
     finally:
         await events.close()
@@ -130,8 +130,8 @@ class Server:
         self.options = options
         self.events = events
         self.engine = make_engine(events, options.house)
-        self.keyring = Keyring.open(options.home / KEYS, self.engine.clock.now)
-        self.desk = LocalDesk(self.engine, self.keyring, self.engine.clock)
+        self.keyring = Keyring.open(options.home / KEYS)
+        self.desk = LocalDesk(self.engine, self.keyring, WallClock())
         trust = Trust(self.keyring, self.revoked, open=options.auth == "open")
         self.reception = Reception(self.engine, trust, options.rate)
         self.porch = Porch()

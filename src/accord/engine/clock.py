@@ -21,6 +21,17 @@ class SystemClock:
         return (self._offset + self._steady()) // 1_000_000
 
 
+class WallClock:
+    """Whatever this machine's clock shows, for what others judge by theirs: tokens."""
+
+    def __init__(self, wall: Callable[[], int] = time.time_ns) -> None:
+        self._wall = wall
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        return self._wall() // 1_000_000
+
+
 def steady_clock() -> Callable[[], int]:
     """Nanoseconds that go on while the machine sleeps, where the platform can tell."""
     if hasattr(time, "CLOCK_BOOTTIME"):

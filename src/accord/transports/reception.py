@@ -15,7 +15,9 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Asked, Outcome, Peer
+from accord.engine.clock import WallClock
 from accord.engine.engine import Engine
+from accord.engine.ports import Clock
 from accord.transports.bucket import Buckets
 from accord.transports.identity import Identity, Keyring, open_actor, verify
 
@@ -30,6 +32,7 @@ class Trust(NamedTuple):
     keyring: Keyring
     revoked: Callable[[], Container[str]]
     open: bool = False
+    clock: Clock = WallClock()
 
 
 class Reception:
@@ -48,7 +51,11 @@ class Reception:
 
     def identify(self, token: str) -> Identity:
         """Whom a token speaks for; raises Refused."""
-        return verify(token, self.engine.clock.now(), self.trust.keyring, self.trust.revoked())
+        return verify(token, self.trust.clock.now(), self.trust.keyring, self.trust.revoked())
+
+    def left(self, identity: Identity) -> float:
+        """For how many seconds from now it is good."""
+        return max(0, identity.expires_at - self.trust.clock.now()) / 1000
 
     def presume(self, message: Message, runtime: str) -> Actor:
         """On trust: whoever the message says it is from."""

@@ -323,7 +323,7 @@ class Connection(WSListener):
         self._bind(identity.actor)
         if self.timer:
             self.timer.cancel()
-        left = max(0, identity.expires_at - self.reception.engine.clock.now()) / 1000
+        left = self.reception.left(identity)
         loop = asyncio.get_running_loop()
         self.timer = loop.call_later(left, self.close, "the token has expired")
 

@@ -99,8 +99,10 @@ class Writer:
             self._loop.call_soon_threadsafe(self._answer, batch, commit)
 
     def _let_go(self) -> None:
-        self._beside.close()
+        with suppress(apsw.Error):  # a disk that fails now took all that was acknowledged
+            self._beside.close()
         # Not done while another process reads; its last connection then does it.
         with suppress(apsw.Error):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        self._db.close()
+        with suppress(apsw.Error):
+            self._db.close()

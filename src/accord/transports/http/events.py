@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
-from accord.engine.engine import Engine
+from accord.engine.clock import WallClock
 from accord.transports.archive import HEADERS
 from accord.transports.caller import Caller, Callers
 from accord.transports.head import ABORT
@@ -169,7 +169,7 @@ class Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Until the reader hangs up, may read no longer, or the server stops."""
-        timer = expiry(self.events.engine, self.listener)
+        timer = expiry(self.listener)
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         try:
             await send(start)
@@ -195,12 +195,12 @@ class Stream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def expiry(engine: Engine, listener: Listener) -> asyncio.TimerHandle | None:
+def expiry(listener: Listener) -> asyncio.TimerHandle | None:
     """The stream ends with its token."""
     identity = listener.caller.identity
     if identity is None:
         return None
-    left = max(0, identity.expires_at - engine.clock.now()) / 1000
+    left = max(0, identity.expires_at - WallClock().now()) / 1000
     return asyncio.get_running_loop().call_later(left, listener.close, "the token has expired")
 
 
