@@ -28,7 +28,9 @@ CORE = FACTS | {"accord.core.policy", "accord.core.views", "accord.core.dialects
 ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accord.web"})
 SETTINGS = frozenset({"accord.settings"})
-DESKS = frozenset({"accord.backup", "accord.desk", "accord.reading", "accord.verify"})
+DESKS = frozenset(
+    {"accord.backup", "accord.desk", "accord.reading", "accord.retention", "accord.verify"}
+)
 SERVER = frozenset({"accord.app", "accord.serving"})
 FRONT = (
     CORE
@@ -58,8 +60,13 @@ SEES: dict[str, frozenset[str]] = {
     "accord.desk": CORE | ENGINE | {"accord.transports"},
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
+    "accord.retention": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
     "accord.backup": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
-    "accord.app": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.config", "accord.desk"},
+    "accord.app": CORE
+    | ENGINE
+    | ADAPTERS
+    | SETTINGS
+    | {"accord.config", "accord.desk", "accord.retention"},
     "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from accord import retention
 from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
 from accord.core.kernel.authority import Kind, Role
-from accord.core.kernel.ids import ulid
+from accord.core.kernel.ids import SYSTEM, ulid
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.tokens import TokenRevoked
 from accord.core.room.state import House, Resolution
@@ -65,6 +66,7 @@ class Options(msgspec.Struct, frozen=True):
     ready_file: Path | None = None
     drain: float = 0.0
     stop_timeout: float = 10.0
+    keep_ended_days: int | None = None
     house: House = House()
 
     @classmethod
@@ -88,6 +90,7 @@ class Options(msgspec.Struct, frozen=True):
             ready_file=config.ready_file,
             drain=config.drain,
             stop_timeout=config.stop_timeout,
+            keep_ended_days=config.keep_ended_days,
             house=house,
         )
 
@@ -183,7 +186,7 @@ class Server:
         await self.desk.introduce()
         await self.engine.start()
         heads = workers.run(self.events, self.signer, self.engine.tally)
-        for work in (self.engine.follow(), heads, self.lag.run()):
+        for work in (self.engine.follow(), heads, self.lag.run(), *self._retention()):
             self.tasks.append(asyncio.create_task(work))
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token
@@ -192,6 +195,15 @@ class Server:
         """Let everybody go who is connected or waits."""
         self.hall.say_goodbye()
         self.http.say_goodbye()
+
+    def _retention(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Nothing, unless somebody asked for it."""
+        days = self.options.keep_ended_days
+        if days is not None:
+            keys, why = self.options.home / KEYS, f"{days} days after the end"
+            trust = retention.Trust(self.keyring, keys, SYSTEM, why)
+            keeper = retention.Retention(self.events, self.engine.clock, trust)
+            yield retention.run(keeper, days, self.engine.opener.forget)
 
     async def wind_down(self, within: float) -> None:
         """Take nothing more, and finish what is decided; who waits longer is told to ask again."""

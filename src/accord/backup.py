@@ -123,7 +123,7 @@ def examined(path: Path, packed: Packed) -> Holding:
         raise Refused(Why.WRONG_STATE, detail)
     return Holding(
         sessions=sum(each.stream.startswith(PREFIX) for each in findings),
-        records=sum(each.version for each in findings),
+        records=sum(each.version - each.removed for each in findings),
         unsigned=sum(each.unsigned for each in findings),
         head=head_of(findings),
         made_at=packed.made_at,

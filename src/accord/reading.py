@@ -13,8 +13,10 @@ from accord.core.kernel.log import fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.state import Room
 from accord.core.views import sessions
+from accord.core.views.gaps import ensure_next
 from accord.engine import proven
-from accord.engine.ports import DamagedError, EventLog, Row
+from accord.engine.ports import DamagedError, EventLog, Prunable, Row
+from accord.engine.snapshots import resumed
 from accord.stores import open_log
 
 DATABASE = "accord.db"
@@ -82,8 +84,11 @@ class Shelf:
 
     async def transcript(self, id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """What was said behind `seq` number `after`, as envelopes, oldest first."""
-        async for row in self._rows(PREFIX + id):
+        version, heard = after, after  # a number is never above its version
+        async for row in self._rows(PREFIX + id, after):
             sealed = canonical.unseal(row.stream, row.version, row.body)
+            ensure_next(id, sealed.record, version, heard)
+            version, heard = row.version, max(heard, sealed.record.seq)
             if sealed.frame and sealed.record.seq > after:
                 yield msgspec.json.decode(sealed.frame)
 
@@ -93,17 +98,18 @@ class Shelf:
         found = await self._events.read(PREFIX + id, newest - 1) if newest else []
         return f"{found[-1].version}:{found[-1].hash.hex()}" if found else ""
 
-    async def _rows(self, stream: str) -> AsyncIterator[Row]:
+    async def _rows(self, stream: str, after: int) -> AsyncIterator[Row]:
         """Every row that is what was once stored; DamagedError at the first that is not."""
-        after = 0
         while page := await proven.read(self._events, stream, after, PAGE):
             for row in page:
                 yield row
             after = page[-1].version
 
     async def _room(self, stream: str) -> Room:
-        room = rooms.CONTEXT.start(stream)
-        async for row in self._rows(stream):
+        room, after = rooms.CONTEXT.start(stream), 0
+        if isinstance(self._events, Prunable) and (cut := await self._events.cut(stream)):
+            room, after = resumed(rooms.CONTEXT, cut).state, cut.version
+        async for row in self._rows(stream, after):
             record = canonical.unseal(row.stream, row.version, row.body).record
             room = fold(rooms.CONTEXT, room, (record,))
         return room

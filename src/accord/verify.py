@@ -11,9 +11,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from accord.core.dialects import canonical
 from accord.core.kernel.chain import Head, genesis, link
+from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Instant
 from accord.core.people.keys import KeyRotated
-from accord.engine.ports import EventLog, Row, StoreError
+from accord.engine.ports import EventLog, Prunable, Row, StoreError
 from accord.reading import rows
 
 PEOPLE = "people/"
@@ -53,6 +54,10 @@ class Finding(msgspec.Struct, frozen=True):
     vouched: bool = False
     bad_version: int | None = None
     problem: str | None = None
+    removed: int = 0
+    removed_at: Instant | None = None
+    removed_by: str | None = None
+    removed_why: str | None = None
 
     @property
     def holds(self) -> bool:
@@ -106,11 +111,30 @@ async def check_stream(
     events: EventLog, stream: str, keys: Keys, expected: Mark | None = None
 ) -> Finding:
     """One stream from its first record to its last, and its signatures."""
-    chain = Chain(stream, keys, expected)
+    finding, cut = await _checked(events, stream, keys, expected)
+    # What was removed while we read was no fault.
+    while not finding.holds and await _cut(events, stream) != cut:
+        finding, cut = await _checked(events, stream, keys, expected)
+    return finding
+
+
+async def _cut(events: EventLog, stream: str) -> Cut | None:
+    return await events.cut(stream) if isinstance(events, Prunable) else None
+
+
+async def _checked(
+    events: EventLog, stream: str, keys: Keys, expected: Mark | None
+) -> tuple[Finding, Cut | None]:
+    cut = await _cut(events, stream)
+    return await _walked(events, Chain(stream, keys, expected), cut), cut
+
+
+async def _walked(events: EventLog, chain: "Chain", cut: Cut | None) -> Finding:
     try:
+        chain.begin(cut)
         # Heads first: while a server appends, rows read later reach at least as far.
-        chain.take(await events.heads(stream))
-        async for row in rows(events, stream):
+        chain.take(await events.heads(chain.stream))
+        async for row in rows(events, chain.stream):
             chain.follow(row)
         chain.end()
     except Fault as fault:
@@ -130,17 +154,40 @@ class Chain:
         self.keys = keys
         self.expected = expected
         self.newest: Head | None = None
+        self.cut: Cut | None = None
+        self._leftover: Row | None = None
         self._heads: dict[int, list[Head]] = {}
+
+    def begin(self, cut: Cut | None) -> None:
+        """Start behind what was removed, if whoever removed it could sign."""
+        if cut is None:
+            return
+        if cut.version < 1 or cut.stream != self.stream:
+            raise Fault(1, f"has a cut of {cut.stream} {cut.version} beside it")
+        self._genuine(cut.version, cut.key, cut.signature, cut.claim())
+        if self.expected and self.expected.version < cut.version:
+            raise Fault(self.expected.version, "was removed by retention and cannot be compared")
+        self.cut, self.version, self.hash = cut, cut.version, cut.hash
+        if self.expected and self.expected.version == cut.version:
+            self._expect(self.expected)
 
     def take(self, heads: Iterable[Head]) -> None:
         """Signed heads, to be compared with the records they speak of."""
         for head in heads:
             if head.version < 1 or head.stream != self.stream:
                 raise Fault(1, f"has a signature for {head.stream} {head.version} beside it")
-            self._heads.setdefault(head.version, []).append(head)
+            if self.cut and head.version < self.cut.version:
+                self._genuine(head.version, head.key, head.signature, head.claim())
+            elif self.cut and head.version == self.cut.version:
+                self._compare(head)
+            else:
+                self._heads.setdefault(head.version, []).append(head)
 
     def follow(self, row: Row) -> None:
         """One more record; it must be the next, whole, and as it was signed."""
+        if self.cut and row.version <= self.cut.version:
+            self._leave(row, self.cut)
+            return
         if row.version != self.version + 1:
             raise Fault(self.version + 1, "is missing")
         after = link(self.hash, row.body)
@@ -173,7 +220,18 @@ class Chain:
             newest is not None and newest.key in self.keys.filed,
             fault.version if fault else None,
             fault.what if fault else None,
+            *((cut.version, cut.at, cut.by, cut.reason) if (cut := self.cut) else ()),
         )
+
+    def _leave(self, row: Row, cut: Cut) -> None:
+        """A row that is still to be removed; those before it are gone already."""
+        before, self._leftover = self._leftover, row
+        next_to_it = before is not None and before.version + 1 == row.version
+        if before and next_to_it and link(before.hash, row.body) != row.hash:
+            raise Fault(row.version, "does not follow from the one before it")
+        self._read(row)
+        if row.version == cut.version and row.hash != cut.hash:
+            raise Fault(row.version, "is not what was cut")
 
     def _read(self, row: Row) -> None:
         try:
@@ -186,14 +244,17 @@ class Chain:
     def _compare(self, head: Head) -> None:
         if head.hash != self.hash:
             raise Fault(head.version, "is not what was signed")
-        key = self.keys.find(head.key)
-        if key is None:
-            raise Fault(head.version, f"is signed with {head.key}, a key that nobody knows")
-        try:
-            key.verify(head.signature, head.claim())
-        except InvalidSignature:
-            raise Fault(head.version, "has a signature that is not genuine") from None
+        self._genuine(head.version, head.key, head.signature, head.claim())
         self.newest = head
+
+    def _genuine(self, version: int, kid: str, signature: bytes, claim: bytes) -> None:
+        key = self.keys.find(kid)
+        if key is None:
+            raise Fault(version, f"is signed with {kid}, a key that nobody knows")
+        try:
+            key.verify(signature, claim)
+        except InvalidSignature:
+            raise Fault(version, "has a signature that is not genuine") from None
 
     def _expect(self, mark: Mark) -> None:
         if self.hash.hex() != mark.hash.lower():

@@ -43,6 +43,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "verify": Command("verify", "prove that nobody has changed the log"),
         "backup": Command("backup", "copy the log into one file, also while a server writes"),
         "restore": Command("restore", "put a backup in the place of the log"),
+        "compact": Command("compact", "remove what was said in sessions that ended"),
     },
 }
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}

@@ -119,7 +119,18 @@ def shown(finding: "Finding") -> Iterator[str]:
         yield paint.dim(f"         good up to {finding.version}:{finding.hash}")
         return
     yield f"{paint.green('holds')}    {paint.bold(name)}  {coverage(finding)}"
+    if finding.removed:
+        yield f"         {removal(finding)}"
     yield paint.dim(f"         {finding.version}:{finding.hash}")
+
+
+def removal(finding: "Finding") -> str:
+    """What is no longer there, and on whose word."""
+    from accord.core.kernel.times import iso
+
+    what = "record 1 was" if finding.removed == 1 else f"records 1 to {finding.removed} were"
+    who, why = line(finding.removed_by or ""), line(finding.removed_why or "")
+    return f"{what} removed on {iso(finding.removed_at or 0)[:10]} by {who} ({why}), signed"
 
 
 def coverage(finding: "Finding") -> str:

@@ -78,6 +78,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Says("the least time a lost connection is waited for, in seconds", 1, 86_400, flag=False),
     ] = 300
+    keep_ended_days: Annotated[
+        int | None,
+        Says(
+            "remove what was said in sessions this many days after they ended; 0 is at once",
+            0,
+            36_500,
+            "DAYS|off",
+        ),
+    ] = None
     limits: Limits = Limits()
 
 

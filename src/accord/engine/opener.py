@@ -67,7 +67,8 @@ class Opener:
             rows = await proven.read(self.engine.events, cell.stream, kept.version - 1)
             if rows and rows[0].hash == kept.hash:
                 return kept, rows[1:]
-        return cell.base, await proven.read(self.engine.events, cell.stream)
+        start = await self.engine.snapshots.start(cell)
+        return start, await proven.read(self.engine.events, cell.stream, start.version)
 
     async def _fill_window(self, cell: Cell, version: int, loaded: int) -> None:
         """Have the newest records at hand, however few the snapshot left to read."""
@@ -117,6 +118,12 @@ class Opener:
 
     def _wanted(self, stream: str) -> bool:
         return stream in self.engine.pinned or self.engine.peers.listened(stream)
+
+    def forget(self, stream: str) -> None:
+        """Read this stream anew when somebody next asks: its beginning was removed."""
+        cell = self.engine.cells.get(stream)
+        if cell is not None and cell.idle and not self._wanted(stream):
+            del self.engine.cells[stream]
 
     def let_go(self, cell: Cell) -> None:
         """Forget a stream that does not exist, so that asking for it costs no memory."""

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from accord.core.kernel.chain import Head
+from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Body, Instant, Message, Recall, Record, Say, Tell
 
 
@@ -140,6 +141,23 @@ class Measured(Protocol):
 
     def sizes(self) -> Mapping[str, int]:
         """Bytes, by part."""
+        ...
+
+
+@runtime_checkable
+class Prunable(Protocol):
+    """A store that can remove the beginning of a stream and say so."""
+
+    async def cut(self, stream: str) -> Cut | None:
+        """Where the stream begins now, if its beginning was removed."""
+        ...
+
+    async def prune(self, cut: Cut) -> None:
+        """Keep the cut, then remove the rows before it; Conflict where they are not as it says."""
+        ...
+
+    async def finish_pruning(self) -> None:
+        """Remove what a process that was killed had still to remove."""
         ...
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from accord.core.kernel.chain import genesis, link
-from accord.engine.ports import DamagedError, EventLog, Row
+from accord.engine.ports import DamagedError, EventLog, Prunable, Row
 
 DO = "`accord verify` tells more, `accord restore` brings a backup back"
 
@@ -11,7 +11,21 @@ DO = "`accord verify` tells more, `accord restore` brings a backup back"
 async def read(
     events: EventLog, stream: str, after: int = 0, limit: int | None = None
 ) -> list[Row]:
-    """Rows behind version `after`; DamagedError where one is not what was once stored."""
+    """Rows behind version `after`; DamagedError where one is not what was once stored.
+
+    Of a stream whose beginning was removed those that are left.
+    """
+    try:
+        return await _read(events, stream, after, limit)
+    except DamagedError:
+        cut = await events.cut(stream) if isinstance(events, Prunable) else None
+        if cut is None or after > cut.version:
+            raise
+        rows = await events.read(stream, cut.version, limit)
+        return follow(stream, rows, cut.version, cut.hash)
+
+
+async def _read(events: EventLog, stream: str, after: int, limit: int | None) -> list[Row]:
     if not after:
         rows = await events.read(stream, 0, limit)
         return follow(stream, rows, 0, genesis(stream))

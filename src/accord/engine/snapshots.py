@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
+from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Context
 from accord.engine.cell import Cell, Place
-from accord.engine.ports import EventLog, Snapshot, StoreError
+from accord.engine.ports import EventLog, ForeignStoreError, Prunable, Snapshot, StoreError
 
 EVERY = 1000
 # Raise this when an evolver means something else than before; a changed shape is noticed anyway.
@@ -49,6 +50,12 @@ class Snapshots:
         except StoreError:
             cell.kept = 0  # only a cache; the next commit tries again
 
+    async def start(self, cell: Cell) -> Place:
+        """Where the stream begins: at nothing, or behind what was removed of it."""
+        events = self.events
+        cut = await events.cut(cell.stream) if isinstance(events, Prunable) else None
+        return cell.base if cut is None else resumed(cell.context, cut)
+
     async def latest(self, cell: Cell) -> Place:
         """Where the newest usable snapshot stands, or the very beginning."""
         kept = await self.events.snapshot(cell.stream)
@@ -63,6 +70,22 @@ class Snapshots:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return cell.base
         return Place(state, kept.version, seq, last, at)
+
+
+def left(state: Any, seq: int, at: int) -> bytes:
+    """A state in the form in which a cut keeps it."""
+    return msgspec.msgpack.encode((state, seq, at))
+
+
+def resumed(context: Context[Any], cut: Cut) -> Place:
+    """The state that a cut keeps; StoreError where this code does not understand it."""
+    form = tuple[context.state, int, int]  # type: ignore[name-defined]
+    try:
+        state, seq, at = msgspec.msgpack.decode(cut.state, type=form)
+    except msgspec.MsgspecError as error:
+        detail = f"What is kept of {cut.stream} cannot be read: {error}"
+        raise ForeignStoreError(detail) from error
+    return Place(state, cut.version, seq, cut.hash, at)
 
 
 def checksum(blob: bytes) -> bytes:

@@ -14,6 +14,7 @@ from accord.core.kernel.ids import TRUNK
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.state import Room
 from accord.core.views import sessions
+from accord.core.views.gaps import ensure_next
 from accord.engine import proven
 from accord.engine.engine import Engine
 from accord.engine.opener import unreadable
@@ -71,12 +72,13 @@ class Archive:
         """Envelopes behind `seq` number `after`, oldest first."""
         frames: list[bytes] = []
         # A record's `seq` is never above its version.
-        version, last, size = after, after, 0
+        version, heard, last, size = after, after, after, 0
         while rows := await proven.read(self.engine.events, f"room/{room.id}", version, STEP):
-            version = rows[-1].version
             for row in rows:
                 sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
                 frame, seq = sealed.frame, sealed.record.seq
+                ensure_next(room.id, sealed.record, version, heard)
+                version, heard = row.version, max(heard, seq)
                 if seq <= after or not frame or not sessions.may_read(room, seat, sealed.record):
                     continue
                 size += len(frame)

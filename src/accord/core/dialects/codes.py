@@ -26,6 +26,7 @@ CODES: dict[Why, Codes] = {
     Why.NO_MEMBER: Codes("PARTICIPANT_NOT_FOUND", "NOT_FOUND", 404, 4),
     # PVP has no code for other things that are not there: an unknown gate is a wrong state.
     Why.UNKNOWN: Codes("INVALID_STATE", "NOT_FOUND", 404, 4),
+    Why.REMOVED: Codes("INVALID_STATE", "NOT_FOUND", 410, 4),
     Why.WRONG_STATE: Codes("INVALID_STATE", "CONFLICT", 409, 5),
     Why.FULL: Codes("INVALID_STATE", "CONFLICT", 409, 5),
     Why.ENDED: Codes("INVALID_STATE", "CONFLICT", 409, 5, recoverable=False),

@@ -17,6 +17,7 @@ class Why(StrEnum):
     NO_ROOM = "no_room"
     NO_MEMBER = "no_member"
     UNKNOWN = "unknown"
+    REMOVED = "removed"
     WRONG_STATE = "wrong_state"
     FULL = "full"
     ENDED = "ended"

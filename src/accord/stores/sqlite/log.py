@@ -3,23 +3,29 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from accord.core.kernel.chain import Head
+from accord.core.kernel.cuts import Cut
 from accord.engine.ports import Row, Snapshot, StoreError
 from accord.stores.place import check_place
 from accord.stores.sqlite.faults import NONSENSE, store_error
 from accord.stores.sqlite.file import prepare
 from accord.stores.sqlite.follow import Follow
 from accord.stores.sqlite.jobs import Append, Chore
+from accord.stores.sqlite.pruning import Pruner
 from accord.stores.sqlite.reader import FEW, MANY, Reader
 from accord.stores.sqlite.writer import SYNCHRONOUS, Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Between two batches of rows that are removed, for those who write.
+PAUSE_S = 0.01
 
 ADVANCE = """
     INSERT INTO cursors VALUES (?, ?)
@@ -131,6 +137,37 @@ class SqliteLog:
     async def sign(self, head: Head) -> None:
         words = (head.stream, head.version, head.hash, head.at, head.key, head.signature)
         await self._do(SIGN, *words)
+
+    async def cut(self, stream: str) -> Cut | None:
+        """Where the stream begins now, if its beginning was removed."""
+        return await self._soon(Reader.cut, stream)
+
+    async def prune(self, cut: Cut) -> None:
+        """Keep the cut, then remove the rows before it, a few at a time."""
+        await self._pruning(lambda pruner: pruner.keep(cut))
+        await self._remove(cut.stream)
+
+    async def finish_pruning(self) -> None:
+        """Remove what a process that was killed had still to remove."""
+        for stream in await self._pruning(Pruner.unfinished):
+            await self._remove(stream)
+
+    async def _remove(self, stream: str) -> None:
+        while True:
+            if not await self._pruning(lambda pruner: pruner.remove(stream)):
+                return
+            await asyncio.sleep(PAUSE_S)
+
+    async def _pruning(self, work: Callable[[Pruner], T]) -> T:
+        self._check_open()
+        return await asyncio.to_thread(self._pruned, work)
+
+    def _pruned(self, work: Callable[[Pruner], T]) -> T:
+        try:
+            with closing(Pruner(self._path)) as pruner:
+                return work(pruner)
+        except apsw.Error as error:
+            raise store_error(self._path, error) from error
 
     async def check(self) -> list[str]:
         """What is wrong with the file, read as a whole; empty when nothing is."""

@@ -13,9 +13,11 @@ import apsw
 import msgspec
 
 from accord.core.kernel.chain import Head
+from accord.core.kernel.cuts import Cut
 from accord.engine.ports import DamagedError, Row, Snapshot
 from accord.engine.proven import DO
 from accord.stores.sqlite.file import connect
+from accord.stores.sqlite.pruning import CUT
 from accord.stores.sqlite.recent import Placed
 from accord.stores.sqlite.whole import missing_parts
 
@@ -115,6 +117,11 @@ class Reader:
     def heads(self, stream: str) -> list[Head]:
         """In the order in which they were signed."""
         return [Head(*row) for row in self._db.execute(_HEADS, (stream,))]
+
+    def cut(self, stream: str) -> Cut | None:
+        """Where the stream begins now, if its beginning was removed."""
+        row = self._db.execute(f"{CUT} WHERE stream = ?", (stream,)).get
+        return Cut(*row) if row else None
 
     def changes(self) -> int:
         """Differs from the last answer when another connection committed in between."""

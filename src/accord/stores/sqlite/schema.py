@@ -49,6 +49,22 @@ MIGRATIONS: Sequence[Migration] = (
         );
         """,
     ),
+    (
+        2,
+        """
+        CREATE TABLE cuts (
+            stream TEXT PRIMARY KEY,
+            version INTEGER NOT NULL,
+            hash BLOB NOT NULL,
+            at INTEGER NOT NULL,
+            by TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            state BLOB NOT NULL,
+            key TEXT NOT NULL,
+            signature BLOB NOT NULL
+        );
+        """,
+    ),
 )
 
 

@@ -8,13 +8,17 @@ _HOMELESS = """
     SELECT pos FROM records WHERE stream NOT IN (SELECT key FROM streams) ORDER BY pos LIMIT 1
 """
 _ORPHANED = """
-    SELECT DISTINCT heads.stream FROM heads LEFT JOIN streams ON name = heads.stream
+    SELECT DISTINCT signed.stream
+    FROM (SELECT stream FROM heads UNION SELECT stream FROM cuts) AS signed
+    LEFT JOIN streams ON name = signed.stream
     WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.stream = streams.key) ORDER BY 1
 """
-# Nothing is ever taken out, so positions count from 1 without a gap.
-_GAP = """
-    SELECT pos FROM (SELECT pos, row_number() OVER (ORDER BY pos) AS place FROM records)
-    WHERE pos <> place LIMIT 1
+# Positions count from 1 without a gap, but for what a cut says was removed.
+_GONE = "SELECT ifnull(max(pos), 0) - count(*) FROM records"
+_CUT = """
+    SELECT ifnull(sum(cuts.version - (
+        SELECT count(*) FROM records AS r WHERE r.stream = s.key AND r.version <= cuts.version
+    )), 0) FROM cuts JOIN streams AS s ON s.name = cuts.stream
 """
 
 
@@ -24,5 +28,5 @@ def missing_parts(db: apsw.Connection) -> Iterator[str]:
         yield f"the record at position {position} belongs to no stream"
     for (stream,) in db.execute(_ORPHANED):
         yield f"{stream} was signed, but nothing of it is left"
-    if position := db.execute(_GAP).get:
-        yield f"a record before position {position} is gone"
+    if (gone := db.execute(_GONE).get) != (cut := db.execute(_CUT).get):
+        yield f"{gone} records are gone, and {cut} of them were removed on purpose"
