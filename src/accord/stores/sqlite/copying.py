@@ -36,7 +36,10 @@ class Packed(msgspec.Struct, frozen=True):
 
 def copy_live(source: str, target: str, progress: Progress) -> None:
     """Copy a store that is in use; neither its writers nor its readers wait."""
-    _guarded(source, lambda: _copy(_live(source), source, target, progress))
+    try:
+        _copy(_live(source), source, target, progress)
+    except apsw.Error as error:
+        raise store_error(source, error) from error
 
 
 def copy_still(source: str, target: str, progress: Progress) -> None:
@@ -44,7 +47,12 @@ def copy_still(source: str, target: str, progress: Progress) -> None:
     wal = Path(f"{source}-wal")
     if wal.exists() and wal.stat().st_size:
         raise foreign(source, f"goes on in {wal.name}; make one file of the two: accord backup")
-    _guarded(source, lambda: _copy(_still(source), source, target, progress))
+    try:
+        _copy(_still(source), source, target, progress)
+    except apsw.NotADBError as error:
+        raise foreign(source, "is not a log of Accord") from error
+    except apsw.Error as error:
+        raise store_error(source, error) from error
 
 
 def pack(path: str, packed: Packed) -> None:
@@ -69,13 +77,6 @@ def close_up(path: str) -> None:
     """Make one plain file of it, durable, whatever was done to it before."""
     with closing(_made(path)) as made:
         made.pragma("journal_mode", "delete")
-
-
-def _guarded(path: str, work: Callable[[], None]) -> None:
-    try:
-        work()
-    except apsw.Error as error:
-        raise store_error(path, error) from error
 
 
 def _live(path: str) -> apsw.Connection:
