@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "approve": Command("approve", "say yes to what a gate asks"),
         "reject": Command("reject", "say no to what a gate asks"),
         "stdio": Command("stdio", "speak PVP on standard input and output"),
+        "decide": Command("decide", "what to do now, later or never, and what to do next"),
     },
     "Look after": {
         "token": Command("token", "issue, list and revoke signed identities"),
@@ -101,7 +102,11 @@ def dispatch(words: list[str]) -> int:
 def call(name: str, words: list[str]) -> int:
     """Parse with the command's own flags, then run it."""
     module = load(name)
-    return module.run(parser(name, module).read(words))
+    made = parser(name, module)
+    usual = getattr(module, "USUAL_VERB", "")
+    if usual and words and words[0] not in {*made.verbs(), "-h", "--help"}:
+        words = [usual, *words]
+    return module.run(made.read(words))
 
 
 def load(name: str) -> Module:

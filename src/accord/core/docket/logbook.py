@@ -1,0 +1,237 @@
+"""The probe log of an item in this run: what came back, what is shared, what is designed."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from accord.core.docket.diags import Diag
+from accord.core.docket.judge import Trial
+from accord.core.docket.model import Batch, Config, Item
+from accord.core.docket.probes import (
+    ENDED,
+    Entry,
+    counted,
+    dated,
+    fresh,
+    harness_gaps,
+    merged,
+    weighed,
+)
+from accord.core.docket.text import one_line
+from accord.core.docket.words import Domain, Done, Flag, Found, Kind, Trigger
+
+
+class Logbook:
+    """The log of one item while it is being written."""
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.before = list(item.prev.log) if item.prev else []
+        self.entries = list(self.before)
+        self.new: set[int] = set()
+        self.contested: set[int] = set()
+
+    def latest(self, probe: str) -> int | None:
+        """Where the newest entry of a probe stands."""
+        places = (at for at, each in enumerate(self.entries) if each.probe_id == probe)
+        return max(places, default=None)
+
+    def put(self, it: Entry) -> int:
+        """Record what a probe has shown: in place of the entry that still runs, else after it."""
+        at = self.latest(it.probe_id)
+        if at is not None and self.entries[at].status is Found.ACTIVE:
+            self.entries[at] = it
+        else:
+            self.entries.append(it)
+            at = len(self.entries) - 1
+        self.new.add(at)
+        return at
+
+    def report(self, trial: Trial) -> None:
+        """A result that somebody gives."""
+        name = _name(trial, self)
+        at = self.latest(name)
+        base = Entry(name) if at is None else self.entries[at]
+        where = self.put(merged(trial, replace(base, probe_id=name)))
+        if trial.contested is Flag.YES:
+            self.contested.add(where)
+        self.item.reported = True
+
+    def fail(self) -> bool:
+        """A failed probe step fires the kill switch of the probe that runs; False without one."""
+        runs = [
+            at
+            for at, each in enumerate(self.entries)
+            if each.status is Found.ACTIVE and each.target_driver == self.item.critical
+        ]
+        if runs:
+            at = runs[-1]
+            self.entries[at] = replace(self.entries[at], kill_switch_triggered=Flag.YES)
+            self.new.add(at)
+            self.item.reported = True
+        return bool(runs)
+
+
+def _name(trial: Trial, book: Logbook) -> str:
+    return one_line(trial.probe_id or "") or f"{book.item.id}_PRB_{len(book.entries) + 1:02}"
+
+
+def write(items: Iterable[Item], batch: Batch, batch_id: str, config: Config) -> None:
+    """Write the log of every item."""
+    books = [opened(item) for item in items]
+    share(books, batch)
+    for book in books:
+        settle(book, batch, batch_id, config)
+
+
+def opened(item: Item) -> Logbook:
+    """With the results that its own judgement and steps report."""
+    book = Logbook(item)
+    if item.fixed:
+        return book
+    for trial in item.judge.probe_results or ():
+        book.report(trial)
+    item.failures = [
+        pair
+        for pair in item.failures
+        if pair[0].kind is not Kind.PROBE or pair[0].status is not Done.FAILED or not book.fail()
+    ]
+    return book
+
+
+def share(books: list[Logbook], batch: Batch) -> None:
+    """Copy what creators report to those who adopted it, and take up what is adopted now."""
+    created: defaultdict[str, list[tuple[Logbook, int]]] = defaultdict(list)
+    for book in books:
+        for at, each in enumerate(book.entries):
+            if each.adopted == "-":
+                created[each.probe_id].append((book, at))
+    for book in books:
+        if not book.item.fixed:
+            _adopt(book, created, batch)
+            _follow(book, created)
+
+
+Created = dict[str, list[tuple[Logbook, int]]]
+
+
+def _adopt(book: Logbook, created: Created, batch: Batch) -> None:
+    item = book.item
+    for probe in item.judge.adopt or ():
+        others = [each for each in created.get(probe, ()) if each[0] is not book]
+        if not others:
+            batch.say(Diag("ADOPT_UNKNOWN", item.id, probe, item.inp.line))
+            continue
+        creator, at = max(others, key=lambda each: (each[0].item.id, each[1]))
+        book.put(replace(creator.entries[at], adopted=creator.item.id))
+        item.reported = True
+    for probe in item.judge.disadopt or ():
+        found = book.latest(probe)
+        if found is not None and book.entries[found].adopted != "-":
+            it = book.entries[found]
+            book.entries[found] = replace(it, adopted=f"{ENDED}{it.adopted})")
+            item.reported = True
+
+
+def _follow(book: Logbook, created: Created) -> None:
+    """A copy that still runs learns what its creator reports in this run."""
+    for at, it in enumerate(list(book.entries)):
+        if it.adopted == "-" or not it.kept or it.status is not Found.ACTIVE or at in book.new:
+            continue
+        for creator, where in created.get(it.probe_id, ()):
+            if creator.item.id == it.adopted and where in creator.new:
+                book.entries[at] = replace(creator.entries[where], adopted=it.adopted)
+                book.new.add(at)
+                book.item.reported = True
+
+
+def settle(book: Logbook, batch: Batch, batch_id: str, config: Config) -> None:
+    """Put every entry through the rules, then the probe that is designed now."""
+    item = book.item
+    if item.fixed:
+        item.log = book.entries
+        count(item)
+        return
+    for at, it in enumerate(book.entries):
+        made = _ruled(it, book, at, batch, batch_id, config) if at in book.new else it
+        contested = item.contested or at in book.contested
+        weighed_now = weighed(made, contested=contested, now=config.now)
+        if weighed_now.status is not it.status and weighed_now.status is Found.EXPIRED:
+            item.expired_probe = True
+        book.entries[at] = weighed_now
+    item.log = book.entries
+    _note_change(book)
+    if item.judge.probe:
+        _design(item.judge.probe, book, batch, batch_id, config)
+    count(item)
+
+
+def _ruled(it: Entry, book: Logbook, at: int, batch: Batch, batch_id: str, config: Config) -> Entry:
+    item = book.item
+    made, trap = fresh(dated(it, config.now), book.before, item.critical, batch_id)
+    if trap:
+        batch.say(Diag("REDESIGN_SIGNATURE_TRAP", item.id, it.probe_id, item.inp.line))
+    return made
+
+
+def _note_change(book: Logbook) -> None:
+    """Which probe last changed what it shows."""
+    was = {each.probe_id: each.status for each in book.before}
+    for each in book.entries:
+        if was.get(each.probe_id) not in (None, each.status):
+            book.item.changed_probe = each.probe_id
+
+
+def _design(trial: Trial, book: Logbook, batch: Batch, batch_id: str, config: Config) -> None:
+    item = book.item
+    name = _name(trial, book)
+    it = merged(trial, Entry(name, target_driver=item.critical, representativeness="MED"))
+    at = len(book.entries)
+    it = _ruled(it, book, at, batch, batch_id, config)
+    contested = item.contested or trial.contested is Flag.YES
+    it = weighed(it, contested=contested, now=config.now)
+    gaps = harness_gaps(it, item.critical, batch_id)
+    if gaps:
+        batch.say(Diag("HARNESS_INVALID", item.id, f"missing: {', '.join(gaps)}", item.inp.line))
+    if _unchanged(it, item):
+        batch.say(Diag("REDESIGN_UNCHANGED", item.id, name, item.inp.line))
+        it, item.redesign_stuck = replace(it, status=Found.INCONCLUSIVE), True
+    item.designed = it
+    item.harness = not gaps and not item.redesign_stuck
+
+
+def _unchanged(it: Entry, item: Item) -> bool:
+    """Whether a redesign after near misses is the same probe again."""
+    prev = item.prev
+    if (
+        prev is None
+        or prev.trigger is not Trigger.REDESIGN_TRIGGER
+        or prev.critical != item.critical
+    ):
+        return False
+    mine = [each for each in prev.log if each.target_driver == item.critical]
+    near = counted(mine, item.critical, deterministic=False).nm
+    if near < 2:
+        return False
+    last = mine[-1]
+    thresholds = (it.kill_switch_threshold, last.kill_switch_threshold)
+    moved = "UNKNOWN" not in thresholds and thresholds[0] != thresholds[1]
+    same = all(
+        getattr(it, name) == getattr(last, name)
+        for name in ("decision_context_metric", "constraint_signature", "kill_switch_condition")
+    )
+    return same and not moved
+
+
+def count(item: Item) -> None:
+    """The counters of what will be printed."""
+    deterministic = item.domain is Domain.DETERMINISTIC
+    item.counters = counted(item.log_out, item.critical, deterministic=deterministic)
+
+
+def candidate(item: Item) -> Entry | None:
+    """The probe that the item would run: the one designed now, else the last that still runs."""
+    if item.designed:
+        return item.designed
+    runs = [each for each in item.mine if each.status is Found.ACTIVE and each.kept]
+    return runs[-1] if runs else None
