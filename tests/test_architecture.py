@@ -44,6 +44,7 @@ FRONT = (
 SEES: dict[str, frozenset[str]] = {
     "accord": frozenset(),
     "accord.settings": frozenset(),
+    "accord.logs": frozenset(),
     "accord.core": frozenset(),
     "accord.core.kernel": frozenset(),
     "accord.config": KERNEL | SETTINGS,
@@ -73,7 +74,8 @@ SEES: dict[str, frozenset[str]] = {
     "accord.show": KERNEL,
     "accord.tui": FRONT | {"accord.show"},
     "accord.demo": FRONT | {"accord.agents", "accord.show"},
-    "accord.cli": FRONT | {"accord.agents", "accord.show", "accord.tui", "accord.demo"},
+    "accord.cli": FRONT
+    | {"accord.agents", "accord.demo", "accord.logs", "accord.show", "accord.tui"},
     "accord.__main__": frozenset({"accord.cli"}),
 }
 # These hold others and have no modules of their own: a new one gets a row above.

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import msgspec
 import uvicorn
@@ -142,6 +142,11 @@ class Ending:
             self.http.should_exit = True
 
 
+def report(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Something failed that nobody waits for; what it was about is not told."""
+    log.error("loop.failed", exc_info=context.get("exception"))
+
+
 def leave(status: int) -> NoReturn:
     """End the process now, whatever still hangs in it."""
     logging.shutdown()
@@ -202,6 +207,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
+    asyncio.get_running_loop().set_exception_handler(report)
     http = _Uvicorn(config, on_ready, server.say_goodbye)
     with Ending(server, http) as ending:
         try:

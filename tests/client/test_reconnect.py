@@ -199,7 +199,7 @@ async def test_a_slow_reader_is_cut_off_and_misses_nothing(server: ServerProcess
                 ear.check_once_in_order()
                 chunks = [each for each in ear.heard if isinstance(each.body, ResponseChunk)]
                 assert len(chunks) == 384
-    assert "cutting off olga" in server.log
+    assert '"event": "reader.cut_off", "principal": "olga"' in server.log
 
 
 async def test_a_session_that_is_gone_is_an_error(server: ServerProcess) -> None:

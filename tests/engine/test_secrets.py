@@ -147,7 +147,7 @@ async def test_no_log_line_and_no_refusal_holds_it(
 
     for each in (*refusals, taken.value, lost.value):
         assert VALUE not in repr((each.detail, each.details, each))
-    lines = "".join(record.getMessage() + str(record.exc_text) for record in caplog.records)
+    lines = "".join(f"{vars(record)}" for record in caplog.records)
     assert "append fails" in lines
     assert VALUE not in lines
     assert NEWER not in lines

@@ -204,3 +204,4 @@ def a_server(directory: Path, auth: str = "token", *flags: str) -> Iterator[Serv
             server.thaw()
             server.kill()
     assert "Traceback" not in server.log, server.log
+    assert '"stack": [' not in server.log, server.log

@@ -486,7 +486,8 @@ async def test_whoever_does_not_read_is_cut_off_and_holds_up_nobody(
         content = {"key": f"big{n}", "content_type": "text", "content": "x" * (MIB // 2)}
         await alice.say("context.add", session, content)
 
-    assert "cutting off alice" in await until_logged(signed, "cutting off alice")
+    cut = '"event": "reader.cut_off", "principal": "alice"'
+    assert cut in await until_logged(signed, cut)
     writer.transport.abort()
 
 

@@ -13,7 +13,6 @@ Examples:
 """
 
 import argparse
-import logging
 import os
 import shlex
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accord.config import FILE, SETTINGS, Setting, choose, limit_of
+from accord.logs import set_up
 from accord.settings import Settings
 from accord.show import paint
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     config = choose(flags(args), os.environ, home).usable()
     if config.bridge_port is not None:
         print("accord: warning: this version has no git bridge; going on without", file=sys.stderr)
-    log_to_stderr()
+    set_up(config.log_format, config.log_level)
     options = Options.of(config, home)
     with locked(home) as lock, Stop() as stop:
 
@@ -144,11 +144,3 @@ def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
 def reachable(url: str) -> str:
     """An address one can open, where the server listens on all of them."""
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-
-
-def log_to_stderr() -> None:
-    """What Accord reports; of the libraries only what is wrong."""
-    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(stream=sys.stderr, format=form, level=logging.WARNING)
-    logging.getLogger("accord").setLevel(logging.INFO)
-    logging.getLogger("accord.websocket").setLevel(logging.WARNING)

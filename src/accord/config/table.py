@@ -56,6 +56,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Path | None,
         Says("written once connections are accepted", value="FILE", usual="none"),
     ] = None
+    log_format: Annotated[
+        Literal["auto", "json", "text"],
+        Says("how the log on stderr is written; auto is text on a terminal, else JSON lines"),
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Says("what is logged; at no level what people and agents say"),
+    ] = "info"
     drain: Annotated[
         int,
         Says("seconds to go on after a signal, while /readyz says no", 0, 3600, "SECONDS"),

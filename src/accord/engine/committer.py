@@ -84,7 +84,7 @@ class Committer:
         try:
             self.engine.peers.deliver(cell, outbox)
         except Exception as error:
-            log.exception("cannot tell what was committed to %s", cell.stream)
+            log.exception("commit.untold", extra={"stream": cell.stream})
             self.engine.failures.append(error)
             self.engine.peers.cut_off(cell.stream)
         self._answer(outbox)
@@ -106,7 +106,7 @@ class Committer:
                 if outcome.asked.answer is not None:
                     outcome.asked.answer(outcome)
             except Exception as error:
-                log.exception("cannot answer %s", outcome.asked.message.id)
+                log.exception("answer.failed", extra={"type": outcome.asked.message.body.type})
                 self.engine.failures.append(error)
 
     def publish(self, stream: str, fresh: Sequence[Sealed]) -> None:
@@ -116,7 +116,7 @@ class Committer:
             try:
                 listener(stream, fresh)
             except Exception as error:
-                log.exception("a listener failed on %s", stream)
+                log.exception("listener.failed", extra={"stream": stream})
                 self.engine.failures.append(error)
 
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
@@ -143,7 +143,9 @@ class Committer:
         """The store would not keep it: say so and stand where the log stands."""
         self.engine.tally.lost += 1
         surprise = None if isinstance(error, StoreError) else error
-        log.error("cannot append to %s: %s", cell.stream, error, exc_info=surprise)
+        detail = "" if surprise else str(error)
+        about = {"stream": cell.stream, "detail": detail}
+        log.error("commit.lost", extra=about, exc_info=surprise)
         lost = [*cell.underway, *cell.outbox]
         cell.underway, cell.outbox = [], []
         cell.forget_pending()
@@ -166,5 +168,5 @@ class Committer:
             sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
             state = fold(cell.context, state, (sealed.record,))
         if state != base.state:
-            log.critical("the state of %s differs from its log", cell.stream)
+            log.critical("state.differs", extra={"stream": cell.stream})
             raise AssertionError(f"{cell.stream} at {base.version}: {state} is not {base.state}")

@@ -50,7 +50,8 @@ class Decider:
         except _LookUp as wanted:
             self._detour(cell, asked, wanted.ids)
         except Exception:
-            log.exception("deciding failed on %s", cell.stream)
+            about = {"stream": cell.stream, "type": asked.message.body.type}
+            log.exception("decide.failed", extra=about)
             sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
             self.engine.committer.post(cell, Outcome(asked, refused=sorry))
 

@@ -169,7 +169,7 @@ class Engine:
                     self._overheard([row for _, row in batch])
                     at = batch[-1][0]
             except StoreError as error:
-                log.warning("cannot follow the log: %s", error)
+                log.warning("log.unfollowed", extra={"detail": str(error)})
                 await asyncio.sleep(PATIENCE)
 
     def _overheard(self, rows: Iterable[Row]) -> None:
@@ -189,7 +189,7 @@ class Engine:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            log.critical("a task of the engine died", exc_info=error)
+            log.critical("task.died", exc_info=error)
             self.failures.append(error)
 
     async def settle(self) -> None:

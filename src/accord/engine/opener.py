@@ -46,7 +46,7 @@ class Opener:
         except StoreError as error:
             self._give_up(cell, error)
         except Exception as error:
-            log.exception("what is stored of %s makes no sense", cell.stream)
+            log.exception("stream.damaged", extra={"stream": cell.stream})
             self._give_up(cell, DamagedError(f"{cell.stream} is damaged: {error}"))
         else:
             self._free(cell)
@@ -135,7 +135,8 @@ class Opener:
 
         It stays busy, so that nothing ever happens in it again.
         """
-        log.error("cannot read %s: %s", cell.stream, error)
+        detail = "damaged" if isinstance(error, DamagedError) else str(error)
+        log.error("stream.unreadable", extra={"stream": cell.stream, "detail": detail})
         if self.engine.cells.get(cell.stream) is cell:
             del self.engine.cells[cell.stream]
         for ready in cell.waiting:

@@ -429,7 +429,7 @@ class Peers:
             self._turn_away(entry, unreadable(error))
         except Exception as error:
             if not isinstance(error, StoreError):
-                log.exception("what is stored of %s makes no sense", cell.stream)
+                log.exception("stream.damaged", extra={"stream": cell.stream})
             self._silence(cell.stream, entry.peer)
             entry.peer.close("the history cannot be read now; join again", again=True)
 

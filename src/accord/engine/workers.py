@@ -38,7 +38,8 @@ async def run(events: EventLog, worker: Worker, tally: Tally | None = None) -> N
         try:
             await _run(events, worker, tally)
         except* Exception as errors:  # noqa: BLE001 - whatever it is, the next try may go well
-            log.warning("%s begins again where it was: %s", worker.name, errors.exceptions)
+            names = ",".join(sorted({type(each).__name__ for each in errors.exceptions}))
+            log.warning("worker.failed", extra={"worker": worker.name, "error": names})
             tally.restarts[worker.name] += 1
         await asyncio.sleep(max(worker.pause, PATIENCE))
 

@@ -149,7 +149,7 @@ class BoundedHttp(HttpToolsProtocol):
         try:
             super().handle_websocket_upgrade()
         except Exception as error:  # noqa: BLE001 - whatever it is, the connection ends
-            log.warning("an upgrade failed: %r", error)
+            log.warning("upgrade.failed", extra={"error": type(error).__name__})
             self.porch.leave(self.transport)
             self.transport.abort()
 

@@ -10,7 +10,7 @@ from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import is_id
-from accord.core.kernel.log import Message
+from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
@@ -20,6 +20,7 @@ from accord.engine.engine import Engine
 from accord.engine.ports import Clock
 from accord.transports.bucket import Buckets
 from accord.transports.identity import Identity, Keyring, open_actor, verify
+from accord.transports.reports import Reports
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 UNNAMED = frozenset({"", "new"})
@@ -43,6 +44,7 @@ class Reception:
         self.trust = trust
         self.buckets = Buckets(rate)
         self.closed = False
+        self.reports = Reports()
 
     @property
     def is_open(self) -> bool:
@@ -92,6 +94,17 @@ class Reception:
             detail = f"{actor.seat} is connected already; on trust a seat is taken once"
             raise Refused(Why.FORBIDDEN, detail)
 
-    def refusal(self, no: Refused, session: str, related_to: str | None) -> bytes:
-        """The error its sender gets."""
+    def refusal(
+        self,
+        no: Refused,
+        session: str,
+        related_to: str | None,
+        kind: type[Body] | None = None,
+        seat: str = "",
+    ) -> bytes:
+        """The error its sender gets; it is counted, and reported without what was said."""
+        self.engine.tally.refused[kind, no.why] += 1
+        cell = self.engine.cells.get(f"room/{session}")
+        exists = cell is not None and cell.base.version > 0  # else it is only what somebody wrote
+        self.reports.tell(no, seat, session if exists else "", kind)
         return pvp.refusal(self.engine.ids(), self.engine.clock.now(), session, no, related_to)

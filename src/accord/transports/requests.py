@@ -1,5 +1,6 @@
 """Every HTTP request is counted, by the route that took it and never by what was asked."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from time import perf_counter
@@ -8,6 +9,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accord.engine.tally import SECONDS, Spread, Trace
+
+log = logging.getLogger("accord.http")
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
@@ -24,10 +27,12 @@ class Requests:
     def note(self, method: str, route: str, status: int, began: float) -> None:
         """One more is over."""
         ended = perf_counter()
+        about: dict[str, str | int] = {"method": method, "route": route, "status": status}
         self.counts[method, route, status] += 1
         self.seconds[route].add(ended - began)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("http.request", extra=about | {"ms": round((ended - began) * 1000)})
         if self.trace is not None:
-            about: dict[str, str | int] = {"method": method, "route": route, "status": status}
             self.trace("http.request", began, ended, about)
 
 

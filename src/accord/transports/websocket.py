@@ -127,7 +127,7 @@ class Connection(WSListener):
         if raw.is_closing() or self.leaving:
             return
         if raw.get_write_buffer_size() > LARGEST_BACKLOG:
-            log.warning("cutting off %s: it does not read", self.seat)
+            log.warning("reader.cut_off", extra={"principal": self.seat})
             self.reception.engine.tally.cut_off += 1
             raw.abort()
         else:
@@ -298,8 +298,8 @@ class Connection(WSListener):
         kind: type[Body] | None = None,
     ) -> None:
         """The error, to its cause alone (OPEN-49)."""
-        self.reception.engine.tally.refused[kind, no.why] += 1
-        self.write(self.join([self.reception.refusal(no, session, related_to)]))
+        said = self.reception.refusal(no, session, related_to, kind, self.seat)
+        self.write(self.join([said]))
 
     # Identity
 
@@ -408,7 +408,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
             None,
             False,  # noqa: FBT003 - picows takes these by position
             type(self).admit,
-            log,
+            logging.getLogger("picows"),
             True,  # noqa: FBT003
             HANDSHAKE_SECONDS,
             True,  # noqa: FBT003

@@ -77,7 +77,7 @@ class Listener:
         self.parts.append(data)
         self.size += len(data)
         if self.size > LARGEST_BACKLOG:
-            log.warning("cutting off %s: it does not read", self.seat)
+            log.warning("reader.cut_off", extra={"principal": self.seat})
             self._stop()
             self.abort()
         elif self.size > LARGEST_CHUNK:

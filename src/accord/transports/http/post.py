@@ -9,7 +9,7 @@ from starlette.responses import Response
 from accord.core.dialects import pvp
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.authority import Kind, May
-from accord.core.kernel.log import Message
+from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
@@ -41,6 +41,7 @@ class Mailbox:
         """200 with the message's place, or the error it earns."""
         data = b""
         message: Message | None = None
+        caller: Caller | None = None
         try:
             caller = self.callers.who(request)
             data = await body_of(request)
@@ -49,9 +50,12 @@ class Mailbox:
         except ClientDisconnect:
             return Response(status_code=400)  # for nobody
         except Refused as no:
+            seat = caller.actor.seat if caller else ""
             if message is not None:
-                return self.refused(no, message.room, message.id)
-            return self.refused(no, *(("", None) if no.why in UNREAD else pvp.gist(data)))
+                kind = type(message.body)
+                return self.refused(no, message.room, message.id, kind=kind, seat=seat)
+            gist = ("", None) if no.why in UNREAD else pvp.gist(data)
+            return self.refused(no, *gist, seat=seat)
 
     def _read(self, caller: Caller, data: bytes, place: str) -> Message:
         """The message, counted as every transport counts."""
@@ -101,9 +105,18 @@ class Mailbox:
         self.reception.take(message, caller.actor, visitor, told)
         return await done
 
-    def refused(self, no: Refused, session: str, related_to: str | None) -> Response:
+    def refused(
+        self,
+        no: Refused,
+        session: str,
+        related_to: str | None,
+        *,
+        kind: type[Body] | None = None,
+        seat: str = "",
+    ) -> Response:
         """The error, as PVP says it and as HTTP does (UNI-26)."""
-        response = raw(self.reception.refusal(no, session, related_to), CODES[no.why].http)
+        said = self.reception.refusal(no, session, related_to, kind, seat)
+        response = raw(said, CODES[no.why].http)
         if no.why is Why.UNAUTHENTICATED:
             response.headers["www-authenticate"] = "Bearer"
         if no.why is Why.TOO_LARGE:
