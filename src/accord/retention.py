@@ -170,7 +170,7 @@ async def run(
             for ending in await retention.due(days * DAY_MS):
                 await _try(retention, ending, done)
         except StoreError as error:
-            log.warning("retention tries again later: %s", error)
+            log.warning("retention.failed", extra={"detail": str(error)})
         await asyncio.sleep(every)
 
 
@@ -178,7 +178,7 @@ async def _try(retention: Retention, ending: Ending, done: Callable[[str], None]
     try:
         pruned = await retention.prune(ending)
     except Refused as no:
-        log.warning("%s", no.detail)
+        log.warning("retention.refused", extra={"stream": ending.stream, "reason": no.why})
     else:
-        log.info("removed %d records of %s", pruned.records, pruned.stream)
+        log.info("retention.removed", extra={"count": pruned.records, "stream": pruned.stream})
         done(pruned.stream)

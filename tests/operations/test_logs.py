@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import accord
 from accord.core.dialects.pvp import BODIES
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.prompts import PromptSubmit
-from accord.logs import Lines, set_up
+from accord.logs import EVENT, Lines, set_up
 from accord.transports.reports import BURST, Reports
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.wire import Wire
 from tests.security.scene import PROMPT, PROPOSAL, get, scene
 
 MARK = "xyzzy-content-7f3a"
+SOURCE = Path(accord.__file__).parent
+LOGGED = re.compile(r"\blog\.(?:debug|info|warning|error|exception|critical)\(\s*f?\"([^\"]*)")
 ENDING = frozenset({"session.end", "session.leave"})
 
 
@@ -166,3 +170,16 @@ def test_many_refusals_are_a_few_lines_and_a_count(caplog: pytest.LogCaptureFixt
 
     assert [each.msg for each in caplog.records[-2:]] == ["refusal.unreported", "message.refused"]
     assert getattr(caplog.records[-2], "count", 0) == 10_000 - BURST
+
+
+def test_the_server_logs_events_by_name_and_never_sentences() -> None:
+    """A sentence would be left out of the log, with everything in it that an operator needs."""
+    said = [
+        f"{path.name}: {msg}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not {"client", "cli", "agents", "demo"} & set(path.relative_to(SOURCE).parts)
+        for msg in LOGGED.findall(path.read_text("utf-8"))
+        if not EVENT.fullmatch(msg)
+    ]
+
+    assert said == []

@@ -424,7 +424,8 @@ class Peers:
         try:
             await self._pages(cell, entry)
         except DamagedError as error:
-            log.error("cannot read %s: %s", cell.stream, error)  # noqa: TRY400 - it says it all
+            about = {"stream": cell.stream, "detail": "damaged"}
+            log.error("stream.unreadable", extra=about)  # noqa: TRY400 - it says it all
             self.detach(cell.stream, entry.peer)
             self._turn_away(entry, unreadable(error))
         except Exception as error:
