@@ -155,7 +155,13 @@ class Setting(NamedTuple):
         good = isinstance(said, str) and bool(said.strip()) and "\0" not in said
         if not good or (self.choices and said not in self.choices):
             raise ValueError(f"{shown(said)} will not do; write {self.allowed}")
-        return home_of(Path(said)) if Path in self.kinds else said
+        return self._path(said) if Path in self.kinds else said
+
+    def _path(self, said: str) -> Path:
+        try:
+            return Path(said).expanduser()
+        except RuntimeError:  # `~` and the name of nobody
+            raise ValueError(f"{shown(said)} will not do; write {self.allowed}") from None
 
     def _number(self, said: Any) -> int | None:
         if type(None) in self.kinds and said in (OFF, None):
@@ -230,14 +236,6 @@ def whole(said: Any, *, units: bool) -> int | None:
     if found is None or (found[2] and not units):
         return None
     return int(found[1]) * UNITS[found[2]]
-
-
-def home_of(path: Path) -> Path:
-    """The path with its `~` resolved; ValueError when there is nobody of that name."""
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        raise ValueError(f"{shown(str(path))} begins with the name of nobody here") from None
 
 
 def shown(value: Any) -> str:
