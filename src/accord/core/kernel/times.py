@@ -7,15 +7,17 @@ from functools import lru_cache
 SECOND = 1000
 
 # A timestamp of ISO 8601 as a pattern, so that the published schema says the very same: years of
-# four digits that leave room for any zone, days that the month has, 29 February in leap years only.
+# four digits (the first and the last in UTC only, because another zone may lead out of them), days
+# that the month has, 29 February in leap years only.
 _YEAR = "[0-9]{4}"
 _LEAP = "[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00"
 _DAY = "(?:0[1-9]|1[0-9]|2[0-8])"
 _LONG = f"(?:0[13-9]|1[0-2])-(?:{_DAY}|29|30)|(?:0[13578]|1[02])-31"
 _TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-_SECOND = f"(?!000[01]|9999)(?:{_YEAR}-(?:{_LONG}|02-{_DAY})|(?:{_LEAP})-02-29)T{_TIME}"
+_SECOND = f"(?!0000)(?:{_YEAR}-(?:{_LONG}|02-{_DAY})|(?:{_LEAP})-02-29)T{_TIME}"
 _REST = "(?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
-STAMP = f"^{_SECOND}{_REST}$"
+STAMP = f"^(?!(?:0001|9999).*[+-]..:..$){_SECOND}{_REST}$"
+EDGES = ("0001", "9999")
 WHOLE_SECONDS = len("2026-01-30T20:00:00")
 _second = re.compile(_SECOND).fullmatch
 _rest = re.compile(_REST).fullmatch
@@ -30,7 +32,8 @@ def iso(at: int) -> str:
 
 def is_iso(text: str) -> bool:
     """Whether this is a timestamp of ISO 8601; whose clock it is is not our affair (OPEN-38)."""
-    return _is_second(text[:WHOLE_SECONDS]) and _is_rest(text[WHOLE_SECONDS:])
+    strays = text.startswith(EDGES) and text[-6:-5] in "+-"
+    return not strays and _is_second(text[:WHOLE_SECONDS]) and _is_rest(text[WHOLE_SECONDS:])
 
 
 # Most messages come within a second of another, and there are a thousand milliseconds: what was
