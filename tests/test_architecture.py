@@ -68,7 +68,8 @@ SEES: dict[str, frozenset[str]] = {
     | ADAPTERS
     | SETTINGS
     | {"accord.config", "accord.desk", "accord.retention"},
-    "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app"},
+    "accord.tracing": KERNEL,
+    "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app", "accord.tracing"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
     "accord.show": KERNEL,

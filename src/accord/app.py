@@ -29,6 +29,7 @@ from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
 from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
+from accord.engine.tally import Trace
 from accord.stores import open_log
 from accord.transports import archive, descriptions, metrics, operator, pages, probes
 from accord.transports.caller import Callers
@@ -64,6 +65,7 @@ class Options(msgspec.Struct, frozen=True):
     durability: str = "full"
     rate: float | None = 200.0
     ready_file: Path | None = None
+    otel: bool = False
     drain: float = 0.0
     stop_timeout: float = 10.0
     keep_ended_days: int | None = None
@@ -88,6 +90,7 @@ class Options(msgspec.Struct, frozen=True):
             durability=config.durability,
             rate=None if config.rate_limit is None else float(config.rate_limit),
             ready_file=config.ready_file,
+            otel=config.otel == "on",
             drain=config.drain,
             stop_timeout=config.stop_timeout,
             keep_ended_days=config.keep_ended_days,
@@ -180,6 +183,10 @@ class Server:
             if isinstance(event := sealed.record.event, TokenRevoked):
                 self.hall.revoke(event.jti)
                 self.http.revoke(event.jti)
+
+    def traced(self, trace: Trace | None) -> None:
+        """Tell whoever traces what was done."""
+        self.engine.tally.trace = self.requests.trace = trace
 
     async def start(self) -> str:
         """Take up what the log holds; returns a token for the operator."""

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import msgspec
 import uvicorn
@@ -23,6 +23,9 @@ from accord.stores import open_log
 from accord.transports.head import http_class
 from accord.transports.identity import ensure_loopback
 from accord.transports.websocket import protocol_class
+
+if TYPE_CHECKING:
+    from accord.tracing import Tracing
 
 log = logging.getLogger("accord")
 
@@ -179,10 +182,12 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     """Run until a signal; `told` hears the address once connections are accepted."""
     if options.auth == "open":
         ensure_loopback(options.host)
+    tracing = traced() if options.otel else None
     sock = bind(options.host, options.port)
     try:
         events = await open_log(options.store_url, durability=options.durability)
         server = Server(options, events)
+        server.traced(tracing.span if tracing else None)
         token = await server.start()
     except BaseException:
         sock.close()
@@ -214,10 +219,19 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
             await http.serve(sockets=[sock])
         finally:
             clean = await server.stop(ending.left)
+            if tracing:
+                await tracing.stop()
         if not clean:
             log.error("stop.unfinished")
             leave(UNFINISHED)
     log.info("stop.done")
+
+
+def traced() -> "Tracing":
+    """Traces, for which more has to be installed; refused where it is not."""
+    from accord.tracing import Tracing
+
+    return Tracing()
 
 
 def _ready(options: Options, sock: socket.socket, token: str) -> Ready:

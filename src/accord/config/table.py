@@ -64,6 +64,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Literal["debug", "info", "warning", "error"],
         Says("what is logged; at no level what people and agents say"),
     ] = "info"
+    otel: Annotated[
+        Literal["off", "on"],
+        Says("send traces to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names"),
+    ] = "off"
     drain: Annotated[
         int,
         Says("seconds to go on after a signal, while /readyz says no", 0, 3600, "SECONDS"),
