@@ -17,6 +17,7 @@ from accord.engine.opener import Opener
 from accord.engine.peers import Peers
 from accord.engine.ports import Clock, Codec, DamagedError, EventLog, Row, Sealed, StoreError
 from accord.engine.pulse import Pulse
+from accord.engine.quiet import Quiet, is_quiet
 from accord.engine.scheduler import Scheduler
 from accord.engine.snapshots import Snapshots
 from accord.engine.tally import Tally
@@ -63,6 +64,7 @@ class Engine:
         self.peers = Peers(self)
         self.scheduler = Scheduler(self.clock, self._due)
         self.snapshots = Snapshots(events)
+        self.quiet = Quiet(events)
         self.vault = Vault()
         self.pulse = Pulse(self)
         self.tally = Tally()
@@ -115,7 +117,11 @@ class Engine:
         """After a restart nobody is connected and every deadline counts (OPEN-31)."""
         self._waking = True
         self._from = await self.events.position()
-        for stream in await self.events.streams("room/"):
+        shape = self.snapshots.shape(self.contexts["room"])
+        newest = await self.events.streams("room/")
+        known = await self.quiet.known(shape)
+        quiet = {name: version for name, version in newest.items() if known.get(name) == version}
+        for stream in newest.keys() - quiet.keys():
             try:
                 room = await self.state(stream)
             except DamagedError:  # reported by whoever read it; the other rooms go on
@@ -127,6 +133,8 @@ class Engine:
         self.scheduler.run_due()
         await self.settle()
         self._waking = False
+        found = [c for c in self.cells.values() if c.stream in newest and is_quiet(c)]
+        await self.quiet.keep(shape, quiet | {c.stream: c.base.version for c in found})
 
     async def state(self, stream: str) -> Any:
         """The durable state of a stream; StoreError when it cannot be read."""
