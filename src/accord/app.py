@@ -21,6 +21,7 @@ from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import SYSTEM, ulid
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.tokens import TokenRevoked
+from accord.core.provenance import commits
 from accord.core.room.state import House, Resolution
 from accord.desk import SHELL, STREAM, LocalDesk, Wish
 from accord.engine import workers
@@ -49,7 +50,7 @@ NOT_IN_TIME = (
     "The server stops, and the store did not answer in time. It may have been kept or not: "
     "come back and send it once more with the same id"
 )
-CONTEXTS = (room.CONTEXT, people.CONTEXT)
+CONTEXTS = (room.CONTEXT, people.CONTEXT, commits.CONTEXT)
 DATABASE = "accord.db"
 KEYS = "keys"
 

@@ -14,6 +14,7 @@ import pytest
 from accord.core import people, room
 from accord.core.dialects import canonical
 from accord.core.kernel.log import Context, Record, Unknown, Unread, fold
+from accord.core.provenance import commits
 from accord.core.room.grants import ToolCleared
 from accord.engine.cell import Cell
 from accord.engine.ports import Snapshot
@@ -27,7 +28,11 @@ from tests.helpers.forks import adds, executes_merge, merges
 from tests.helpers.forks import forks as branches
 from tests.helpers.room import ALICE, BOB, CLAUDE, STREAM, approves_tool, prompts, proposes
 
-CONTEXTS: dict[str, Context[Any]] = {"room": room.CONTEXT, "people": people.CONTEXT}
+CONTEXTS: dict[str, Context[Any]] = {
+    "room": room.CONTEXT,
+    "people": people.CONTEXT,
+    "repo": commits.CONTEXT,
+}
 MOST_ROWS = 32
 
 

@@ -26,10 +26,13 @@ from accord.core.kernel.log import (
     Unknown,
     Unread,
 )
+from accord.core.provenance import commits
 from accord.core.room.secrets import SecretShare
 
 EVENTS: dict[str, type[Event]] = {
-    event.name: event for context in (room.CONTEXT, people.CONTEXT) for event in context.evolve
+    event.name: event
+    for context in (room.CONTEXT, people.CONTEXT, commits.CONTEXT)
+    for event in context.evolve
 }
 ENVELOPE = frozenset({"said", "ref", "to", "fork"})
 MARK = b',"said":'

@@ -1,0 +1,208 @@
+"""The context `repo/<id>`: which commits came of which stretch of which session.
+
+A view of the rooms tells what a decision holds; here it is only fixed to a commit, once. What was
+linked is on the log and in git; the state is what the next link must know.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
+
+from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.log import (
+    Ask,
+    Body,
+    Context,
+    Deciders,
+    Event,
+    Evolvers,
+    Fact,
+    Instant,
+    Record,
+)
+from accord.core.kernel.refusal import Refused, Why
+
+from .decision import DecisionCommit
+
+REPO = r"^[A-Za-z0-9._-]{1,64}$"
+SHA = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
+MOST_SESSIONS = 64
+
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Sha = Annotated[str, Meta(pattern=SHA)]
+
+
+class Repo(msgspec.Struct, frozen=True):
+    """A repository as hooks know it.
+
+    `linked` says up to which `seq` a place of a session has its commits; `bound` which sessions
+    work here now.
+    """
+
+    id: str
+    linked: Mapping[str, int] = {}
+    bound: tuple[str, ...] = ()
+
+    def since(self, session: str, fork: str | None = None) -> int:
+        """The `seq` behind which the next decision begins."""
+        return self.linked.get(place(session, fork), 0)
+
+
+class CommitRecord(Body, frozen=True, omit_defaults=True, gc=False):
+    """A commit was made; the server has worked out what led to it."""
+
+    type = "commit.record"
+    needs = May.SERVE
+
+    decision: DecisionCommit
+
+
+class SessionBind(Body, frozen=True, omit_defaults=True, gc=False):
+    """Commits here are of this session, until it is unbound."""
+
+    type = "repo.bind"
+    needs = May.SERVE
+
+    session: Id
+
+
+class SessionUnbind(Body, frozen=True, omit_defaults=True, gc=False):
+    """Commits here are of this session no longer."""
+
+    type = "repo.unbind"
+    needs = May.SERVE
+
+    session: Id
+
+
+class RepoTick(Body, frozen=True, omit_defaults=True, gc=False):
+    """Time has passed, which changes nothing here."""
+
+    type = "repo.tick"
+    needs = May.SERVE
+
+
+class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
+    """This commit carries this decision; a rewritten one carries the same once more."""
+
+    name = "commit.linked"
+
+    decision: DecisionCommit
+
+
+class SessionBound(Event, frozen=True, kw_only=True, gc=False):
+    """A session works in this repository."""
+
+    name = "repo.bound"
+
+    session: str
+
+
+class SessionUnbound(Event, frozen=True, kw_only=True, gc=False):
+    """It works there no more."""
+
+    name = "repo.unbound"
+
+    session: str
+
+
+def place(session: str, fork: str | None = None) -> str:
+    """Where a decision was made: a fork has its own conversation, and so its own commits."""
+    return f"{session}\n{fork}" if fork else session  # no id has a line break
+
+
+def link_id(sha: str) -> str:
+    """A commit is linked once; who says it again is told what was said first."""
+    return f"commit-{sha}"
+
+
+def admit(repo: Repo, ask: Ask) -> None:
+    """Only the server itself: it computes what a decision holds, and nobody tells it."""
+    if ask.actor.kind is not Kind.SYSTEM:
+        raise Refused(Why.FORBIDDEN, "Commits are recorded through the git bridge")
+
+
+def record(repo: Repo, ask: Ask, body: CommitRecord) -> Iterator[Fact]:
+    """What follows the last link, or once more what was linked before; never half of each."""
+    made = body.decision
+    linked = repo.since(made.pvp_session, made.fork)
+    fresh = made.since == linked and made.until >= made.since
+    again = made.until <= linked
+    if not (fresh or again):
+        detail = "Another commit was linked meanwhile; ask for the context again"
+        raise Refused(Why.WRONG_STATE, detail, {"linked": linked})
+    yield CommitLinked(decision=made)
+
+
+def bind(repo: Repo, ask: Ask, body: SessionBind) -> Iterator[Fact]:
+    """Once; to say it again changes nothing."""
+    if body.session in repo.bound:
+        return
+    if len(repo.bound) >= MOST_SESSIONS:
+        raise Refused(Why.FULL, f"{MOST_SESSIONS} sessions work here already; end one first")
+    yield SessionBound(session=body.session)
+
+
+def unbind(repo: Repo, ask: Ask, body: SessionUnbind) -> Iterator[Fact]:
+    """What was not bound need not be unbound."""
+    if body.session in repo.bound:
+        yield SessionUnbound(session=body.session)
+
+
+def nothing(repo: Repo, ask: Ask, body: RepoTick) -> Iterable[Fact]:
+    """No deadline, no change."""
+    return ()
+
+
+def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
+    made = event.decision
+    key = place(made.pvp_session, made.fork)
+    if made.until <= repo.linked.get(key, 0):
+        return repo
+    return replace(repo, linked={**repo.linked, key: made.until})
+
+
+def on_bound(repo: Repo, event: SessionBound, record: Record) -> Repo:
+    others = tuple(each for each in repo.bound if each != event.session)
+    return replace(repo, bound=(*others, event.session))
+
+
+def on_unbound(repo: Repo, event: SessionUnbound, record: Record) -> Repo:
+    return replace(repo, bound=tuple(each for each in repo.bound if each != event.session))
+
+
+def deadlines(repo: Repo, house: object) -> Iterator[Instant]:
+    """Nothing here expires."""
+    return iter(())
+
+
+def knows(repo: Repo, id: str, seat: str) -> bool:
+    """Nothing here refers to anything."""
+    return False
+
+
+DECIDE: Deciders = {
+    CommitRecord: record,
+    SessionBind: bind,
+    SessionUnbind: unbind,
+    RepoTick: nothing,
+}
+EVOLVE: Evolvers = {
+    CommitLinked: on_linked,
+    SessionBound: on_bound,
+    SessionUnbound: on_unbound,
+}
+CONTEXT: Context[Repo] = Context(
+    name="repo",
+    start=lambda stream: Repo(id=stream.removeprefix("repo/")),
+    decide=DECIDE,
+    evolve=EVOLVE,
+    admit=admit,
+    deadlines=deadlines,
+    tick=RepoTick(),
+    knows=knows,
+    state=Repo,
+)

@@ -1,0 +1,134 @@
+"""Commits of a repository: each is linked once, to what followed the link before it."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given as examples
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from accord.core.dialects.canonical import seal, unseal
+from accord.core.kernel.actor import TIMER, Actor
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.log import Ask, Body, Event, Message, Record, fold
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.provenance.commits import (
+    CONTEXT,
+    MOST_SESSIONS,
+    CommitLinked,
+    CommitRecord,
+    Repo,
+    SessionBind,
+    SessionBound,
+    SessionUnbind,
+    SessionUnbound,
+    link_id,
+)
+from accord.core.provenance.decision import DecisionCommit
+from tests.core.provenance.samples import DECISION
+
+BRIDGE = Actor(seat="system:bridge", kind=Kind.SYSTEM)
+ALICE = Actor(seat="alice", kind=Kind.HUMAN)
+STREAM = "repo/r1"
+T0 = 1_750_000_000_000
+
+
+def record(event: Event) -> Record:
+    return Record(STREAM, 1, 0, "R1", T0, "system:bridge", "M1", "", "", event)
+
+
+def repo(*events: Event) -> Repo:
+    """The repository after these events, each through its stored bytes."""
+    stored = (unseal(STREAM, 1, seal(record(event)).body).record for event in events)
+    return fold(CONTEXT, CONTEXT.start(STREAM), stored)
+
+
+def when(state: Repo, body: Body, actor: Actor = BRIDGE) -> list[Event]:
+    ask = Ask(Message("M1", "", "r1", actor.seat, body), actor, T0, {}, None)
+    CONTEXT.admit(state, ask)
+    return [f for f in CONTEXT.decide[type(body)](state, ask, body) if isinstance(f, Event)]
+
+
+def decision(since: int, until: int, session: str = "s1", fork: str = "") -> DecisionCommit:
+    return replace(DECISION, pvp_session=session, fork=fork, since=since, until=until)
+
+
+def test_a_commit_is_linked_to_what_followed_the_last_link() -> None:
+    state = repo(CommitLinked(decision=decision(0, 5)))
+
+    (linked,) = when(state, CommitRecord(decision(5, 9)))
+
+    assert linked == CommitLinked(decision=decision(5, 9))
+    assert repo(CommitLinked(decision=decision(0, 5)), linked).since("s1") == 9
+
+
+def test_a_stretch_that_another_commit_took_meanwhile_is_refused() -> None:
+    state = repo(CommitLinked(decision=decision(0, 5)))
+
+    with pytest.raises(Refused) as no:
+        when(state, CommitRecord(decision(0, 9)))
+
+    assert no.value.why is Why.WRONG_STATE
+    assert no.value.details == {"linked": 5}
+
+
+def test_a_rewritten_commit_carries_its_decision_again_and_moves_nothing() -> None:
+    events = [CommitLinked(decision=decision(0, 5)), CommitLinked(decision=decision(5, 9))]
+
+    (again,) = when(repo(*events), CommitRecord(decision(0, 5)))
+
+    assert repo(*events, again) == repo(*events)
+
+
+def test_a_fork_has_commits_of_its_own() -> None:
+    state = repo(CommitLinked(decision=decision(0, 7, fork="try")))
+
+    assert (state.since("s1", "try"), state.since("s1"), state.since("s2", "try")) == (7, 0, 0)
+
+
+@examples(st.lists(st.integers(0, 50), min_size=1))
+def test_no_stretch_is_covered_twice_and_none_is_left_out(ends: list[int]) -> None:
+    state, taken = repo(), [0]
+    for end in ends:
+        made = decision(state.since("s1"), max(end, state.since("s1")))
+        (event,) = when(state, CommitRecord(made))
+        state = fold(CONTEXT, state, [record(event)])
+        taken.append(made.until)
+
+    assert all(one <= other for one, other in pairwise(taken))
+    assert state.since("s1") == max(ends)
+
+
+def test_a_session_is_bound_once_and_unbound_once() -> None:
+    bound = SessionBound(session="s1")
+
+    assert when(repo(), SessionBind("s1")) == [bound]
+    assert when(repo(bound), SessionBind("s1")) == []
+    assert when(repo(bound), SessionUnbind("s1")) == [SessionUnbound(session="s1")]
+    assert when(repo(), SessionUnbind("s1")) == []
+    assert repo(bound, SessionBound(session="s2"), SessionUnbound(session="s1")).bound == ("s2",)
+
+
+def test_there_is_an_end_to_the_sessions_of_a_repository() -> None:
+    full = repo(*(SessionBound(session=f"s{n}") for n in range(MOST_SESSIONS)))
+
+    with pytest.raises(Refused) as no:
+        when(full, SessionBind("one more"))
+
+    assert no.value.why is Why.FULL
+
+
+@pytest.mark.parametrize("body", [CommitRecord(decision(0, 1)), SessionBind("s1")])
+def test_nobody_but_the_server_records_a_commit(body: Body) -> None:
+    with pytest.raises(Refused) as no:
+        when(repo(), body, ALICE)
+
+    assert no.value.why is Why.FORBIDDEN
+
+
+def test_time_changes_nothing() -> None:
+    state = repo(SessionBound(session="s1"))
+
+    assert when(state, CONTEXT.tick, TIMER) == []
+    assert list(CONTEXT.deadlines(state, None)) == []
+    assert not CONTEXT.knows(state, link_id("a" * 40), "alice")
