@@ -3,7 +3,7 @@
 import re
 
 from accord.core.docket.judge import Judge
-from accord.core.docket.model import Item
+from accord.core.docket.model import Item, Previous
 from accord.core.docket.probes import OVERRIDE, resolved
 from accord.core.docket.text import driver, one_line
 from accord.core.docket.words import Confidence, Found, Level, Match, State, Tier, Trigger
@@ -24,9 +24,7 @@ def ongoing(item: Item) -> bool:
 
 def stirred(item: Item) -> bool:
     """Whether something happened to an item although nobody said anything."""
-    prev = item.prev
-    if prev is None:
-        return False
+    prev = item.prev or Previous(item.id)
     capped = prev.confidence is not None and item.cap < prev.confidence
     own = prev.trigger in OWN and prev.state is not State.DRAFT
     return capped or item.expired_probe or (own and not any(each.failed for each in prev.steps))

@@ -116,9 +116,8 @@ def _item(block: Block, snap: Snapshot) -> Iterator[Flaw]:
     yield from _words(block, row)
     yield from _next(block, it, row)
     yield from _cross(block, it, row)
-    if snap.panel:
-        yield from _counters(block, it, snap)
-        yield from _rules(it, snap)
+    yield from _counters(block, it, snap)
+    yield from _rules(it, snap)
 
 
 def _words(block: Block, row: Row) -> Iterator[Flaw]:

@@ -49,10 +49,6 @@ class Wrapper:
     sections: list[Section] = field(default_factory=list)
     ended: bool = False
 
-    def first(self, name: str) -> Section | None:
-        """The section of that name."""
-        return next((each for each in self.sections if each.name == name), None)
-
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text, whatever ends them."""
@@ -91,7 +87,6 @@ def _snapshot(lines: list[str], batch: Batch) -> Snapshot | None:
             lines[start:end] = [""] * (end - start)
         if one.invalid:
             batch.say(Diag("PREV_INVALID", line=start + 1))
-            batch.refused = "snapshot"
         elif one.usable and found:
             batch.say(Diag("SNAPSHOT_EXTRA", line=start + 1))
         elif one.usable and not inside:

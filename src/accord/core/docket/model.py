@@ -183,7 +183,6 @@ class Batch:
     asked: str = ""
     begun: str = ""
     known: dict[str, State] = field(default_factory=dict)
-    refused: str = ""
 
     def say(self, diag: Diag) -> None:
         """Note something."""

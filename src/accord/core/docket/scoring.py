@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
 from accord.core.docket.judge import Bound, Judge
-from accord.core.docket.model import Binding, Item, Rating
+from accord.core.docket.model import Binding, Item, Previous, Rating
 from accord.core.docket.text import driver, number
 from accord.core.docket.words import (
     MISSING_INFO,
@@ -99,9 +99,10 @@ def score(item: Item, *, guarded: bool) -> None:
     """Score, impact and fragility: from the ratings, or as they were."""
     if item.rated:
         _fresh(item, item.judge)
-    elif item.prev:
-        item.score = item.prev.score or item.score
-        item.impact = item.prev.impact or item.impact
+    else:
+        prev = item.prev or Previous(item.id)
+        item.score = prev.score or item.score
+        item.impact = prev.impact or item.impact
         item.fragile = _was_fragile(item)
     if guarded:
         _floor(item, item.binding)
