@@ -141,7 +141,7 @@ class Server:
         self.desk = LocalDesk(self.engine, self.keyring, WallClock())
         trust = Trust(self.keyring, self.revoked, open=options.auth == "open")
         self.reception = Reception(self.engine, trust, options.rate)
-        self.porch = Porch()
+        self.porch = Porch(options.house.limits)
         self.hall = Hall(self.reception, self.porch)
         self.archive, self.callers = archive.Archive(self.engine), Callers(self.reception)
         self.http = Http(self.callers, self.archive)
@@ -193,6 +193,7 @@ class Server:
         """Take up what the log holds; returns a token for the operator."""
         await self.desk.introduce()
         await self.engine.start()
+        await self.reception.sessions.look()
         heads = workers.run(self.events, self.signer, self.engine.tally)
         for work in (self.engine.follow(), heads, self.lag.run(), *self._retention()):
             self.tasks.append(asyncio.create_task(work))
@@ -246,7 +247,7 @@ class Server:
             Route("/metrics", self.scrape.page),
             *self.http.routes(),
             *archive.routes(self.archive, self.callers.identify),
-            *operator.routes(self.desk),
+            *operator.routes(self.desk, self.callers.count, self.reception.limits.body),
         ]
         counted = Counted(Starlette(routes=routes), self.requests, routes)
         return Guard(counted, strict=self.reception.is_open, closed=lambda: self.reception.closed)

@@ -201,7 +201,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
 
     config = uvicorn.Config(
         server.app(),
-        ws=protocol_class(server.hall.admit, server.porch),
+        ws=protocol_class(server.hall),
         http=http_class(server.porch),
         lifespan="off",
         log_config=None,

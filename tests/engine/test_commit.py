@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from accord.core.kernel.authority import Role
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Ask, Event, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
@@ -13,7 +14,6 @@ from accord.core.room import CONTEXT
 from accord.core.room.prompts import PromptSubmit, PromptSubmitted
 from accord.core.room.state import Room
 from accord.core.room.streams import ResponseChunk, ResponseStart
-from accord.engine import engine as engine_module
 from accord.engine import opener
 from accord.engine.cell import Asked
 from accord.engine.ports import Row, Sealed
@@ -441,13 +441,11 @@ async def test_a_look_in_passing_does_not_wait_for_the_store(make: Make) -> None
     log.release()
 
 
-async def test_a_room_that_cannot_keep_up_says_so(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine_module, "LONGEST_QUEUE", 3)
+async def test_a_room_that_cannot_keep_up_says_so(make: Make) -> None:
     log = Tricky()
     await make(log).open(CLAUDE)
     stage = make(log)
+    stage.engine.load.limits = Limits(queue=3)
 
     log.hold("read")
     replies = [stage.ask(ALICE, prompts()) for _ in range(5)]
@@ -455,6 +453,7 @@ async def test_a_room_that_cannot_keep_up_says_so(
     assert [bool(reply) for reply in replies] == [False, False, False, True, True]
     assert replies[4].refused
     assert replies[4].refused.why is Why.TOO_MANY
+    assert replies[4].refused.details == {"limit": "queue", "most": 3, "retry_after_ms": 1000}
     log.release()
     await stage.settle()
     assert all(reply.sealed for reply in replies[:3])

@@ -58,7 +58,7 @@ class House:
         assert reply.refused is None
         self.config = uvicorn.Config(
             self.server.app(),
-            ws=protocol_class(self.server.hall.admit, self.server.porch),
+            ws=protocol_class(self.server.hall),
             http=http_class(self.server.porch),
             lifespan="off",
             log_config=None,

@@ -11,9 +11,10 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Refused
 from accord.transports.bucket import Bucket
-from accord.transports.head import LARGEST_HEAD, Porch
+from accord.transports.head import Porch
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.wire import Wire
 from tests.security.raw import frame, memory, plug, rest, upgraded
@@ -59,7 +60,7 @@ async def test_a_head_that_never_ends_is_cut_off(house: ServerProcess) -> None:
 @pytest.mark.parametrize("lines", [1, 500])
 async def test_a_head_too_long_is_told_so(house: ServerProcess, lines: int) -> None:
     def ask() -> bytes:
-        line = "X-Long: " + "x" * (LARGEST_HEAD // lines) + "\r\n"
+        line = "X-Long: " + "x" * (Limits().head // lines) + "\r\n"
         with plug(house) as opened:
             opened.sendall(f"GET /healthz HTTP/1.1\r\nHost: x\r\n{line * lines}\r\n".encode())
             return rest(opened)
@@ -121,7 +122,7 @@ class Plug:
 
 
 def test_those_who_waited_longest_give_way_once_too_many_wait() -> None:
-    porch = Porch(most=100, most_waiting=3)
+    porch = Porch(Limits(connections=100, strangers=3))
     plugs = [Plug() for _ in range(4)]
     for number, each in enumerate(plugs):
         assert porch.arrive(each, number)  # type: ignore[arg-type]
@@ -130,7 +131,7 @@ def test_those_who_waited_longest_give_way_once_too_many_wait() -> None:
 
 
 def test_nobody_is_put_out_within_a_second_or_after_signing_in() -> None:
-    porch = Porch(most=4, most_waiting=2)
+    porch = Porch(Limits(connections=4, strangers=2))
     plugs = [Plug() for _ in range(5)]
     assert porch.arrive(plugs[0], 0)  # type: ignore[arg-type]
     porch.known(plugs[0])  # type: ignore[arg-type]

@@ -10,8 +10,9 @@ import accord
 from accord.app import Options, Server
 from accord.client.config import USUAL
 from accord.config import ALL, LIMIT_SETTINGS, SETTINGS
-from accord.core.dialects import canonical, pvp
+from accord.core.dialects import canonical, nesting, pvp
 from accord.core.dialects.codes import CODES
+from accord.core.kernel.ids import LONGEST_ID
 from accord.core.kernel.limits import LIMITS, Bound
 from accord.core.kernel.log import Event
 from accord.core.room.state import SessionConfig
@@ -28,18 +29,15 @@ ENVELOPE = frozenset({"said", "ref", "to"})
 
 MIB = 1 << 20
 FIXED = {
-    "frame": f"{websocket.LARGEST_FRAME // MIB} MiB",
-    "message": f"{pvp.LARGEST_MESSAGE // MIB} MiB",
-    "backlog": f"{websocket.LARGEST_BACKLOG // MIB} MiB",
     "sign-in": f"{websocket.SIGN_IN_SECONDS} s",
     "silence": f"{websocket.PING_SECONDS} s",
     "messages": "200 a second",
     "message burst": f"{bucket.BURST_SECONDS} seconds' worth",
-    "streamed bytes": f"{bucket.BYTES_PER_SECOND // MIB} MiB a second",
-    "streamed burst": f"{bucket.BURST_BYTES // MIB} MiB",
     "token": f"{identity.LONGEST_TOKEN:,} bytes",
     "token life": f"{identity.SHORTEST_LIFE} s to {identity.LONGEST_LIFE // 86_400} days",
     "causal refs": str(pvp.MOST_REFS),
+    "id": f"{LONGEST_ID} characters",
+    "depth": f"{nesting.DEEPEST} levels",
 }
 
 

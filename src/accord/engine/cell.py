@@ -113,6 +113,7 @@ class Cell:
         "since",
         "stream",
         "underway",
+        "unstored",
         "waiting",
         "weight",
         "window",
@@ -129,6 +130,7 @@ class Cell:
         self.outbox: list[Outcome] = []
         self.underway: list[Outcome] = []
         self.made: list[Sealed] = []
+        self.unstored = 0  # what was decided weighs so much until it is durable
         self.busy = 0  # how many reasons there are to decide nothing just now
         self.newest = 0
         self.committing = False

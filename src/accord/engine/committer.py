@@ -37,6 +37,7 @@ class Committer:
                 return
             cell.since = perf_counter()
         outbox.append(outcome)
+        self.engine.load.more(cell, outcome.sealed)
         if not cell.committing:
             cell.committing = True
             self.engine.spawn(self._commit(cell))
@@ -55,7 +56,7 @@ class Committer:
             cell.underway, cell.outbox = cell.outbox, []
             after = copy(cell.place) if made else cell.base
             since, messages = cell.since, len(cell.underway)
-            began = perf_counter()
+            began, size = perf_counter(), cell.unstored
             try:
                 if made:
                     rows = chained(cell.stream, cell.base.hash, made)
@@ -64,11 +65,13 @@ class Committer:
                     tally.committed(cell.stream, len(rows), began, perf_counter())
             except (Conflict, Duplicate) as race:
                 tally.races += 1
+                self.engine.load.less(cell, cell.unstored)
                 cell.busy += 1
                 await self.engine.opener.held(cell, self._decide_again(cell, race))
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody is left waiting
                 self._lose(cell, error)
             else:
+                self.engine.load.less(cell, size)
                 self._committed(cell, after)
                 tally.delivered(cell.stream, messages, since)
         cell.committing = False
@@ -148,6 +151,7 @@ class Committer:
         log.error("commit.lost", extra=about, exc_info=surprise)
         lost = [*cell.underway, *cell.outbox]
         cell.underway, cell.outbox = [], []
+        self.engine.load.less(cell, cell.unstored)
         cell.forget_pending()
         # What was refused may have been refused because of what is lost.
         told = error.told if isinstance(error, StoreError) else str(error)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import TIMER, Actor
 from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import Body, Context, Message
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
 from accord.engine.cell import Answerer, Asked, Cell, Outcome, Peer
 from accord.engine.committer import Committer
 from accord.engine.decider import Decider
+from accord.engine.load import Load
 from accord.engine.opener import Opener
 from accord.engine.peers import Peers
 from accord.engine.ports import Clock, Codec, DamagedError, EventLog, Row, Sealed, StoreError
@@ -25,7 +27,6 @@ from accord.engine.vault import Vault
 
 log = logging.getLogger("accord.engine")
 
-LONGEST_QUEUE = 10_000
 # Seconds until a log that could not be followed is tried again.
 PATIENCE = 1.0
 
@@ -68,6 +69,7 @@ class Engine:
         self.vault = Vault()
         self.pulse = Pulse(self)
         self.tally = Tally()
+        self.load = Load(self.house.limits)
         self.opener = Opener(self)
         self.decider = Decider(self)
         self.committer = Committer(self)
@@ -83,12 +85,15 @@ class Engine:
     def submit(self, stream: str, asked: Asked) -> None:
         """Decide now if the stream is at hand, else as soon as it is; the answer comes later."""
         cell = self.cells.get(stream) or self.opener.open(stream)
-        if not cell.busy and not cell.queue:
+        if self.load.bytes > self.load.fine and (no := self.load.too_much(cell, asked)):
+            asked.refuse(no)
+        elif not cell.busy and not cell.queue:
             self.decider.take(cell, asked)
-        elif len(cell.queue) < LONGEST_QUEUE:
+        elif len(cell.queue) < (most := self.load.limits.queue):
             cell.queue.append(asked)
         else:
-            asked.refuse(Refused(Why.TOO_MANY, "The session is busy; try again"))
+            detail = "The session is being read and many wait for it; try again"
+            asked.refuse(reached("queue", most, detail, retry_after_ms=1000))
 
     async def handle(
         self, message: Message, actor: Actor, *, stream: str | None = None, peer: Peer | None = None

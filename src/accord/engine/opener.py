@@ -143,6 +143,7 @@ class Opener:
             if not ready.done():
                 ready.set_exception(error)
         waiting = list(cell.pending())
+        self.engine.load.less(cell, cell.unstored)
         cell.outbox, cell.made = [], []
         cell.queue.clear()
         self.engine.peers.cut_off(cell.stream)

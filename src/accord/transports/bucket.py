@@ -3,11 +3,11 @@
 from collections import OrderedDict
 
 from accord.core.kernel.actor import Actor
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Refused, Why
 
 MIB = 1 << 20
-BYTES_PER_SECOND = 4 * MIB
-BURST_BYTES = 16 * MIB
+USUAL = Limits()
 # Whoever owes more is not even read, unless it is short.
 MOST_OWED = 4 * MIB
 SHORT = 4096
@@ -17,6 +17,9 @@ BURST_SECONDS = 5
 STREAMED = frozenset({"response.chunk", "thinking.chunk", "tool.output"})
 # OPEN-45: a stop must work even for somebody who talks too much, so it is counted apart.
 STOPS = frozenset({"interrupt.raise", "gate.reject", "tool.reject", "session.leave"})
+STOPPING = tuple(f'"{kind}"'.encode() for kind in sorted(STOPS))
+SPARED = (*STOPPING, *(f'"{kind}"'.encode() for kind in sorted(STREAMED)))
+RATE = "rate_limit"
 STOPS_PER_SECOND = 20.0
 BURST_STOPS = 100.0
 MOST_BUCKETS = 10_000
@@ -25,12 +28,13 @@ MOST_BUCKETS = 10_000
 class Bucket:
     """What one participant may still send; fills up as time passes."""
 
-    __slots__ = ("bytes", "messages", "rate", "seen", "stopped", "stops")
+    __slots__ = ("burst", "bytes", "flow", "messages", "rate", "seen", "stopped", "stops")
 
-    def __init__(self, rate: float, now: float) -> None:
+    def __init__(self, rate: float, now: float, limits: Limits = USUAL) -> None:
         self.rate = rate
+        self.flow, self.burst = limits.stream_bytes, limits.stream_burst
         self.messages = rate * BURST_SECONDS
-        self.bytes = float(BURST_BYTES)
+        self.bytes = float(self.burst)
         self.seen = now
         self.stops = BURST_STOPS
         self.stopped = now
@@ -40,22 +44,34 @@ class Bucket:
         passed = now - self.seen
         self.seen = now
         self.messages = min(self.messages + passed * self.rate, self.rate * BURST_SECONDS)
-        left = min(self.bytes + passed * BYTES_PER_SECOND, BURST_BYTES)
+        left = min(self.bytes + passed * self.flow, self.burst)
         if left < -MOST_OWED and size > SHORT:
             self.bytes = left
-            raise too_many(self.rate, -left / BYTES_PER_SECOND)
+            raise self.too_many(-left / self.flow, "stream_bytes")
         self.bytes = left - size
+
+    @property
+    def spent(self) -> bool:
+        """Whether most of what comes now is too much."""
+        return self.messages < 1 or self.bytes < 0
+
+    def glance(self, data: bytes) -> None:
+        """Refuse what is too much whatever it turns out to be, before anybody reads it."""
+        poor = STOPPING if len(data) <= SHORT else ()
+        spared = SPARED if self.bytes >= 0 else poor
+        if not any(name in data for name in spared):
+            self.count("", 0)
 
     def count(self, kind: str, size: int) -> None:
         """Count a message whose bytes were weighed; raises Refused when it is too many."""
-        missing = -self.bytes / BYTES_PER_SECOND
+        missing, limit = -self.bytes / self.flow, "stream_bytes"
         if kind in STOPS:
             self._stop(missing if size > SHORT else 0.0)
             return
-        if kind not in STREAMED:
-            missing = max(missing, (1 - self.messages) / self.rate)
+        if kind not in STREAMED and (one := (1 - self.messages) / self.rate) > missing:
+            missing, limit = one, RATE
         if missing > 0:
-            raise too_many(self.rate, missing)
+            raise self.too_many(missing, limit)
         if kind not in STREAMED:
             self.messages -= 1
 
@@ -64,34 +80,42 @@ class Bucket:
         self.stops = min(self.stops + passed * STOPS_PER_SECOND, BURST_STOPS)
         missing = max(missing, (1 - self.stops) / STOPS_PER_SECOND)
         if missing > 0:
-            raise too_many(self.rate, missing)
+            raise self.too_many(missing, RATE)
         self.stops -= 1
 
+    def too_many(self, missing: float, limit: str) -> Refused:
+        """The refusal, with how long to wait."""
+        wait = max(1, int(missing * 1000))
+        most = self.rate if limit == RATE else self.flow
+        detail = f"Too fast: {self.rate:g} messages or {self.flow} bytes a second; wait {wait} ms"
+        return Refused(Why.TOO_MANY, detail, {"retry_after_ms": wait, "limit": limit, "most": most})
 
-def too_many(rate: float, missing: float) -> Refused:
-    """The refusal, with how long to wait."""
-    wait = max(1, int(missing * 1000))
-    detail = f"Too fast: {rate:g} messages or 4 MiB a second; wait {wait} ms"
-    return Refused(Why.TOO_MANY, detail, {"retry_after_ms": wait, "limit": rate})
+
+def is_rate(no: Refused) -> bool:
+    """Whether somebody merely speaks too often."""
+    return bool(no.details) and no.details.get("limit") == RATE  # type: ignore[union-attr]
 
 
 class Buckets:
     """A bucket per participant, however many connections it has; the longest unused go."""
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, limits: Limits = USUAL) -> None:
         self.rate = rate
+        self.limits = limits
         self.kept: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
 
     def fresh(self, now: float) -> Bucket | None:
         """A bucket for whoever is not known yet; None when nobody counts."""
-        return None if self.rate is None else Bucket(self.rate, now)
+        return None if self.rate is None else Bucket(self.rate, now, self.limits)
 
     def of(self, actor: Actor, now: float) -> Bucket | None:
         """The participant's bucket; None when nobody counts."""
         if self.rate is None:
             return None
         key = actor.workspace, actor.seat
-        bucket = self.kept.get(key) or self.kept.setdefault(key, Bucket(self.rate, now))
+        bucket = self.kept.get(key) or self.kept.setdefault(
+            key, Bucket(self.rate, now, self.limits)
+        )
         self.kept.move_to_end(key)
         if len(self.kept) > MOST_BUCKETS:
             self.kept.popitem(last=False)

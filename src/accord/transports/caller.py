@@ -50,10 +50,15 @@ class Callers:
     def asking(self, request: Request) -> Caller:
         """The same; asking counts like any message."""
         caller = self.who(request)
-        if (bucket := self.bucket(caller)) is not None:
-            bucket.weigh(0, asyncio.get_running_loop().time())
-            bucket.count("", 0)
+        self.count(caller.actor)
         return caller
+
+    def count(self, actor: Actor) -> None:
+        """One more thing that was asked; raises Refused when it is too many."""
+        now = asyncio.get_running_loop().time()
+        if (bucket := self.reception.buckets.of(actor, now)) is not None:
+            bucket.weigh(0, now)
+            bucket.count("", 0)
 
     async def identify(self, request: Request) -> Actor:
         """Whom the request speaks for."""

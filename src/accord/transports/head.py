@@ -7,18 +7,17 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from accord.core.kernel.limits import Limits
+
 log = logging.getLogger("accord.http")
 
-LARGEST_HEAD = 32 << 10
 # What picows reads of an upgrade.
 LARGEST_UPGRADE = (16 << 10) - 64
 HEAD_SECONDS = 10
 # Whoever is refused may finish its sentence, so that it hears why.
 LINGER_SECONDS = 1
 LARGEST_REST = 1 << 20
-MOST_CONNECTIONS = 4096
-# Once so many wait, nobody waits longer than a second.
-MOST_WAITING = 256
+# Once too many wait, nobody waits longer than a second.
 SHORTEST_WAIT = 1
 # Under this name a request's state holds what ends its connection at once.
 ABORT = "abort"
@@ -27,9 +26,11 @@ ABORT = "abort"
 class Porch:
     """Every connection of a server, and since when those wait that show no identity."""
 
-    def __init__(self, most: int = MOST_CONNECTIONS, most_waiting: int = MOST_WAITING) -> None:
-        self.most = most
-        self.most_waiting = most_waiting
+    def __init__(self, limits: Limits | None = None) -> None:
+        limits = limits or Limits()
+        self.most = limits.connections
+        self.most_waiting = limits.strangers
+        self.head = limits.head
         self.here: set[asyncio.Transport] = set()
         self.waiting: dict[asyncio.Transport, float] = {}
 
@@ -88,7 +89,10 @@ class BoundedHttp(HttpToolsProtocol):
         if self.porch.arrive(transport, self.loop.time()):
             self.timer = self.loop.call_later(HEAD_SECONDS, self._too_late)
         else:
-            self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections; try again")
+            self.refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{self.porch.most} are connected; try again (connections)",
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.porch.leave(self.transport)
@@ -102,7 +106,7 @@ class BoundedHttp(HttpToolsProtocol):
                 self.transport.abort()
             return
         super().data_received(data)
-        if self.read > LARGEST_HEAD:
+        if self.read > self.porch.head:
             self._too_long()
 
     def on_message_begin(self) -> None:
@@ -118,7 +122,7 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         upgrades = self.parser.should_upgrade()
-        if size > (LARGEST_UPGRADE if upgrades else LARGEST_HEAD):
+        if size > (min(LARGEST_UPGRADE, self.porch.head) if upgrades else self.porch.head):
             self._too_long()
             raise ValueError("too long")  # stops the parser, which asks for a 400
         self.heading = False
@@ -175,7 +179,7 @@ class BoundedHttp(HttpToolsProtocol):
         self.timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def _too_long(self) -> None:
-        why = f"The head of a request may have {LARGEST_HEAD} bytes"
+        why = f"The head of a request may have {self.porch.head} bytes (head)"
         self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
 
     def _too_late(self) -> None:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor
 from accord.core.kernel.authority import Capabilities, Kind, Roles
+from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.standing import Standing
 from accord.core.people.state import Token
@@ -18,7 +19,7 @@ from accord.core.people.state import Token
 from .endpoint import Endpoint, Query, mounted
 from .identity import USUAL_LIFE, Issued, PublicKey
 
-LARGEST_BODY = 65_536
+LARGEST_BODY = Limits().body
 # Answers hold tokens: no cache keeps them, no browser guesses what they are.
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
@@ -81,29 +82,35 @@ class Desk(Protocol):
         ...
 
 
-Handler = Callable[[Office, Request], Awaitable[Response]]
+Count = Callable[[Actor], None]
 
 
-def routes(desk: Desk) -> list[Route]:
-    """Everything an operator may ask over HTTP."""
-    return mounted(TABLE, lambda row: served(desk, row.handler))
+def uncounted(actor: Actor) -> None:
+    """Nobody counts."""
 
 
-def served(desk: Desk, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The handler behind the one door: a token, an operator, and refusals in one shape."""
+def routes(desk: Desk, count: Count = uncounted, largest_body: int = LARGEST_BODY) -> list[Route]:
+    """Everything an operator may ask over HTTP; `count` refuses whoever asks too much."""
 
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(await enter(desk, request), request)
-        except Refused as no:
-            return refusal(no)
+    def served(row: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        """The handler behind the one door: a token, an operator, and refusals in one shape."""
 
-    return answer
+        async def answer(request: Request) -> Response:
+            request.state.largest_body = largest_body
+            try:
+                return await row.handler(await enter(desk, count, request), request)
+            except Refused as no:
+                return refusal(no)
+
+        return answer
+
+    return mounted(TABLE, served)
 
 
-async def enter(desk: Desk, request: Request) -> Office:
-    """The office of whoever asks, if it is an operator."""
+async def enter(desk: Desk, count: Count, request: Request) -> Office:
+    """The office of whoever asks, if it is an operator; asking counts, also in vain."""
     actor = await desk.authenticate(request)
+    count(actor)
     if not actor.is_operator:
         raise Refused(Why.FORBIDDEN, "Only operators look after tokens and keys")
     return desk.office(actor)
@@ -112,7 +119,11 @@ async def enter(desk: Desk, request: Request) -> Office:
 def refusal(no: Refused) -> Response:
     """A refusal as HTTP says it (UNI-26)."""
     codes = CODES[no.why]
-    response = reply({"error": {"code": codes.msg, "message": no.detail}}, codes.http)
+    details = {"details": no.details} if no.details else {}
+    problem = {"code": codes.msg, "message": no.detail, **details}
+    response = reply({"error": problem}, codes.http)
+    if no.details and "retry_after_ms" in no.details:
+        response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
     if no.why is Why.UNAUTHENTICATED:
         response.headers["www-authenticate"] = "Bearer"
     return response
@@ -158,11 +169,11 @@ async def rotate_key(office: Office, request: Request) -> Response:
 
 async def read(request: Request) -> bytes:
     """The body, never more of it than there should be."""
-    body = bytearray()
+    body, most = bytearray(), request.state.largest_body
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_BODY:
-            raise Refused(Why.TOO_LARGE, f"The body has more than {LARGEST_BODY} bytes")
+        if len(body) > most:
+            raise reached("body", most, f"The body has more than {most} bytes")
     return bytes(body)
 
 

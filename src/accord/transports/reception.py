@@ -10,6 +10,7 @@ from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import is_id
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
@@ -21,6 +22,7 @@ from accord.engine.ports import Clock
 from accord.transports.bucket import Buckets
 from accord.transports.identity import Identity, Keyring, open_actor, verify
 from accord.transports.reports import Reports
+from accord.transports.sessions import OpenSessions
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 UNNAMED = frozenset({"", "new"})
@@ -42,7 +44,9 @@ class Reception:
     def __init__(self, engine: Engine, trust: Trust, rate: float | None = None) -> None:
         self.engine = engine
         self.trust = trust
-        self.buckets = Buckets(rate)
+        self.limits: Limits = engine.house.limits
+        self.buckets = Buckets(rate, self.limits)
+        self.sessions = OpenSessions(engine, self.limits)
         self.closed = False
         self.reports = Reports()
 
@@ -77,6 +81,8 @@ class Reception:
             raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
         if kind is SessionJoin and actor.grant is None:
             self.guard_seat(stream, actor, peer.runtime if peer else "")
+        if kind is SessionCreate:
+            answer = self.sessions.create(stream, actor, answer)
         self.engine.submit(stream, Asked(message, actor, answer, peer))
 
     def named(self, message: Message) -> Message:

@@ -32,7 +32,8 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Outcome
 from accord.engine.peers import may_see
-from accord.transports.bucket import Bucket
+from accord.transports.bucket import SHORT, Bucket, is_rate
+from accord.transports.crowd import Crowd
 from accord.transports.guard import check_origin
 from accord.transports.head import Porch
 from accord.transports.identity import Identity, bearer
@@ -43,8 +44,6 @@ log = logging.getLogger("accord.websocket")
 SUBPROTOCOL = "pvp.v1"
 VERSION = "13"
 PATHS = frozenset({"/", "/ws"})
-LARGEST_FRAME = 4 << 20
-LARGEST_BACKLOG = 8 << 20
 # Until somebody has signed in.
 LARGEST_FIRST_FRAME = 64 << 10
 MOST_FRAGMENTS = 4096
@@ -104,7 +103,9 @@ class Connection(WSListener):
         self.mistakes = 0
         self.unread = 0
         self.leaving = False
-        self.limit = LARGEST_FRAME if self.reception.is_open else LARGEST_FIRST_FRAME
+        limits = self.reception.limits
+        self.most, self.backlog = limits.message, limits.backlog
+        self.limit = limits.frame if self.reception.is_open else LARGEST_FIRST_FRAME
         self.timer: asyncio.TimerHandle | None = None
         self.writable = asyncio.Event()
         self.writable.set()
@@ -126,7 +127,7 @@ class Connection(WSListener):
         raw = self.raw
         if raw.is_closing() or self.leaving:
             return
-        if raw.get_write_buffer_size() > LARGEST_BACKLOG:
+        if raw.get_write_buffer_size() > self.backlog:
             log.warning("reader.cut_off", extra={"principal": self.seat})
             self.reception.engine.tally.cut_off += 1
             raw.abort()
@@ -179,6 +180,7 @@ class Connection(WSListener):
     def on_ws_disconnected(self, transport: WSTransport) -> None:  # noqa: ARG002 - picows' shape
         """Gone."""
         self.hall.connections.discard(self)
+        self.hall.crowd.leave(self)
         self.writable.set()
         if self.timer:
             self.timer.cancel()
@@ -258,17 +260,21 @@ class Connection(WSListener):
         try:
             if self.bucket is not None:
                 self.bucket.weigh(size, asyncio.get_running_loop().time())
-            message = pvp.decode(data)
+                if self.bucket.spent:
+                    self.bucket.glance(data)
+            message = pvp.decode(data, self.most)
             actor = self.actor or self._sign_in(message, data)
             if self.bucket is not None:
                 self.bucket.count(message.body.type, size)
             self.mistakes = 0
             self.reception.take(message, actor, self, self.answered)
         except Refused as no:
-            if message is None or self.actor is None:
-                self._mistaken(no, data)
-            else:
+            if message is not None and self.actor is not None:
                 self.refuse(no, message.room, message.id, type(message.body))
+            elif self.actor is not None and is_rate(no):
+                self.refuse(no, *(pvp.gist(data) if size <= SHORT else glimpse(data)))
+            else:
+                self._mistaken(no, data)
 
     def _mistaken(self, no: Refused, data: bytes = b"") -> None:
         """Answer what makes no sense, or comes from nobody; not for ever."""
@@ -328,9 +334,10 @@ class Connection(WSListener):
         self.timer = loop.call_later(left, self.close, "the token has expired")
 
     def _bind(self, actor: Actor) -> None:
+        self.hall.crowd.enter(self, actor)
         self.actor = actor
         self.seat = actor.seat
-        self.limit = LARGEST_FRAME
+        self.limit = self.reception.limits.frame
         self.bucket = self.reception.buckets.of(actor, asyncio.get_running_loop().time())
         self.hall.porch.known(self.raw)
 
@@ -342,6 +349,7 @@ class Hall:
         self.reception = reception
         self.porch = porch or Porch()
         self.connections: set[Connection] = set()
+        self.crowd: Crowd[Connection] = Crowd(reception.limits.connections_per_principal)
         self.count = 0
 
     def admit(self, request: WSUpgradeRequest) -> Any:
@@ -358,6 +366,8 @@ class Hall:
             check_origin(hosts, origins, strict=self.reception.is_open)
             token = bearer(header(request, "Authorization"), offered)
             identity = self.reception.identify(token) if token else None
+            if identity is not None:
+                self.crowd.check(identity.actor)
         except Refused as no:
             return refused(HTTPStatus(CODES[no.why].http), no.detail)
         connection = Connection(self, identity, self.runtime(url.query))
@@ -401,6 +411,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
 
     admit: ClassVar[Callable[[WSUpgradeRequest], Any]]
     porch: ClassVar[Porch]
+    frame: ClassVar[int]
 
     def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:  # noqa: ARG002
         super().__init__(
@@ -416,7 +427,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
             PING_SECONDS,
             WSAutoPingStrategy.PING_WHEN_IDLE,
             False,  # noqa: FBT003 - pings are answered as everything is
-            LARGEST_FRAME,
+            type(self).frame,
             None,
             READ_BUFFER,
         )
@@ -461,6 +472,8 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
             self.transport.disconnect()
 
 
-def protocol_class(admit: Callable[[WSUpgradeRequest], Any], porch: Porch) -> type[Any]:
+def protocol_class(hall: Hall) -> type[Any]:
     """Picows as the class that uvicorn hands an upgrade to, for one server."""
-    return type("Picows", (PicowsProtocol,), {"admit": staticmethod(admit), "porch": porch})
+    frame = hall.reception.limits.frame
+    own = {"admit": staticmethod(hall.admit), "porch": hall.porch, "frame": frame}
+    return type("Picows", (PicowsProtocol,), own)

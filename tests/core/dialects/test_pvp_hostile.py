@@ -96,7 +96,7 @@ def test_a_message_over_one_mebibyte_is_refused_and_told_the_limit() -> None:
         pvp.decode(with_payload("response.chunk", text="x" * (room + 1)))
 
     assert no.value.why is Why.TOO_LARGE
-    assert no.value.details == {"limit": 1 << 20}
+    assert no.value.details == {"limit": "message", "most": 1 << 20}
 
 
 @pytest.mark.parametrize(

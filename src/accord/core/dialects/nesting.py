@@ -40,7 +40,8 @@ def bounded(read: Read) -> Read:
     def read_bounded(raw: Raw) -> Body:
         body, text = read(raw), bytes(raw)
         if text.count(b"{") + text.count(b"[") > DEEPEST and too_deep(body):
-            raise Refused(Why.MALFORMED, f"A payload may be nested {DEEPEST} levels deep")
+            detail = f"A payload may be nested {DEEPEST} levels deep"
+            raise Refused(Why.MALFORMED, detail, {"limit": "depth", "most": DEEPEST})
         return body
 
     return read_bounded

@@ -11,6 +11,7 @@ from accord.core import room
 from accord.core.dialects.codes import CODES
 from accord.core.dialects.nesting import decoder
 from accord.core.kernel.ids import LONGEST_ID, SYSTEM, TRUNK, is_id, is_visible
+from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.log import Body, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import is_iso, iso
@@ -18,7 +19,7 @@ from accord.core.room.gates import GateTimeout
 from accord.core.room.members import SessionJoin
 
 VERSION = 1
-LARGEST_MESSAGE = 1 << 20
+LARGEST_MESSAGE = Limits().message
 MOST_REFS = 64
 LONGEST_TIME = 64
 # As msgspec says it, with the value behind.
@@ -78,6 +79,16 @@ Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 NameOrEmpty = Annotated[str, Meta(max_length=LONGEST_ID)]
 
 
+# How a type's own complaint ends, and which limit it is about.
+FIXED = {
+    f"length <= {MOST_REFS} - at `$.causal_refs`": {"limit": "refs", "most": MOST_REFS},
+    **{
+        f"length <= {LONGEST_ID} - at `$.{name}`": {"limit": "id", "most": LONGEST_ID}
+        for name in ("id", "session", "sender", "ref", "causal_refs[...]", "fork")
+    },
+}
+
+
 class Envelope(Struct, frozen=True, gc=False):
     """An envelope as it comes in; what the server assigns is not read."""
 
@@ -134,17 +145,18 @@ Mistakes = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 # Reading
 
 
-def decode(data: bytes) -> Message:
+def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
     """The message in these bytes, whole and well-formed; who sent it is for the edge to check."""
-    if len(data) > LARGEST_MESSAGE:
-        limit = f"A message may have {LARGEST_MESSAGE} bytes; this one has {len(data)}"
-        raise Refused(Why.TOO_LARGE, limit, {"limit": LARGEST_MESSAGE})
+    if len(data) > most:
+        detail = f"A message may have {most} bytes; this one has {len(data)}"
+        raise reached("message", most, detail)
     try:
         if not data.isascii():
             data.decode()  # what is not read would not be looked at, either
         said = _envelope(data)
     except Mistakes as error:
-        raise Refused(Why.MALFORMED, f"Not a PVP envelope: {error}") from error
+        detail = f"Not a PVP envelope: {error}"
+        raise Refused(Why.MALFORMED, detail, past(str(error))) from error
     check(said)
     try:
         body = _payloads[said.type](said.payload)
@@ -162,6 +174,11 @@ def decode(data: bytes) -> Message:
         said.causal_refs or (),
         None if said.fork in TRUNK else said.fork,
     )
+
+
+def past(error: str) -> dict[str, Any] | None:
+    """Which limit of the protocol an envelope goes past."""
+    return next((told for end, told in FIXED.items() if error.endswith(end)), None)
 
 
 def check(said: Envelope) -> None:

@@ -22,6 +22,119 @@ class Bound(NamedTuple):
 class Limits(Struct, frozen=True):
     """The table. A new limit is a new row here."""
 
+    message: Annotated[
+        int, Bound(1 * KIB, 4 * MIB, Why.TOO_LARGE, "Bytes that one message may have.", bytes=True)
+    ] = 1 * MIB
+    frame: Annotated[
+        int,
+        Bound(
+            64 * KIB,
+            16 * MIB,
+            Why.TOO_LARGE,
+            "Bytes of a WebSocket frame; past it the connection ends with 1009.",
+            bytes=True,
+        ),
+    ] = 4 * MIB
+    stream_bytes: Annotated[
+        int,
+        Bound(
+            1 * KIB,
+            1024 * MIB,
+            Why.TOO_MANY,
+            "Bytes a second that a participant may send.",
+            bytes=True,
+        ),
+    ] = 4 * MIB
+    stream_burst: Annotated[
+        int,
+        Bound(
+            64 * KIB,
+            4096 * MIB,
+            Why.TOO_MANY,
+            "Bytes that a participant may send at once.",
+            bytes=True,
+        ),
+    ] = 16 * MIB
+    backlog: Annotated[
+        int,
+        Bound(
+            64 * KIB,
+            256 * MIB,
+            Why.TOO_MANY,
+            "Bytes that wait for one reader; past it the reader is cut off.",
+            bytes=True,
+        ),
+    ] = 8 * MIB
+    queue: Annotated[
+        int,
+        Bound(
+            1,
+            1_000_000,
+            Why.TOO_MANY,
+            "Messages that wait while a session is being read from the store.",
+        ),
+    ] = 10_000
+    unstored_session: Annotated[
+        int,
+        Bound(
+            64 * KIB,
+            1024 * MIB,
+            Why.TOO_MANY,
+            "Bytes of one session that wait for the store.",
+            bytes=True,
+        ),
+    ] = 64 * MIB
+    unstored: Annotated[
+        int,
+        Bound(
+            64 * KIB,
+            4096 * MIB,
+            Why.TOO_MANY,
+            "Bytes of all sessions that wait for the store.",
+            bytes=True,
+        ),
+    ] = 256 * MIB
+    connections: Annotated[int, Bound(1, 100_000, Why.TOO_MANY, "Connections in all.")] = 4096
+    strangers: Annotated[
+        int,
+        Bound(
+            1,
+            100_000,
+            Why.TOO_MANY,
+            "Connections that show no identity; the longest waiting give way.",
+        ),
+    ] = 256
+    connections_per_principal: Annotated[
+        int, Bound(1, 10_000, Why.TOO_MANY, "WebSocket connections of one principal.")
+    ] = 64
+    polls: Annotated[
+        int,
+        Bound(
+            1,
+            100_000,
+            Why.TOO_MANY,
+            "Requests that wait for messages, and as many streams of events.",
+        ),
+    ] = 1024
+    polls_per_principal: Annotated[
+        int, Bound(1, 10_000, Why.TOO_MANY, "The same for one principal.")
+    ] = 16
+    sessions: Annotated[
+        int, Bound(1, 1_000_000, Why.TOO_MANY, "Sessions that one workspace may have open.")
+    ] = 10_000
+    sessions_per_principal: Annotated[
+        int, Bound(1, 1_000_000, Why.TOO_MANY, "Sessions that one principal may have open.")
+    ] = 1000
+    head: Annotated[
+        int,
+        Bound(1 * KIB, 1 * MIB, Why.TOO_LARGE, "Bytes of the head of an HTTP request.", bytes=True),
+    ] = 32 * KIB
+    body: Annotated[
+        int,
+        Bound(
+            1 * KIB, 1 * MIB, Why.TOO_LARGE, "Bytes of the body of a request to /admin.", bytes=True
+        ),
+    ] = 64 * KIB
     participants: Annotated[
         int,
         Bound(

@@ -1,7 +1,5 @@
 """How much context a room holds, and whether there is room for more."""
 
-from collections.abc import Iterator
-
 import msgspec
 
 from accord.core.kernel.limits import Limits, reached
@@ -11,18 +9,26 @@ from accord.core.room.state import Item, Room
 OVERHEAD = 64
 
 
+def length(text: str) -> int:
+    """In bytes."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def content_size(item: Item) -> int:
     """The bytes of its text, or of its object as written."""
     if isinstance(item.content, str):
-        return len(item.content.encode())
+        return length(item.content)
     return 0 if item.content is None else len(msgspec.json.encode(item.content))
 
 
 def weight(item: Item) -> int:
     """All that its sender chose: content, key, tags, source, reference and readers."""
-    words = (item.key, item.source, *item.tags, *(item.visible_to or ()))
-    ref = 0 if item.content_ref is None else len(msgspec.json.encode(item.content_ref))
-    return OVERHEAD + content_size(item) + ref + sum(len(word.encode()) for word in words)
+    size = OVERHEAD + content_size(item) + length(item.key) + length(item.source)
+    if item.content_ref is not None:
+        size += len(msgspec.json.encode(item.content_ref))
+    if item.tags or item.visible_to:
+        size += sum(map(length, (*item.tags, *(item.visible_to or ()))))
+    return size
 
 
 def is_over(room: Room, scope: str) -> bool:
@@ -30,24 +36,30 @@ def is_over(room: Room, scope: str) -> bool:
     return scope in room.forks and room.forks[scope].merged
 
 
-def weights(room: Room, *, merged: bool) -> Iterator[int]:
-    """What lies on the shelves and what is remembered of what lay there."""
+def held(room: Room) -> tuple[int, int]:
+    """What lies on open shelves and is remembered of them; and the same of all shelves."""
+    living = over = 0
     for scope, shelf in room.shelf.items():
-        if merged or not is_over(room, scope):
-            yield from (weight(item) for item in shelf.values())
-    for scope, gone in room.removed.items():
-        if merged or not is_over(room, scope):
-            yield from (OVERHEAD + len(key.encode()) for key in gone)
+        size = sum(map(weight, shelf.values()))
+        size += sum(OVERHEAD + length(key) for key in room.removed.get(scope, ()))
+        if is_over(room, scope):
+            over += size
+        else:
+            living += size
+    return living, living + over
 
 
 def check(before: Room, after: Room, limits: Limits, what: str) -> None:
     """Refuse what would make a room hold too much; to hold less is always fine."""
-    for name, most, merged in (
-        ("context", limits.context, False),
-        ("context_kept", limits.context_kept, True),
+    living, all_of_it = held(after)
+    if living <= limits.context and all_of_it <= limits.context_kept:
+        return
+    was_living, was_all = held(before)
+    for name, most, now, was in (
+        ("context", limits.context, living, was_living),
+        ("context_kept", limits.context_kept, all_of_it, was_all),
     ):
-        now = sum(weights(after, merged=merged))
-        if now > most and now > sum(weights(before, merged=merged)):
+        if now > most and now > was:
             raise reached(name, most, f"{what}: a session's context may have {most} bytes")
 
 

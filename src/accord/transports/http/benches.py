@@ -6,11 +6,8 @@ from typing import Protocol
 
 from starlette.types import Receive
 
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.limits import Limits, reached
 from accord.transports.caller import Caller
-
-MOST_EACH = 16
-MOST_WAITING = 1024
 
 
 class Sitter(Protocol):
@@ -26,9 +23,10 @@ class Sitter(Protocol):
 class Bench:
     """A bounded number of requests that wait, for each principal and in all."""
 
-    def __init__(self, each: int = MOST_EACH, most: int = MOST_WAITING) -> None:
-        self.each = each
-        self.most = most
+    def __init__(self, limits: Limits | None = None) -> None:
+        limits = limits or Limits()
+        self.each = limits.polls_per_principal
+        self.most = limits.polls
         self.here: set[Sitter] = set()
         self.count: Counter[tuple[str, str]] = Counter()
 
@@ -36,8 +34,10 @@ class Bench:
         """One more; raises Refused where there is no place."""
         who = sitter.caller.principal
         if self.count[who] >= self.each or len(self.here) >= self.most:
-            detail = f"Too many requests wait here already; {self.each} at once are enough"
-            raise Refused(Why.TOO_MANY, detail, {"retry_after_ms": 1000, "limit": self.each})
+            own = self.count[who] >= self.each
+            name, most = ("polls_per_principal", self.each) if own else ("polls", self.most)
+            detail = f"{most} requests wait here already; that is enough"
+            raise reached(name, most, detail, retry_after_ms=1000)
         self.here.add(sitter)
         self.count[who] += 1
 

@@ -22,7 +22,6 @@ from accord.transports.http.reader import Reader
 
 log = logging.getLogger("accord.events")
 
-LARGEST_BACKLOG = 8 << 20
 # Whoever is told what it missed is told more once it has read most of it.
 LARGEST_CHUNK = 1 << 20
 KEEP_ALIVE_SECONDS = 15
@@ -53,8 +52,9 @@ def event(frame: bytes) -> bytes:
 class Listener:
     """Somebody who listens to one room; a peer like a WebSocket, but mute."""
 
-    def __init__(self, caller: Caller, abort: Callable[[], None]) -> None:
+    def __init__(self, caller: Caller, abort: Callable[[], None], backlog: int) -> None:
         self.caller = caller
+        self.backlog = backlog
         self.seat = caller.actor.seat
         self.runtime = f"events:{next(_runtimes)}"
         self.alive = True
@@ -76,7 +76,7 @@ class Listener:
             return
         self.parts.append(data)
         self.size += len(data)
-        if self.size > LARGEST_BACKLOG:
+        if self.size > self.backlog:
             log.warning("reader.cut_off", extra={"principal": self.seat})
             self._stop()
             self.abort()
@@ -119,12 +119,13 @@ class Events:
         self.callers = callers
         self.reader = reader
         self.engine = reader.engine
-        self.bench = Bench()
+        self.bench = Bench(callers.reception.limits)
 
     async def take(self, request: Request) -> Response:
         """200 with a stream that does not end by itself."""
         caller = self.callers.asking(request)
-        listener = Listener(caller, getattr(request.state, ABORT, lambda: None))
+        abort = getattr(request.state, ABORT, lambda: None)
+        listener = Listener(caller, abort, self.callers.reception.limits.backlog)
         self.bench.sit(listener)
         try:
             await self._let_in(listener, request.path_params["id"], last_event(request))

@@ -71,7 +71,7 @@ class Polls:
         self.reader = reader
         self.lobby = lobby
         self.ears = Ears(reader.engine)
-        self.bench = Bench()
+        self.bench = Bench(callers.reception.limits)
 
     async def take(self, request: Request) -> Response:
         """200 with what there is."""

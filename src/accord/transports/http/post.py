@@ -9,6 +9,7 @@ from starlette.responses import Response
 from accord.core.dialects import pvp
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
@@ -20,7 +21,6 @@ from accord.transports.caller import RUNTIME, Caller, Callers
 from accord.transports.http.visits import Lobby, Visitor
 from accord.transports.identity import open_actor
 
-LARGEST_BODY = 4 << 20
 LARGEST_REST = 16 << 20
 BODY_SECONDS = 30
 NEW = "new"
@@ -44,7 +44,7 @@ class Mailbox:
         caller: Caller | None = None
         try:
             caller = self.callers.who(request)
-            data = await body_of(request)
+            data = await body_of(request, self.reception.limits)
             message = self._read(caller, data, request.path_params["id"])
             return await self._said(self._speaker(caller, message), message)
         except ClientDisconnect:
@@ -62,8 +62,10 @@ class Mailbox:
         bucket = self.callers.bucket(caller)
         if bucket is not None:
             bucket.weigh(len(data), asyncio.get_running_loop().time())
+            if bucket.spent:
+                bucket.glance(data)
         try:
-            message = addressed(pvp.decode(data), place)
+            message = addressed(pvp.decode(data, self.reception.limits.message), place)
         except Refused:
             charge(bucket)
             raise
@@ -158,35 +160,29 @@ def seq_of(outcome: Outcome) -> int:
     return next((s.record.seq for s in outcome.sealed if s.record.id == id), 0)
 
 
-async def body_of(request: Request) -> bytes:
+async def body_of(request: Request, limits: Limits) -> bytes:
     """The body, never more of it than there may be; a form of another page is none."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Refused(Why.MALFORMED, f"Send the envelope as {JSON}")
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            return await whole(request)
+            return await whole(request, limits)
     except TimeoutError:
         raise Refused(Why.LATE, f"The message was not here within {BODY_SECONDS} s") from None
 
 
-async def whole(request: Request) -> bytes:
+async def whole(request: Request, limits: Limits) -> bytes:
     """All of the body; who sends too much may finish, within reason, so that it hears why."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size <= LARGEST_BODY:
+        if size <= limits.frame:
             body += chunk
         elif size > LARGEST_REST:
             break
         else:
             body.clear()
-    if size > LARGEST_BODY:
-        raise too_large()
+    if size > limits.frame:
+        raise reached("message", limits.message, f"A message may have {limits.message} bytes")
     return bytes(body)
-
-
-def too_large() -> Refused:
-    """More than is ever read."""
-    limit = pvp.LARGEST_MESSAGE
-    return Refused(Why.TOO_LARGE, f"A message may have {limit} bytes", {"limit": limit})
