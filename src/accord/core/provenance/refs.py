@@ -1,0 +1,53 @@
+"""`[pvp:<ref>]`: a message, fork, session or decision, by its id or how that begins (OPEN-73)."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+KINDS = {
+    "msg": "message",
+    "fork": "fork",
+    "ses": "session",
+    "session": "session",
+    "dec": "decision",
+}
+SHORTEST = 8
+_WIRE_PREFIXES = ("ses_", "dec_", "msg_")
+
+
+class Ref(NamedTuple):
+    """What a reference points at; without a `kind` it is opaque."""
+
+    kind: str | None
+    id: str
+    text: str
+
+
+def parse(text: str) -> Ref:
+    """The kind and the id, or its beginning; any other text is kept as it is."""
+    word, dash, id = text.partition("-")
+    known = bool(dash and id) and word in KINDS
+    return Ref(KINDS[word], id, text) if known else Ref(None, text, text)
+
+
+def bare(id: str) -> str:
+    """An id without the prefix that only tells its kind."""
+    return next((id[len(p) :] for p in _WIRE_PREFIXES if id.startswith(p) and id != p), id)
+
+
+def matches(ref: Ref, ids: Iterable[str]) -> tuple[str, ...]:
+    """Every id that is meant: the one that is named in full, else those that begin so."""
+    known = tuple(dict.fromkeys(ids))
+    exact = tuple(id for id in known if id == ref.text or ref.id in (id, bare(id)))
+    if exact or ref.kind is None or len(ref.id) < SHORTEST:
+        return exact
+    return tuple(id for id in known if id.startswith(ref.id) or bare(id).startswith(ref.id))
+
+
+def short(word: str, id: str, others: Iterable[str] = ()) -> str:
+    """The shortest reference that means this id and none of the others."""
+    whole = bare(id)
+    rest = [bare(other) for other in others if other != id]
+    length = SHORTEST
+    while length < len(whole) and any(other.startswith(whole[:length]) for other in rest):
+        length += 1
+    return f"{word}-{whole[:length]}"

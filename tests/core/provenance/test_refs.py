@@ -1,0 +1,58 @@
+"""`[pvp:<ref>]`."""
+
+import pytest
+
+from accord.core.provenance.refs import Ref, matches, parse, short
+from tests.spec import proves
+
+IDS = ("01HX7K9PAAAA", "01HX7K9PBBBB", "msg-42", "ses_01HX7K9PAAAA", "dec_01HX7K9Z0000", "auth")
+
+
+@proves("OPEN-73", "GIT-HEADER-5")
+@pytest.mark.parametrize(
+    ("text", "ref"),
+    [
+        ("msg-01HX7K9P", Ref("message", "01HX7K9P", "msg-01HX7K9P")),
+        ("fork-abc", Ref("fork", "abc", "fork-abc")),
+        ("ses-1", Ref("session", "1", "ses-1")),
+        ("session-1", Ref("session", "1", "session-1")),
+        ("dec-1", Ref("decision", "1", "dec-1")),
+        ("see the chat", Ref(None, "see the chat", "see the chat")),
+        ("msg-", Ref(None, "msg-", "msg-")),
+        ("what-ever", Ref(None, "what-ever", "what-ever")),
+    ],
+)
+def test_a_reference_tells_what_it_points_at(text: str, ref: Ref) -> None:
+    assert parse(text) == ref
+
+
+@proves("OPEN-73")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("msg-01HX7K9PA", ("01HX7K9PAAAA", "ses_01HX7K9PAAAA")),
+        ("msg-01HX7K9P", ("01HX7K9PAAAA", "01HX7K9PBBBB", "ses_01HX7K9PAAAA")),
+        ("msg-01HX7K9", ()),
+        ("msg-42", ("msg-42",)),
+        ("fork-auth", ("auth",)),
+        ("dec-01HX7K9Z", ("dec_01HX7K9Z0000",)),
+        ("auth", ("auth",)),
+        ("msg-nothing-like-it", ()),
+    ],
+)
+def test_a_beginning_of_eight_characters_finds_and_an_ambiguous_one_lists(
+    text: str, found: tuple[str, ...]
+) -> None:
+    assert matches(parse(text), IDS) == found
+
+
+@proves("OPEN-73", "GIT-HEADER-6")
+def test_the_shortest_reference_means_one_thing() -> None:
+    others = ("01HX7K9PAAAA", "01HX7K9PAABB")
+
+    assert short("msg", "01HX7K9PAAAA") == "msg-01HX7K9P"
+    assert short("msg", "01HX7K9PAAAA", others) == "msg-01HX7K9PAAA"
+    assert short("dec", "dec_01HX7K9Z0000") == "dec-01HX7K9Z"
+    assert short("msg", "twin0000", ("twin00001",)) == "msg-twin0000"
+    assert short("fork", "abc") == "fork-abc"
+    assert matches(parse(short("msg", "01HX7K9PAAAA", others)), others) == ("01HX7K9PAAAA",)
