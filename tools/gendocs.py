@@ -17,13 +17,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.spec.manifest import load
 from tests.spec.proofs import proofs
 from tools import conformance
-from tools.reference import commands, primitives, rules, server
+from tools.reference import commands, decisions, primitives, rules, server
 from tools.reference.words import WordsError
 
 ROOT = Path(__file__).resolve().parents[1]
 Maker = Callable[[], Iterator[str]]
 
 TABLES: dict[str, Maker] = {
+    "decision attributes": decisions.attribute_table,
+    "decision budgets": decisions.budgets,
+    "decision checks": decisions.checks,
+    "decision remarks": decisions.remarks,
+    "decision rules": decisions.rule_table,
+    "decision triggers": decisions.triggers,
     "categories": rules.categories,
     "commands": commands.commands,
     "command overview": commands.overview,

@@ -239,7 +239,7 @@ def test_hosts_without_panels_or_steps_still_compare() -> None:
     (nothing,) = convergence.compare([thin, thin, thin], Policy.GUARDED)
     assert nothing.next_action == "NONE"
     (steps,) = convergence.compare([thin, empty, bare])
-    assert steps.next_action == "EXECUTE smoke" or steps.next_action.startswith("HOLD")
+    assert steps.next_action == "HOLD smoke"
 
 
 GATE = (
@@ -453,7 +453,7 @@ def test_a_model_that_lies_is_put_right() -> None:
 
 def test_a_judgement_alone_is_checked_field_by_field() -> None:
     flaws = papvp.judgement_flaws(
-        '{"urgency": "SOON", "x": 1, "probe": 3, "why": [], "binding": 1, "steps": "a", '
+        '{"urgency": "SOON", "x": 1, "probe": 3, "why": [], "binding": 1, "steps": ["a", {}], '
         '"hedge": {"window_exceeded": true, "risk_cap": false}, "drivers": null, '
         '"delta": {"refs": ["x", {}]}, "split": [{"binding": {"Odd": {}, "Cost": 2}}]}'
     )
@@ -467,6 +467,8 @@ def test_a_judgement_alone_is_checked_field_by_field() -> None:
         "split[0].binding.Odd is 'Odd'; it takes Benefit, Cost, Risk, CostOfDelay",
         "split[0].binding.Cost should be an object, not 2",
         "delta.refs[1] should be a text, not {}",
+        "step 1: a",
+        "step 2: ",
     ]
     assert all(each.hint for each in flaws)
     assert papvp.judgement_flaws("[" * 9999)[0].code == "JUDGE_SYNTAX"

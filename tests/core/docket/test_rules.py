@@ -5,6 +5,7 @@
 import inspect
 import time
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -265,9 +266,6 @@ def test_steps_are_single_checkable_actions() -> None:
     assert fault(judge.StepAsk()) == ["STEP_GRAMMAR"]
     assert steps.parse(f"{SHIP} | odd=1") is None
     assert steps.parse("x" * 5000) is None
-    assert "depends" not in {
-        each.lower() for each in docket.run(docket.parse(item("A"))).items[0].verdict.split()
-    }
 
 
 @pytest.mark.parametrize(
@@ -777,7 +775,7 @@ def test_how_much_is_printed_changes_nothing_else() -> None:
     )
     assert "[PROBE_LOG]" in low
     assert "[DECISION_MODEL]" not in low
-    assert "[ARTIFACT_AUDIT]" in emit.block(diy) or only(diy).state == "PROBING"
+    assert "[ARTIFACT_AUDIT]" in emit.block(diy)
 
 
 @proves("PA-OUTPUT-9", "PA-RATE-2")
@@ -811,7 +809,8 @@ def test_an_artifact_is_audited_or_said_not_to_be() -> None:
     full = '{"audit": {"artifact_type": "PROTOCOL", "completeness": "PASS x", "coherence": "PASS", "operationality": "PASS", "defect": "d", "patch": "p", "step": "s", "top_defects": ["a", "b"]}}'
     none, some = decide(wrapped.replace("{}", "{}")), decide(wrapped.replace("{}", full))
 
-    assert "AUDIT_MISSING" in codes(none) or "FAIL not_provided" in emit.block(none)
+    assert "audit_1_completeness: FAIL not_provided" in emit.block(none)
+    assert "AUDIT_MISSING" in codes(none)
     assert "equivalence_probe: not_provided" in emit.block(some)
     assert "top_defects: a; b" in emit.block(some)
     delta_text = emit.block(goes_on(some, wrapped.replace("{}", full)))
@@ -967,7 +966,10 @@ def test_items_do_not_discard_each_other() -> None:
     pair = decide(item("A", ok("A")) + item("B", ok("B", proposed_verdict="DISCARD")))
 
     assert named(pair, "A").state == "ACTIVE"
-    assert "9.9.0" in (docket.__doc__ or "") or "PA_PVP" in (docket.__doc__ or "")
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "docket.md"
+    told = page.read_text("utf-8")
+    for fact in ("PA_PVP_full_v9.8.0_canonical.txt", "CC BY-SA 4.0", "brainstorming", "trade-offs"):
+        assert fact in told
 
 
 @proves("PA-MODEL-2")

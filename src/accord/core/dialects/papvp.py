@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from accord.core import docket
-from accord.core.docket import attributes, check, convergence, emit, reading, repair, tables
+from accord.core.docket import (
+    attributes,
+    check,
+    convergence,
+    emit,
+    reading,
+    repair,
+    steps,
+    tables,
+)
 from accord.core.docket import report as reports
 from accord.core.docket import snapshot as snapshots
 from accord.core.docket.convergence import Peer
@@ -154,7 +163,10 @@ def _checked(text: str, lead: str, config: Config | None) -> Message:
 
 
 def judgement_flaws(text: str) -> list[Diag]:
-    """What is wrong with a judgement on its own."""
+    """What is wrong with a judgement on its own, its steps included."""
     found: list[Diag] = []
-    reading.read(text, found.append)
+    judged = reading.read(text, found.append)
+    for place, asked in enumerate((judged and judged.steps) or (), 1):
+        said = asked if isinstance(asked, str) else asked.text or ""
+        found += [Diag(code, "-", f"step {place}: {said}") for code in steps.accept(asked)[1]]
     return found

@@ -1,0 +1,101 @@
+"""`accord decide` as one types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.cli import Ran, accord
+from tests.helpers.docket import item, ok
+from tests.spec import proves
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Path:
+    path = tmp_path / "batch.txt"
+    text = "<<<B close_policy=SIMOK>>>\n" + item("A", ok("A"), attrs="depends_on=B")
+    path.write_text(text + item("B", ok("B")), "utf-8")
+    return path
+
+
+def saved(ran: Ran, path: Path) -> str:
+    path.write_text(ran.out, "utf-8")
+    return str(path)
+
+
+@proves("PA-INPUT-1")
+def test_a_batch_is_decided_and_the_slip_is_shown_with_its_line(batch: Path) -> None:
+    ran = accord("decide", str(batch))
+
+    assert ran.code == 0
+    assert ran.out.startswith("```text\nSTATE: DECISION.TEST.FINAL\n")
+    assert f"{batch}:1: ATTR_VALUE close_policy=SIMOK; it takes SIM_OK, REAL_ONLY\n" in ran.err
+    assert "    1 | <<<B close_policy=SIMOK>>>\n" in ran.err
+
+
+def test_programs_get_json(batch: Path) -> None:
+    said = accord("decide", "run", str(batch), "--json", "--now", "2026-01-01").json
+
+    assert [each["verdict"] for each in said["items"]] == ["DO LATER", "DO NOW"]
+    assert said["items"][1]["next"]["token"] == "B_shipped=YES/NO"
+    assert len(said["sha256"]) == 64
+    assert said["batch_id"].startswith("20260101-")
+    assert said["diagnostics"][0]["line"] == 1
+
+
+def test_exit_codes_say_invalid_and_denied(batch: Path, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing.txt"
+    nothing.write_text("hello", "utf-8")
+    snapshot = saved(accord("decide", str(batch)), tmp_path / "s.txt")
+
+    assert accord("decide", str(nothing)).code == 2
+    assert accord("decide", "report", str(nothing)).code == 2
+    assert accord("decide", "report", "--lite", snapshot).code == 0
+    assert accord("decide", "allow", str(nothing), "A", "x").code == 2
+    assert accord("decide", "allow", snapshot, "A", "A_shipped=YES/NO").code == 3
+    assert accord("decide", "allow", snapshot, "B", "B_shipped=YES/NO").code == 0
+    assert accord("decide", "allow", snapshot, "B", "B_shipped=YES/NO", "--json").json["allowed"]
+    assert accord("decide", "compare", snapshot).code == 2
+    assert accord("decide", "compare", snapshot, snapshot, "--json").json["hosts"] == 2
+    assert "CONVERGED" in accord("decide", "compare", snapshot, snapshot).out
+    assert accord("decide", str(tmp_path / "none.txt")).code == 4
+    nothing.write_bytes(b"ok\n\xff")
+    assert "2: this is no UTF-8" in accord("decide", str(nothing)).err
+
+
+def test_a_check_reads_snapshots_batches_and_judgements(batch: Path, tmp_path: Path) -> None:
+    snapshot = saved(accord("decide", str(batch)), tmp_path / "s.txt")
+    lie = tmp_path / "lie.txt"
+    lie.write_text(Path(snapshot).read_text("utf-8").replace("DRAFT->STANDBY", "DRAFT->ACTIVE"))
+    judgement = tmp_path / "judge.json"
+    judgement.write_text(json.dumps({"urgency": "SOON"}), "utf-8")
+
+    assert accord("decide", "check", snapshot).out == "RESULT: VALID\n"
+    wrong = accord("decide", "check", "--repair", str(lie))
+    assert wrong.code == 2
+    assert "V12 A" in wrong.out
+    assert "A | DRAFT->STANDBY" in wrong.out
+    assert accord("decide", "check", str(lie), "--json").json["result"] == "REPAIRABLE"
+    assert "urgency is 'SOON'" in accord("decide", "check", str(judgement)).err
+    assert accord("decide", "check", str(judgement), "--json").json["flaws"]
+    assert accord("decide", "check", str(batch)).code == 2
+
+
+def test_the_schema_accepts_the_example_of_the_prompt() -> None:
+    import jsonschema_rs
+
+    schema = accord("decide", "schema").json
+    prompt = accord("decide", "prompt").out
+    example = prompt[prompt.index("\n{") : prompt.rindex("}") + 1]
+
+    jsonschema_rs.validator_for(schema).validate(json.loads(example))
+
+
+def test_a_text_may_say_itself_what_it_wants(batch: Path, tmp_path: Path) -> None:
+    snapshot = saved(accord("decide", str(batch)), tmp_path / "s.txt")
+    asked = tmp_path / "r.txt"
+    asked.write_text("REPORT LITE\n" + Path(snapshot).read_text("utf-8"), "utf-8")
+
+    assert accord("decide", str(asked)).out.startswith("PA_PVP REPORT LITE\n")
+    assert accord("decide", str(asked), "--json").json["valid"]
+    assert "accord decide allow" in accord("decide", "--help").out
