@@ -1,0 +1,154 @@
+"""Lines of a Pact log: written as every tool writes them, read whatever they are."""
+
+import json
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from accord.core.dialects import pact
+from accord.core.work import verbs
+from accord.core.work.event import Draft
+from accord.core.work.words import Kind
+from tests.core.work.story import ANN, BOB, Team, assigned, line, log
+from tests.spec import proves
+
+SCHEMAS = Path(__file__).parents[2] / "data" / "pact" / "schemas"
+
+
+@proves(
+    "PACT-2-1",
+    "PACT-2.1-1",
+    "PACT-2.1-3",
+    "PACT-2.1-6",
+    "PACT-2.1-7",
+    "PACT-2.1-9",
+    "OPEN-104",
+    "UNI-25",
+)
+def test_a_line_is_written_compact_in_the_order_of_the_specification() -> None:
+    made = pact.write(
+        [Draft(Kind.MERGE, {"note": "é\n"}, feature="F")], ["id"], "2026-01-01T00:00:00Z", ANN
+    )
+
+    assert (
+        made
+        == (
+            '{"event_id":"id","ts":"2026-01-01T00:00:00Z","agent_id":"ann","role":"orchestrator",'
+            '"event_type":"merge","task_id":"","feature":"F","payload":{"note":"é\\n"}}\n'
+        ).encode()
+    )
+
+
+@proves("PACT-2.1-10", "PACT-9-2", "PACT-2.1-4", "PACT-2.1-8", "PACT-6.2-4")
+@pytest.mark.parametrize("name", ["event.schema.frozen-v1.json", "event.schema.json"])
+def test_what_the_verbs_record_validates_against_the_published_schema(name: str) -> None:
+    schema = jsonschema_rs.validator_for((SCHEMAS / name).read_text("utf-8"))
+    seat = jsonschema_rs.validator_for((SCHEMAS / "seat.schema.json").read_text("utf-8"))
+    team = Team()
+    team.assign()
+    team.by(BOB, verbs.join, BOB, "worker")
+    team.by(BOB, verbs.checkpoint, "T1", "one")
+    team.by(ANN, verbs.changes, "T1", "more")
+    team.by(BOB, verbs.checkpoint, "T1", "two")
+    team.by(ANN, verbs.accept, "T1")
+    team.by(ANN, verbs.merge, "F")
+
+    lines = [json.loads(each) for each in team.data.splitlines()]
+
+    assert {each["event_type"] for each in lines} == {kind.value for kind in Kind}
+    for each in lines:
+        schema.validate(each)
+        assert len(each) == 8
+    for each in lines[0]["payload"]["seats"]:
+        seat.validate(each)
+
+
+@proves("OPEN-106", "PACT-8-3")
+def test_lines_that_are_no_events_are_told_by_their_number() -> None:
+    data = b"\n".join(
+        [
+            log(line("join")).strip(),
+            b"",
+            b"{not json}",
+            b"[1]",
+            b"\xff",
+            log(line("join", at=1)).strip() + b"\r",
+            b'{"event_id": 4, "payload": {"evidence": 3, "roles": "x", "else": 1}}',
+            b'{"torn": ',
+        ]
+    )
+    reading = pact.read(data)
+
+    assert [(fault.line, fault.sentence) for fault in reading.faults] == [
+        (3, "The line is no JSON"),
+        (4, "The line is no JSON object"),
+        (5, "The line is no JSON"),
+        (8, "The last line is torn: it has no end"),
+    ]
+    assert [entry.line for entry in reading.entries] == [1, 6, 7]
+    assert reading.entries[2].event.payload.roles == "x"
+    assert [number for number, _ in pact.objects(data)] == [1, 6, 7]
+
+
+def test_a_line_without_measure_is_not_read() -> None:
+    (fault,) = pact.read(b'{"event_id":4,"x":"' + b"x" * pact.LONGEST + b'"}\n').faults
+
+    assert fault == (1, "The line is over 16 MiB")
+
+
+def test_nesting_without_end_is_no_event() -> None:
+    deep = b'{"payload":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+
+    assert [fault.line for fault in pact.read(deep).faults] == [1]
+    assert list(pact.objects(deep)) == []
+
+
+@proves("OPEN-104")
+@pytest.mark.parametrize(
+    ("ts", "same"),
+    [
+        ("2026-06-09T10:00:00Z", "2026-06-09T10:00:00"),
+        ("2026-06-09t10:00:00z", "2026-06-09T10:00:00"),
+        ("2026-06-09T12:00:00+02:00", "2026-06-09T10:00:00"),
+        ("2026-06-09T10:00:00.250Z", "2026-06-09T10:00:00.25"),
+        ("2026-06-09T10:00:00", ""),
+        ("2026-06-31T10:00:00Z", ""),
+        ("0001-01-01T00:00:00+12:00", ""),
+        ("today", ""),
+    ],
+)
+def test_times_compare_as_instants(ts: str, same: str) -> None:
+    assert pact.instant(ts) == same
+
+
+def test_a_time_that_is_none_counts_as_that_of_the_line_above() -> None:
+    odd = line("join", BOB, at=1) | {"ts": "soon"}
+    reading = pact.read(log(assigned(at=3), odd, line("accept", at=2)))
+
+    assert [entry.line for entry in reading.entries] == [3, 1, 2]
+    assert reading.last == "2026-01-01T00:03:00"
+    assert pact.read(b"").last == ""
+
+
+@proves("OPEN-103", "OPEN-104")
+@pytest.mark.parametrize(
+    ("now", "last", "written"),
+    [
+        ("2026-01-01T00:00:05.123Z", "2026-01-01T00:00:04", "2026-01-01T00:00:05Z"),
+        ("2026-01-01T00:00:05Z", "2026-01-01T00:00:09", "2026-01-01T00:00:09Z"),
+        ("2026-01-01T00:00:05Z", "2026-01-01T00:00:59.5", "2026-01-01T00:01:00Z"),
+        ("2026-01-01T00:00:05Z", "", "2026-01-01T00:00:05Z"),
+    ],
+)
+def test_writers_never_go_back_in_time(now: str, last: str, written: str) -> None:
+    assert pact.stamp(now, last) == written
+
+
+def test_what_another_ledger_lacks_is_found_by_id() -> None:
+    one, two = line("join", at=1), line("join", at=2)
+    nameless = line("join", at=3) | {"event_id": ""}
+    here = log(one, two, nameless) + b"broken\n\n" + b"torn"
+
+    assert pact.missing(log(one | {"more": 1}), here) == log(two, nameless) + b"broken\n"
+    assert pact.missing(here, here) == b""

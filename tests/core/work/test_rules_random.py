@@ -1,0 +1,141 @@
+"""The two rules, whatever anyone does."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accord.core.dialects import pact
+from accord.core.dialects.pactfiles import state_yml
+from accord.core.kernel.refusal import Refused
+from accord.core.work import verbs
+from accord.core.work.event import Draft
+from accord.core.work.fold import Fold, fold
+from accord.core.work.state import Work
+from accord.core.work.verbs import Assignment
+from accord.core.work.words import Kind, Status
+from tests.core.work.story import ANN, BOB, CY, Team, log
+from tests.spec import proves
+
+SEATS = st.sampled_from([ANN, BOB, CY, "eve"])
+TASKS = st.sampled_from(["T1", "T2", "T3"])
+FEATURES = st.sampled_from(["F", "G"])
+Step = tuple[Callable[..., list[Draft]], tuple[Any, ...]]
+ASSIGN = st.builds(
+    Assignment, TASKS, FEATURES, st.just("b"), owner=SEATS, reviewer=SEATS, spec=st.just("")
+)
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    ASSIGN.map(lambda said: (verbs.assign, (said,))),
+    SEATS.map(lambda seat: (verbs.join, (seat, "worker"))),
+    TASKS.map(lambda task: (verbs.checkpoint, (task, "shown"))),
+    TASKS.map(lambda task: (verbs.accept, (task,))),
+    TASKS.map(lambda task: (verbs.changes, (task, "more"))),
+    FEATURES.map(lambda feature: (verbs.merge, (feature,))),
+)
+STORIES = st.lists(st.tuples(SEATS, STEPS), max_size=40)
+
+
+def holds(team: Team) -> None:
+    """What must be true of every log, read from its lines and not from the state."""
+    owner, accepted, shipped = dict[str, str](), dict[str, str](), set[str]()
+    tasks: dict[str, set[str]] = {}
+    for entry in team.entries:
+        event = entry.event
+        if event.event_type == Kind.ASSIGN:
+            assert event.task_id not in owner
+            assert event.feature not in shipped
+            owner[event.task_id] = event.payload.owner
+            tasks.setdefault(event.feature, set()).add(event.task_id)
+        if event.event_type == Kind.ACCEPT:
+            assert event.agent_id != owner[event.task_id]
+            accepted[event.task_id] = event.agent_id
+        if event.event_type == Kind.MERGE:
+            assert tasks[event.feature] <= set(accepted)
+            shipped.add(event.feature)
+
+
+def sound(work: Work) -> None:
+    """What must be true of every state."""
+    for task in work.tasks.values():
+        assert task.status is not Status.ACCEPTED or task.owner != task.reviewer
+    for feature in work.features.values():
+        assert not feature.shipped or not work.open_tasks(feature)
+
+
+@proves("PACT-5-1", "PACT-5-2", "PACT-5-3", "UNI-15", "PACT-9-2")
+@given(STORIES)
+def test_no_sequence_of_verbs_by_any_seats_breaks_a_rule(story: list[tuple[str, Step]]) -> None:
+    team = Team()
+    for seat, (verb, words) in story:
+        before = team.data
+        try:
+            team.by(seat, verb, *words)
+        except Refused:
+            assert team.data == before
+    made = Fold().take(team.entries)
+
+    holds(team)
+    sound(made.work())
+    assert made.skipped == [], "a verb recorded what folding does not take"
+
+
+KINDS = st.sampled_from([*(kind.value for kind in Kind), "start", "cancel", ""])
+LINES = st.fixed_dictionaries(
+    {
+        "event_id": st.sampled_from(["", *map(str, range(60))]),
+        "ts": st.sampled_from([f"2026-01-01T00:00:0{digit}Z" for digit in range(10)] + ["?"]),
+        "agent_id": SEATS,
+        "event_type": KINDS,
+        "task_id": TASKS,
+        "feature": FEATURES,
+        "payload": st.fixed_dictionaries(
+            {}, optional={"owner": SEATS, "reviewer": SEATS, "seats": st.just([{"id": ANN}])}
+        ),
+    }
+)
+
+
+@proves("PACT-1-2", "PACT-8-1", "OPEN-103", "PACT-2.5-2")
+@given(st.lists(LINES, max_size=60), st.randoms(use_true_random=False))
+def test_any_lines_fold_to_one_sound_state(lines: list[dict[str, Any]], random: Any) -> None:
+    data = log(*lines)
+    once, twice = (fold(pact.read(data).entries) for _ in range(2))
+
+    sound(once)
+    assert state_yml(once) == state_yml(twice)
+
+    # Where each instant is used once, the place of a line means nothing.
+    by_time = {line["ts"]: line for line in lines if line["ts"] != "?"}
+    told = list(by_time.values())
+    random.shuffle(told)
+    there = fold(pact.read(log(*told)).entries)
+    assert there == fold(pact.read(log(*by_time.values())).entries)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = ("event_id", "ts", "agent_id", "role", "event_type", "task_id", "feature", "payload")
+
+
+@proves("PACT-1.2-1", "OPEN-106")
+@given(
+    st.lists(
+        st.binary(max_size=30)
+        | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=3), JSON).map(log),
+        max_size=10,
+    )
+)
+def test_reading_is_total_whatever_the_bytes(parts: list[bytes]) -> None:
+    data = b"\n".join(parts)
+    reading = pact.read(data)
+    whole = [line for line in data.split(b"\n")[:-1] if line.strip()]
+
+    sound(fold(reading.entries))
+    told = [fault for fault in reading.faults if "torn" not in fault.sentence]
+    assert len(reading.entries) + len(told) == len(whole)
