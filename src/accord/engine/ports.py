@@ -1,7 +1,8 @@
 """What the engine asks of the world."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -158,6 +159,33 @@ class Prunable(Protocol):
 
     async def finish_pruning(self) -> None:
         """Remove what a process that was killed had still to remove."""
+        ...
+
+
+class Mark(NamedTuple):
+    """How a ledger was when it was read; another mark means that somebody wrote."""
+
+    size: int = 0
+    changed: int = 0
+    node: int = 0
+
+
+class Ledger(Protocol):
+    """A log in a working tree, which other programs write too."""
+
+    def read(self) -> tuple[bytes, Mark]:
+        """All of it; nothing where there is none."""
+        ...
+
+    def append(self, expected: Mark, lines: bytes) -> Mark:
+        """Add whole lines at its end, durably and in one piece; the mark it has from then on.
+
+        Raises Conflict when somebody wrote since `expected`.
+        """
+        ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Nobody who asks for the same lock writes meanwhile; Refused when it takes too long."""
         ...
 
 

@@ -1,0 +1,1 @@
+"""Git, as far as Accord uses it."""

@@ -1,0 +1,115 @@
+"""A cache that may be deleted at any time: with it and without it, the state is the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from accord import __version__
+from accord.core.dialects import pact
+from accord.core.work.fold import fold
+from accord.engine.ports import Mark
+from accord.stores import folded
+from accord.stores.folded import Folder
+from accord.stores.ledger import FileLedger
+from tests.core.work.story import ANN, BOB, assigned, line, log
+
+LATER = 10**19
+AGAIN = assigned("T1", at=9) | {"event_id": assigned("T1", at=1)["event_id"]}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded, "WORTHWHILE", 3)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> FileLedger:
+    made = FileLedger(tmp_path / "log.jsonl", tmp_path / "lock")
+    made.append(Mark(), log(*(assigned(f"T{number}", at=number) for number in range(5))))
+    return made
+
+
+def state(here: FileLedger, cache: Path | None, now: int = LATER) -> folded.Folded:
+    found = Folder(here, cache, lambda: now).load()
+    assert found.work == fold(pact.read(here.read()[0]).entries)
+    assert found.mark == here.mark()
+    return found
+
+
+def test_an_unchanged_file_is_not_read_again(
+    here: FileLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state(here, tmp_path / "cache")
+    monkeypatch.setattr(here, "read", None)
+
+    assert Folder(here, tmp_path / "cache").load() == before
+
+
+def test_what_was_appended_is_folded_onto_the_cache(here: FileLedger, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    state(here, cache)
+    kept = cache.read_bytes()
+    here.append(here.mark(), log(line("checkpoint", BOB, "T1", evidence="x", at=9), AGAIN))
+
+    assert state(here, cache).work.tasks["T1"].status == "awaiting_review"
+    here.append(here.mark(), log(line("accept", ANN, "T1", at=10)))
+    assert state(here, cache).work.tasks["T1"].status == "accepted"
+    assert cache.read_bytes() == kept
+    here.append(here.mark(), log(*(line("join", BOB, at=20 + each) for each in range(5))))
+    assert state(here, cache).at == "2026-01-01T00:24:00"
+    assert cache.read_bytes() != kept
+
+
+@pytest.mark.parametrize("now", [0, LATER])
+def test_a_file_that_git_merged_is_folded_from_the_start(
+    here: FileLedger, tmp_path: Path, now: int
+) -> None:
+    cache = tmp_path / "cache"
+    state(here, cache, now)
+    lines = here.path.read_bytes().splitlines(keepends=True)
+    lines.insert(2, log(line("join", BOB, at=1)))
+    here.path.write_bytes(b"".join(lines))
+
+    assert state(here, cache, now).work.tasks["T0"].status == "in_progress"
+
+
+def test_an_older_event_at_the_end_is_put_where_it_belongs(
+    here: FileLedger, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    state(here, cache)
+    here.append(here.mark(), log(line("join", BOB, at=2)))
+
+    tasks = state(here, cache).work.tasks
+
+    assert [task.status.value for task in tasks.values()].count("assigned") == 2
+
+
+def test_a_broken_or_foreign_cache_is_not_believed(here: FileLedger, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for bad in (b"", b"\xff", json.dumps({"shape": "x"}).encode()):
+        cache.write_bytes(bad)
+        state(here, cache)
+    folder = Folder(here, cache)
+    folder.load()
+    cache.write_bytes(cache.read_bytes().replace(__version__.encode(), b"x" * len(__version__)))
+    state(here, cache)
+    state(here, None)
+    state(here, tmp_path / "log.jsonl" / "nowhere")
+
+
+def test_a_log_with_faults_is_folded_each_time(here: FileLedger, tmp_path: Path) -> None:
+    here.append(here.mark(), b"not json\n")
+
+    found = state(here, tmp_path / "cache")
+
+    assert [fault.line for fault in found.faults] == [6]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_faults_behind_the_cache_are_told(here: FileLedger, tmp_path: Path) -> None:
+    state(here, tmp_path / "cache")
+    here.append(here.mark(), b"torn")
+
+    assert [fault.line for fault in state(here, tmp_path / "cache").faults] == [6]
