@@ -457,3 +457,21 @@ async def test_a_room_that_cannot_keep_up_says_so(make: Make) -> None:
     log.release()
     await stage.settle()
     assert all(reply.sealed for reply in replies[:3])
+
+
+async def test_streams_at_hand_weigh_no_more_than_they_may(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opener, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(opener, "EVERY", 1)
+    stage = make()
+    for n in range(30):
+        await stage.open(CLAUDE, room=f"r{n}")
+        for ear in list(stage.ears.values()):
+            ear.hang_up()
+        stage.ears.clear()
+        await stage.settle()
+
+    heaviest = max(cell.weight for cell in stage.engine.cells.values())
+    assert sum(cell.weight for cell in stage.engine.cells.values()) < 20_000 + 2 * heaviest
+    assert (await stage.state("r0")).exists

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("accord.engine")
 
 MOST_CELLS = 4096
+# What the streams at hand may weigh together, looked at now and then.
+MOST_BYTES = 256 << 20
+EVERY = 64
 
 
 class Opener:
@@ -24,6 +27,7 @@ class Opener:
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
+        self._opened = 0
 
     def open(self, stream: str) -> Cell:
         """A cell for a stream that is not at hand; it is busy until it was read."""
@@ -110,11 +114,18 @@ class Opener:
 
     def _make_room(self) -> None:
         """Let the longest unused streams go that nobody listens to."""
-        if len(self.engine.cells) < MOST_CELLS:
+        cells = self.engine.cells
+        self._opened += 1
+        if len(cells) < MOST_CELLS and not self._too_heavy():
             return
-        quiet = (s for s, c in self.engine.cells.items() if c.idle and not self._wanted(s))
-        for stream in list(islice(quiet, MOST_CELLS // 4)):
-            del self.engine.cells[stream]
+        quiet = (s for s, c in cells.items() if c.idle and not self._wanted(s))
+        for stream in list(islice(quiet, max(1, len(cells) // 4))):
+            del cells[stream]
+
+    def _too_heavy(self) -> bool:
+        if self._opened % EVERY:
+            return False
+        return sum(cell.weight for cell in self.engine.cells.values()) > MOST_BYTES
 
     def _wanted(self, stream: str) -> bool:
         return stream in self.engine.pinned or self.engine.peers.listened(stream)

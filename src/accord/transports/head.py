@@ -156,6 +156,8 @@ class BoundedHttp(HttpToolsProtocol):
             log.warning("upgrade.failed", extra={"error": type(error).__name__})
             self.porch.leave(self.transport)
             self.transport.abort()
+        # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
+        self.parser = None  # type: ignore[assignment]
 
     def send_400_response(self, msg: str) -> None:
         self.refuse(HTTPStatus.BAD_REQUEST, msg)
