@@ -17,6 +17,10 @@ class Vault:
         """The value, if it is held."""
         return self._values.get((stream, key))
 
+    def values(self, stream: str) -> list[str]:
+        """All that is held for a stream, for the filter that keeps it from being told."""
+        return [value for (where, _), value in self._values.items() if where == stream]
+
     def forget(self, stream: str, key: str) -> None:
         """Let it go."""
         self._values.pop((stream, key), None)

@@ -297,6 +297,7 @@ def test_only_types_that_can_nest_pay_for_the_bound() -> None:
     assert bounded == {
         *("session.create", "session.join", "session.config_update", "participant.announce"),
         *("prompt.submit", "tool.propose", "tool.result", "gate.request", "error"),
+        "response.end",
         *("context.add", "context.update", "merge.execute"),
     }
 

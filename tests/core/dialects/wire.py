@@ -272,8 +272,8 @@ def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.text(min_size=least or 0, max_size=min(most or 40, 200))
         case inspect.IntType(ge=least, le=most):
             return st.integers(least, most)
-        case inspect.FloatType():
-            return st.floats(allow_nan=False, allow_infinity=False)
+        case inspect.FloatType(ge=least, le=most):
+            return st.floats(least, most, allow_nan=False, allow_infinity=False)
         case inspect.LiteralType(values=words):
             return st.sampled_from(words)
         case inspect.EnumType(cls=cls):

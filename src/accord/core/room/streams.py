@@ -1,7 +1,7 @@
 """Responses: an agent's answer, chunk by chunk."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -74,6 +74,7 @@ class ResponseEnd(Body, frozen=True, omit_defaults=True, gc=False):
 
     finish_reason: Literal["complete", "interrupted", "error", "max_tokens", "tool_use"]
     usage: UsageStats | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class ResponseStarted(Event, frozen=True, kw_only=True, gc=False):

@@ -153,6 +153,7 @@ class ToolResult(Body, frozen=True, omit_defaults=True, gc=False):
     result: Any = None
     error: Text | None = None
     grant: Grant | Id | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class ToolProposed(Event, frozen=True, kw_only=True, gc=False):
