@@ -20,7 +20,8 @@ from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
-from accord.engine.clock import SystemClock
+from accord.desk import LocalDesk
+from accord.engine.clock import SystemClock, WallClock
 from accord.engine.ports import Conflict, StoreError
 from accord.engine.snapshots import left, resumed
 from accord.reading import Shelf, opened, place
@@ -283,6 +284,25 @@ def test_each_forgery_is_found_at_least_once(forgery: str, home: Path) -> None:
     assert FORGERIES[forgery](home / DATABASE, 3, 5, 9)
 
     assert not examine(home).holds
+
+
+async def test_a_cut_by_a_key_that_only_the_log_names_is_told_apart(
+    home: Path, tmp_path: Path
+) -> None:
+    stranger = Keyring.open(tmp_path / "stranger")
+    async with opened(place(home)) as events:
+        engine = make_engine(events)
+        await LocalDesk(engine, stranger, WallClock()).introduce()
+        await engine.settle()
+        trust = Trust(stranger, home / "keys", "olga", "our rule")
+        keeper = Retention(events, SystemClock(), trust)
+        for ending in await keeper.due(0):
+            await keeper.prune(ending)
+
+    told = await asyncio.to_thread(accord, "verify", "--data-dir", str(home))
+
+    assert "records 1 to 16 were removed on " in told.out
+    assert "keys that only the log itself names" in told.out
 
 
 async def test_a_head_noted_of_what_was_removed_cannot_be_compared(home: Path) -> None:

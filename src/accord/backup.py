@@ -20,7 +20,7 @@ from accord.reading import PREFIX, ensure_there, opened, place
 from accord.stores.sqlite import copying
 from accord.stores.sqlite.copying import Packed, Progress
 from accord.stores.sqlite.swap import swap, sync
-from accord.transports.keyring import Keyring, write
+from accord.transports.keyring import Keyring, private_key, write
 
 KEYS = "keys"
 PRIVATE = ".pem"
@@ -171,6 +171,17 @@ def ensure_keys(files: Mapping[str, bytes]) -> None:
             raise Refused(Why.WRONG_STATE, detail)
 
 
+def ensure_sound(files: Mapping[str, bytes]) -> None:
+    """Each of them holds a key, and what signs is what its public half checks."""
+    public = filed(files)
+    for name, content in files.items():
+        known = public.get(Path(name).stem)
+        key = private_key(content) if name.endswith(PRIVATE) else None
+        if known is None or (name.endswith(PRIVATE) and (not key or key.public_key() != known)):
+            detail = f"{name} in this backup is no key of Accord; nothing was restored"
+            raise Refused(Why.WRONG_STATE, detail)
+
+
 def take_keys(folder: Path, files: Mapping[str, bytes]) -> str:
     """Keys that are in use here stay as they are; where none can sign, those of the copy come in.
 
@@ -180,6 +191,7 @@ def take_keys(folder: Path, files: Mapping[str, bytes]) -> str:
         return "kept"
     if not files:
         return "none"
+    ensure_sound(files)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A public half first: a key that signs what nobody can check would be no key.
     for name in sorted(files, key=lambda name: name.endswith(PRIVATE)):

@@ -42,8 +42,8 @@ class Fault(Exception):  # noqa: N818 - a finding, not a failure of ours
 class Finding(msgspec.Struct, frozen=True):
     """How far one stream holds. `version` and `hash` are its head, for somebody to note.
 
-    `signed` is the newest version that a signature covers; `vouched` says whether that key lies
-    in the key files, and not only in the log itself.
+    `signed` is the newest version that a signature covers; `vouched` says whether that key, and
+    that of the cut if there is one, lies in the key files, and not only in the log itself.
     """
 
     stream: str
@@ -211,13 +211,14 @@ class Chain:
     def finding(self, fault: Fault | None = None) -> Finding:
         """What was found."""
         newest = self.newest
+        signed = [each for each in (newest, self.cut) if each is not None]
         return Finding(
             self.stream,
             self.version,
             self.hash.hex(),
             newest.version if newest else 0,
             newest.at if newest else None,
-            newest is not None and newest.key in self.keys.filed,
+            bool(signed) and all(each.key in self.keys.filed for each in signed),
             fault.version if fault else None,
             fault.what if fault else None,
             *((cut.version, cut.at, cut.by, cut.reason) if (cut := self.cut) else ()),

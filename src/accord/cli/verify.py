@@ -145,7 +145,7 @@ def coverage(finding: "Finding") -> str:
 
 def meaning(findings: list["Finding"]) -> str:
     """What was proven, and by whose word."""
-    signed = [each for each in findings if each.signed]
+    signed = [each for each in findings if each.signed or each.removed]
     if not signed:
         return "Every record follows from the one before; no signature covers them yet."
     if all(each.vouched for each in signed):

@@ -223,24 +223,34 @@ def _guard(path: Path, mode: int) -> None:
 
 def _read_public(file: Path) -> Ed25519PublicKey:
     _guard(file, PRIVATE_FILE)
-    try:
-        key = serialization.load_pem_public_key(file.read_bytes())
-    except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
+    if (key := public_key(file.read_bytes())) is None:
         raise KeyringError(f"{file} holds no Ed25519 key; restore it from a backup or remove it")
     return key
 
 
 def _read_private(file: Path) -> Ed25519PrivateKey:
     _guard(file, PRIVATE_FILE)
-    try:
-        key = serialization.load_pem_private_key(file.read_bytes(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
+    if (key := private_key(file.read_bytes())) is None:
         raise KeyringError(f"{file} holds no Ed25519 key; restore it from a backup or remove it")
     return key
+
+
+def public_key(pem: bytes) -> Ed25519PublicKey | None:
+    """The key in these bytes, if they hold one of ours."""
+    try:
+        key = serialization.load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, Ed25519PublicKey) else None
+
+
+def private_key(pem: bytes) -> Ed25519PrivateKey | None:
+    """The same for a key that can sign."""
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, Ed25519PrivateKey) else None
 
 
 def _pem(key: Ed25519PublicKey) -> str:

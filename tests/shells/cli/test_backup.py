@@ -224,6 +224,50 @@ def test_a_backup_cannot_write_outside_the_keys(home: Path, tmp_path: Path) -> N
     assert not list(tmp_path.glob("**/escaped*"))
 
 
+HOSTILE = {
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON records BEGIN DELETE FROM heads; END",
+    "view for a table": """
+        ALTER TABLE records RENAME TO others; CREATE VIEW records AS SELECT * FROM others
+    """,
+    "view beside": "DROP TABLE backup; CREATE VIEW backup AS SELECT 1 AS made_at",
+    "lost index": "DROP INDEX records_version",
+    "another table": "ALTER TABLE records ADD COLUMN more",
+    "earlier version": "PRAGMA user_version = 1",
+    "no keyring": "DROP TABLE keyring",
+    "bytes for a name": "INSERT INTO keyring VALUES (x'61', x'00')",
+    "text for a key": "UPDATE keyring SET content = 'AAAA'",
+    "no time": "UPDATE backup SET made_at = 'yesterday'",
+    "a time beyond all": "UPDATE backup SET made_at = 9223372036854775807",
+    "no public key": "UPDATE keyring SET content = x'00' WHERE name LIKE '%.pub'",
+    "no private key": "UPDATE keyring SET content = x'00' WHERE name LIKE '%.pem'",
+    "half a key": "DELETE FROM keyring WHERE name LIKE '%.pub'",
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_a_backup_that_somebody_changed_is_refused_and_leaves_nothing(
+    change: str, home: Path, tmp_path: Path
+) -> None:
+    file, elsewhere = tmp_path / "copy", tmp_path / "elsewhere"
+    backup(home, file, "--with-keys")
+    with closing(sqlite3.connect(file)) as db:
+        db.executescript(change)
+
+    ran = restore(elsewhere, file)
+
+    assert ran.code == 5, ran
+    assert [each.name for each in elsewhere.iterdir()] == ["server.lock"]
+
+
+def test_a_log_that_would_change_itself_is_not_opened(home: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db, db:
+        db.execute(HOSTILE["trigger"])
+
+    ran = verify(home)
+
+    assert (ran.code, "the trigger t in it is not ours" in ran.err) == (5, True), ran
+
+
 def test_a_key_that_was_rotated_away_does_not_come_back(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy"
     backup(home, file, "--with-keys")

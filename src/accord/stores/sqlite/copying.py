@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import apsw
 import msgspec
 
-from accord.engine.ports import StoreError
+from accord.engine.ports import ForeignStoreError
 from accord.stores.sqlite.faults import foreign, store_error
-from accord.stores.sqlite.file import connect, later
-from accord.stores.sqlite.schema import APPLICATION_ID, newest, version_of
+from accord.stores.sqlite.file import connect, ensure_ours
+from accord.stores.sqlite.schema import APPLICATION_ID
 
 # Pages of 4 KiB: short enough that a Ctrl-C and the progress line never wait.
 STEP = 1024
@@ -24,13 +25,17 @@ _PACK = """
     CREATE TABLE keyring (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
 """
 
+NOT_OURS = "What lies beside the log in this backup is not what we put there; nothing was restored"
+
 Progress = Callable[[int, int], None]
+LAST_MOMENT = 253_402_300_799_999  # of the year 9999
+Moment = Annotated[int, msgspec.Meta(ge=0, le=LAST_MOMENT)]
 
 
 class Packed(msgspec.Struct, frozen=True):
     """What lies in a copy beside the log; a plain copy of the file has neither."""
 
-    made_at: int | None = None
+    made_at: Moment | None = None
     files: Mapping[str, bytes] = {}
 
 
@@ -67,7 +72,10 @@ def unpack(path: str) -> Packed:
     """Take out of the copy what lies beside the log, leaving no trace of it in the file."""
     with closing(_made(path)) as made:
         made.pragma("secure_delete", 1)
-        found = _packed(made)
+        try:
+            found = _packed(made)
+        except (apsw.SQLError, msgspec.ValidationError) as error:
+            raise ForeignStoreError(NOT_OURS) from error
         with made:
             made.execute(_EXTRAS)
     return found
@@ -109,15 +117,12 @@ def _copy(log: apsw.Connection, source: str, target: str, progress: Progress) ->
 def _ensure_ours(log: apsw.Connection, path: str) -> None:
     if int(log.pragma("application_id")) != APPLICATION_ID:
         raise foreign(path, "is not a log of Accord")
-    if (version := version_of(log)) > newest():
-        raise later(path, version, newest())
+    ensure_ours(path, log)
 
 
 def _packed(made: apsw.Connection) -> Packed:
     if not made.table_exists("main", "backup"):
         return Packed()
-    at = made.execute("SELECT made_at FROM backup").get
+    at = made.execute("SELECT made_at FROM backup LIMIT 1").get
     files = dict(made.execute("SELECT name, content FROM keyring"))
-    if not all(isinstance(content, bytes) for content in files.values()):
-        raise StoreError("What lies beside the log in this backup is not what we put there")
-    return Packed(at, files)
+    return msgspec.convert({"made_at": at, "files": files}, Packed, builtin_types=(bytes,))

@@ -14,6 +14,7 @@ from accord.stores.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
     Migration,
+    altered,
     migrate,
     newest,
     version_of,
@@ -56,7 +57,7 @@ def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
             if connection.readonly("main"):
                 raise StoreError(f"{path} may only be read; give yourself the right to write it")
             if ours:
-                _check(path, connection, newest(migrations))
+                _check(path, connection, migrations)
             _bring_up(path, connection, migrations)
     except (OSError, apsw.Error) as error:
         raise store_error(path, error) from error
@@ -101,6 +102,18 @@ def _is_ours(path: str, newest: int) -> bool:
     return application == APPLICATION_ID
 
 
+def ensure_ours(
+    path: str, connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """The tables are ours, of a version that we know, and nothing in the file acts by itself."""
+    with connection:  # as of one moment: another process may be bringing it up
+        version, known = version_of(connection), newest(migrations)
+        if version > known:
+            raise later(path, version, known)
+        if what := altered(connection, migrations):
+            raise foreign(path, f"is damaged or was changed: {what}")
+
+
 def later(path: str, version: int, newest: int) -> StoreError:
     """A version we do not know could mean anything by its tables."""
     return foreign(path, f"was written by a later Accord (format {version}, we know {newest})")
@@ -132,24 +145,23 @@ def _holds_tables(path: str) -> bool:
             raise foreign(path, f"is damaged ({error})") from error
 
 
-def _check(path: str, connection: apsw.Connection, newest: int) -> None:
+def _check(path: str, connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
     waiting = Path(f"{path}-wal")
     # What waits in the log beside a file that we refuse stays there when we close it.
     keep = waiting.exists() and waiting.stat().st_size > 0
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(keep))
     try:
-        _look(path, connection, newest)
+        _look(path, connection, migrations)
     except _DAMAGE as error:
         raise foreign(path, f"is damaged ({error})") from error
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
-def _look(path: str, connection: apsw.Connection, newest: int) -> None:
+def _look(path: str, connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
     version = version_of(connection)
-    if version > newest:
-        raise later(path, version, newest)
     if not version and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
         return  # whoever began to make it was stopped, and SQLite has taken that back
+    ensure_ours(path, connection, migrations)
     for question in _LOOKS:
         connection.execute(question).fetchall()
 

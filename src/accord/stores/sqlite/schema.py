@@ -1,12 +1,15 @@
 """The tables, and how a file of an earlier version becomes one of today."""
 
 from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
 
 import apsw
 
 APPLICATION_ID = 0x41434F52  # "ACOR", so that `file` and we know the file as ours
 
 Migration = tuple[int, str]
+_PARTS = "SELECT name, type, sql FROM sqlite_schema"
 
 MIGRATIONS: Sequence[Migration] = (
     (
@@ -76,6 +79,29 @@ def newest(migrations: Sequence[Migration] = MIGRATIONS) -> int:
 def version_of(connection: apsw.Connection) -> int:
     """The version of the file; 0 when nothing was made in it yet."""
     return int(connection.pragma("user_version"))
+
+
+def altered(
+    connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS
+) -> str | None:
+    """What in the file is not as we make it, or would do things by itself; None when nothing is."""
+    ours = _parts(tuple(migrations), version_of(connection))
+    names = _parts(tuple(migrations), newest(migrations)).keys()
+    found = {name: (kind, sql) for name, kind, sql in connection.execute(_PARTS)}
+    for name, (kind, sql) in found.items():
+        if kind in {"trigger", "view"} or (name in names and ours.get(name) != (kind, sql)):
+            return f"the {kind} {name} in it is not ours"
+    lacks = next((name for name in ours if name not in found), None)
+    return lacks and f"{lacks} is missing in it"
+
+
+@cache
+def _parts(migrations: tuple[Migration, ...], version: int) -> dict[str, tuple[str, str | None]]:
+    """What a file of that version is made of."""
+    steps = [step for step in migrations if step[0] <= version]
+    with closing(apsw.Connection(":memory:")) as blank:
+        migrate(blank, steps)
+        return {name: (kind, sql) for name, kind, sql in blank.execute(_PARTS)}
 
 
 def migrate(connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
