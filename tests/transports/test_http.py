@@ -379,6 +379,56 @@ async def test_a_revoked_token_ends_a_waiting_poll(signed: ServerProcess, alice:
     await eve.close()
 
 
+class Plug:
+    """A bare connection, which may be used for one request after the other."""
+
+    def __init__(self, server: ServerProcess, pair: Any) -> None:
+        self.host = server.url.removeprefix("http://")
+        self.reader, self.writer = pair
+
+    @classmethod
+    async def into(cls, server: ServerProcess) -> "Plug":
+        """Connected."""
+        return cls(server, await asyncio.open_connection("127.0.0.1", server.port))
+
+    async def ask(self, first: str, token: str, *more: str, body: bytes = b"") -> None:
+        """Send a head and what there is of a body."""
+        lines = [first, f"Host: {self.host}", f"Authorization: Bearer {token}", *more, "", ""]
+        self.writer.write("\r\n".join(lines).encode() + body)
+        await self.writer.drain()
+
+    async def status(self) -> int:
+        """The status of the next answer."""
+        line = await self.reader.readline()
+        return int(line.split()[1]) if line else 0
+
+
+async def test_one_principal_cannot_fill_the_memory_with_messages_that_never_end(
+    signed: ServerProcess, alice: Web
+) -> None:
+    session = await alice.create()
+    token = signed.issue("mallory")
+    head = (f"POST /sessions/{session}/messages HTTP/1.1", token)
+    kind, length = "Content-Type: application/json", f"Content-Length: {4 * MIB}"
+    large = [await Plug.into(signed) for _ in range(6)]
+
+    for plug in large:
+        await plug.ask(*head, kind, length, body=b" " * (4 * MIB - 1))
+    refusals = [asyncio.create_task(plug.status()) for plug in large]
+    done, _ = await asyncio.wait(refusals, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+
+    assert {each.result() for each in done} == {429}
+    await alice.say("context.add", session, note())  # others go on
+    for each in refusals:
+        each.cancel()
+    for plug in large:
+        plug.writer.transport.abort()
+    mallory = Web(signed.url, "mallory", token)
+    answers = [(await mallory.post(session, {})).status_code for _ in range(20)]
+    assert answers[-1] == 400  # what was let go of counts no more
+    await mallory.close()
+
+
 # Events
 
 
@@ -489,6 +539,29 @@ async def test_whoever_does_not_read_is_cut_off_and_holds_up_nobody(
     cut = '"event": "reader.cut_off", "principal": "alice"'
     assert cut in await until_logged(signed, cut)
     writer.transport.abort()
+
+
+async def test_the_end_of_a_stream_does_not_end_the_next_request_on_its_connection(
+    signed: ServerProcess, alice: Web
+) -> None:
+    session = await alice.create()
+    wish = {"id": "eve", "type": "human", "roles": ["driver"]}
+    issued = signed.admin("POST", "/admin/tokens", wish)
+    eve = Web(signed.url, "eve", issued["token"])
+    await eve.join(session)
+    await eve.close()
+    fresh = signed.issue("eve")
+    plug = await Plug.into(signed)
+    await plug.ask(f"GET /sessions/{session}/events HTTP/1.1", issued["token"])
+    await plug.reader.readuntil(b"session.join")
+
+    await asyncio.to_thread(signed.admin, "DELETE", f"/admin/tokens/{issued['claims']['jti']}")
+    await plug.reader.readuntil(b"\r\n0\r\n\r\n")
+    last = (await alice.poll(session))["next"]
+    await plug.ask(f"GET /sessions/{session}/messages?after={last}&wait=2 HTTP/1.1", fresh)
+
+    assert await asyncio.wait_for(plug.status(), 10) == 200
+    plug.writer.close()
 
 
 async def until_logged(server: ServerProcess, words: str) -> str:

@@ -2,12 +2,19 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from starlette.types import Receive
 
 from accord.core.kernel.limits import Limits, reached
 from accord.transports.caller import Caller
+
+MOST_BYTES = 256 << 20
+# However little of a message has come, whoever sends it keeps a connection.
+LEAST_BYTES = 64 << 10
+Principal = tuple[str, str]
 
 
 class Sitter(Protocol):
@@ -28,7 +35,7 @@ class Bench:
         self.each = limits.polls_per_principal
         self.most = limits.polls
         self.here: set[Sitter] = set()
-        self.count: Counter[tuple[str, str]] = Counter()
+        self.count: Counter[Principal] = Counter()
 
     def sit(self, sitter: Sitter) -> None:
         """One more; raises Refused where there is no place."""
@@ -56,6 +63,40 @@ class Bench:
         """The server stops."""
         for sitter in list(self.here):
             sitter.end("the server stops")
+
+
+class Load:
+    """A bounded number of bytes of messages that come in, for each principal and in all."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.each = max(limits.stream_burst, limits.frame + LEAST_BYTES)
+        self.most = max(MOST_BYTES, self.each)
+        self.held: Counter[Principal] = Counter()
+        self.total = 0
+
+    @contextmanager
+    def of(self, who: Principal) -> Iterator[Callable[[int], None]]:
+        """While a message comes in: takes the size of each part; raises Refused past a bound."""
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            self._take(who, size)
+            taken += size
+
+        try:
+            take(LEAST_BYTES)
+            yield take
+        finally:
+            self.total -= taken
+            self.held -= Counter({who: taken})
+
+    def _take(self, who: Principal, size: int) -> None:
+        if self.held[who] + size > self.each or self.total + size > self.most:
+            detail = "Too much is on its way at once; finish some messages first"
+            raise reached("stream_burst", self.each, detail, retry_after_ms=1000)
+        self.held[who] += size
+        self.total += size
 
 
 async def hung_up(receive: Receive) -> None:

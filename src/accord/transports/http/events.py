@@ -59,6 +59,7 @@ class Listener:
         self.runtime = f"events:{next(_runtimes)}"
         self.alive = True
         self.abort = abort
+        self.last_resort: asyncio.TimerHandle | None = None
         self.parts: deque[bytes] = deque([HELLO])
         self.size = 0
         self.news = asyncio.Event()
@@ -92,7 +93,8 @@ class Listener:
         """No more of it; whoever may comes back by itself."""
         if self.alive:
             self._stop()
-            asyncio.get_running_loop().call_later(LAST_SECONDS, self.abort)
+            loop = asyncio.get_running_loop()
+            self.last_resort = loop.call_later(LAST_SECONDS, self.abort)
 
     end = close
 
@@ -147,8 +149,10 @@ class Events:
         self.engine.peers.listen(spot.cell, listener, since)
 
     def gone(self, listener: Listener) -> None:
-        """It listens no longer."""
+        """It listens no longer; its connection may serve somebody else's request next."""
         listener.alive = False
+        if listener.last_resort is not None:
+            listener.last_resort.cancel()
         self.bench.rise(listener)
         self.engine.peers.gone(listener)
 

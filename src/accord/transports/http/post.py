@@ -1,6 +1,7 @@
 """`POST /sessions/{id}/messages`: one envelope in, its place in the room out."""
 
 import asyncio
+from collections.abc import Callable
 
 from msgspec.structs import replace
 from starlette.requests import ClientDisconnect, Request
@@ -18,12 +19,14 @@ from accord.engine.cell import Outcome
 from accord.transports.archive import answer, raw
 from accord.transports.bucket import Bucket
 from accord.transports.caller import RUNTIME, Caller, Callers
+from accord.transports.http.benches import Load
 from accord.transports.http.visits import Lobby, Visitor
 from accord.transports.identity import open_actor
 
 LARGEST_REST = 16 << 20
 BODY_SECONDS = 30
 NEW = "new"
+Take = Callable[[int], None]
 JSON = "application/json"
 # What nobody looked into has no id.
 UNREAD = frozenset({Why.TOO_MANY, Why.TOO_LARGE, Why.UNAUTHENTICATED})
@@ -36,6 +39,7 @@ class Mailbox:
         self.callers = callers
         self.reception = callers.reception
         self.lobby = lobby
+        self.load = Load(self.reception.limits)
 
     async def take(self, request: Request) -> Response:
         """200 with the message's place, or the error it earns."""
@@ -44,7 +48,8 @@ class Mailbox:
         caller: Caller | None = None
         try:
             caller = self.callers.who(request)
-            data = await body_of(request, self.reception.limits)
+            with self.load.of(caller.principal) as take:
+                data = await body_of(request, self.reception.limits, take)
             message = self._read(caller, data, request.path_params["id"])
             return await self._said(self._speaker(caller, message), message)
         except ClientDisconnect:
@@ -160,24 +165,25 @@ def seq_of(outcome: Outcome) -> int:
     return next((s.record.seq for s in outcome.sealed if s.record.id == id), 0)
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
+async def body_of(request: Request, limits: Limits, take: Take) -> bytes:
     """The body, never more of it than there may be; a form of another page is none."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Refused(Why.MALFORMED, f"Send the envelope as {JSON}")
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            return await whole(request, limits)
+            return await whole(request, limits, take)
     except TimeoutError:
         raise Refused(Why.LATE, f"The message was not here within {BODY_SECONDS} s") from None
 
 
-async def whole(request: Request, limits: Limits) -> bytes:
+async def whole(request: Request, limits: Limits, take: Take) -> bytes:
     """All of the body; who sends too much may finish, within reason, so that it hears why."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
         if size <= limits.frame:
+            take(len(chunk))
             body += chunk
         elif size > LARGEST_REST:
             break
