@@ -212,3 +212,10 @@ def test_whatever_stands_there_is_read_or_refused_in_words(said: Any) -> None:
 
 def test_no_two_settings_share_a_name() -> None:
     assert len({each.variable for each in ALL}) == len(ALL) == len(SETTINGS) + len(LIMITS)
+
+
+def test_a_message_cannot_be_longer_than_its_frame() -> None:
+    found = chosen(ACCORD_LIMIT_MESSAGE="2 MiB", ACCORD_LIMIT_FRAME="1 MiB")
+
+    with pytest.raises(SettingsError, match="a message comes in a frame"):
+        found.usable()

@@ -125,3 +125,35 @@ def test_the_ready_file_is_never_written_into_a_file_of_others(tmp_path: Path) -
     assert b"secret" in ready.read_bytes()
     assert part.read_text() == ""
     assert {each.name for each in tmp_path.iterdir()} == {part.name, ready.name}
+
+
+async def test_an_index_of_few_rooms_forgets_and_still_lists_all(server: ServerProcess) -> None:
+    wire = await Wire.open(server.ws_url, "ines", server.issue("ines"))
+    made = {await wire.create() for _ in range(5)}
+    events = await open_log(f"sqlite:{server.home / 'accord.db'}")
+    archive = Archive(make_engine(events))
+    archive.index.most = 2
+    ines = Actor("ines", Kind.HUMAN)
+
+    for _ in range(2):
+        assert {each["id"] for each in await archive.listing(ines)} == made
+        assert len(archive.index.seen) == 2
+        assert sum(map(len, archive.index.rooms.values())) <= 2 * len(archive.index.rooms)
+    await events.close()
+
+
+async def test_a_long_list_of_sessions_comes_in_pages(server: ServerProcess) -> None:
+    token = server.issue("pia")
+    wire = await Wire.open(server.ws_url, "pia", token)
+    made = [await wire.create() for _ in range(5)]
+    url, listed, after = f"{server.url}/sessions?limit=2", [], ""
+
+    for expected in (True, True, False):
+        page = (await get(f"{url}&after={after}", token))[1]
+        assert page["has_more"] is expected
+        listed += [each["id"] for each in page["sessions"]]
+        after = listed[-1]
+
+    assert len(listed) == 5
+    assert set(listed) == set(made)
+    assert (await get(f"{url}&after=elsewhere", token))[0] == 400

@@ -153,6 +153,7 @@ class Page(Struct, frozen=True):
 
 class _Listing(Struct, frozen=True):
     sessions: tuple[Summary, ...]
+    has_more: bool = False
 
 
 class _RawPage(Struct, frozen=True):
@@ -180,7 +181,13 @@ class Web:
 
     async def sessions(self) -> tuple[Summary, ...]:
         """The sessions one is or was in, newest first."""
-        return (await self._read(_Listing, "sessions")).sessions
+        found: list[Summary] = []
+        more = True
+        while more:
+            page = await self._read(_Listing, "sessions", after=found[-1].id if found else "")
+            found += page.sessions
+            more = page.has_more and bool(page.sessions)
+        return tuple(found)
 
     async def session(self, id: str) -> Detail:
         """One session as it stands."""

@@ -103,8 +103,10 @@ def build(said: Mapping[str, Any]) -> Config:
 
 def clashes(config: Config) -> Iterator[str]:
     """Values that are good each and make no sense together."""
-    del config
-    return iter(())
+    limits = config.limits
+    if limits.message > limits.frame:
+        what = f"{SECTION}.message is {limits.message}, more than {SECTION}.frame"
+        yield f"{what}, {limits.frame}; a message comes in a frame"
 
 
 # Reading

@@ -145,6 +145,7 @@ class Sessions(Exact, frozen=True):
     """Sessions, newest first."""
 
     sessions: list[Summary]
+    has_more: bool
 
 
 class Posted(Exact, frozen=True):

@@ -1,5 +1,6 @@
 """Reading sessions over HTTP: the list, one session, what was said in it."""
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from accord.transports.endpoint import Endpoint, Query, mounted
 
 LARGEST_PAGE = 1000
 USUAL_PAGE = 200
+MOST_INDEXED = 65_536
 LARGEST_ANSWER = 4 << 20
 # How many rows are looked at in one go; each may have a MiB.
 STEP = 100
@@ -36,6 +38,13 @@ class Page(NamedTuple):
     frames: list[bytes]
     next: int
     more: bool
+
+
+class Seen(NamedTuple):
+    """A room as it was when it was looked at, and who is or was in it."""
+
+    version: int
+    who: frozenset[tuple[str, str]]
 
 
 class Archive:
@@ -59,6 +68,15 @@ class Archive:
         mine = [room for room in rooms if room and sessions.known_to(room, actor)]
         mine.sort(key=lambda room: room.created_at, reverse=True)
         return [sessions.summary(room, actor.seat) for room in mine]
+
+    async def stretch(self, actor: Actor, after: str, limit: int) -> tuple[list[Any], bool]:
+        """So many of them behind that session, and whether there are more."""
+        whole = await self.listing(actor)
+        places = {each["id"]: place for place, each in enumerate(whole, 1)}
+        if after and after not in places:
+            raise Refused(Why.MALFORMED, "after is the id of a session of this list")
+        start = places[after] if after else 0
+        return whole[start : start + limit], len(whole) > start + limit
 
     async def _readable(self, name: str) -> Room | None:
         """None for a damaged one: whoever asks for it by name is told, the list goes on."""
@@ -94,32 +112,53 @@ class Archive:
 
 
 class Index:
-    """Which rooms somebody is or was in; a room is looked into again once it has moved on."""
+    """Which rooms somebody is or was in; a room is looked into again once it has moved on.
 
-    def __init__(self, engine: Engine) -> None:
+    Of very many rooms the newest looked at are remembered; the others are looked at again.
+    """
+
+    def __init__(self, engine: Engine, most: int = MOST_INDEXED) -> None:
         self.engine = engine
-        self.seen: dict[str, int] = {}
+        self.most = most
+        self.seen: OrderedDict[str, Seen] = OrderedDict()
         self.rooms: dict[tuple[str, str], set[str]] = {}
 
     async def of(self, actor: Actor) -> list[str]:
         """The streams that may be known to this principal."""
         newest = await self.engine.events.streams("room/")
+        who, forgotten = (actor.workspace, actor.seat), []
         for name, version in newest.items():
-            if version > self.seen.get(name, 0):
-                await self._look(name, version)
-        return list(self.rooms.get((actor.workspace, actor.seat), ()))
+            seen = self.seen.get(name)
+            if seen is None or version > seen.version:
+                seen = await self._look(name, version)
+                if who in seen.who and len(newest) > self.most:
+                    forgotten.append(name)
+        return list({**dict.fromkeys(self.rooms.get(who, ())), **dict.fromkeys(forgotten)})
 
-    async def _look(self, name: str, version: int) -> None:
+    async def _look(self, name: str, version: int) -> Seen:
         try:
             room: Room = await self.engine.state(name)
         except DamagedError:
-            self.seen[name] = version
-            return
+            return self._remember(name, Seen(version, frozenset()))
         cell = self.engine.cells.get(name)
-        if cell is not None:
-            self.seen[name] = cell.base.version
-        for seat in (*room.members, *room.former):
-            self.rooms.setdefault((room.workspace, seat), set()).add(name)
+        here = frozenset((room.workspace, seat) for seat in (*room.members, *room.former))
+        return self._remember(name, Seen(cell.base.version if cell else 0, here))
+
+    def _remember(self, name: str, seen: Seen) -> Seen:
+        self._forget(name)
+        self.seen[name] = seen
+        for who in seen.who:
+            self.rooms.setdefault(who, set()).add(name)
+        while len(self.seen) > self.most:
+            self._forget(next(iter(self.seen)))
+        return seen
+
+    def _forget(self, name: str) -> None:
+        seen = self.seen.pop(name, None)
+        for who in seen.who if seen else ():
+            self.rooms[who].discard(name)
+            if not self.rooms[who]:
+                del self.rooms[who]
 
 
 def answer(value: Any, status: int = 200) -> Response:
@@ -157,7 +196,9 @@ class Desk(NamedTuple):
 async def listing(desk: Desk, request: Request) -> Response:
     """The sessions the caller is or was in, newest first."""
     actor = await desk.identify(request)
-    return answer({"sessions": await desk.archive.listing(actor)})
+    after, limit = BEHIND.text(request) or "", SESSIONS.number(request)
+    page, more = await desk.archive.stretch(actor, after, limit)
+    return answer({"sessions": page, "has_more": more})
 
 
 async def detail(desk: Desk, request: Request) -> Response:
@@ -186,11 +227,13 @@ async def transcript(desk: Desk, request: Request) -> Response:
 
 KEY = Query("key", "the key of the item")
 FORK = Query("fork", "the fork it is in; without it, the trunk")
+BEHIND = Query("after", "the id of the last session the caller has")
+SESSIONS = Query("limit", "how many sessions at most", LARGEST_PAGE, 1, LARGEST_PAGE)
 AFTER = Query("after", "the last `seq` the caller has", 0, 0, 1 << 53)
 LIMIT = Query("limit", "how many messages at most", USUAL_PAGE, 1, LARGEST_PAGE)
 
 TABLE: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/sessions", listing),
+    Endpoint("GET", "/sessions", listing, query=(BEHIND, SESSIONS)),
     Endpoint("GET", "/sessions/{id}", detail),
     Endpoint("GET", "/sessions/{id}/context", context, query=(KEY, FORK)),
     Endpoint("GET", "/sessions/{id}/transcript", transcript, query=(AFTER, LIMIT)),
