@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.spec.manifest import load
 from tests.spec.proofs import proofs
 from tools import conformance
-from tools.reference import commands, decisions, primitives, rules, server
+from tools.reference import commands, commits, decisions, primitives, rules, server
 from tools.reference.words import WordsError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,10 @@ TABLES: dict[str, Maker] = {
     "decision rules": decisions.rule_table,
     "decision triggers": decisions.triggers,
     "categories": rules.categories,
+    "commit confidence": commits.bands,
+    "commit decisions": commits.decision_types,
+    "commit trailers": commits.trailers,
+    "commit types": commits.types,
     "commands": commands.commands,
     "command overview": commands.overview,
     "environment": server.environment,

@@ -16,6 +16,7 @@ TARGETS = {
     "frames": "bytes on a connection that speaks WebSocket",
     "token": "bytes as a credential, and any claims under a good signature",
     "typed": "settings, scripts, addresses and command lines",
+    "commit": "messages, notes and statements, as they come with a clone",
     "heard": "bytes of a server, as a client reads and shows them",
 }
 HERE = Path(__file__).parent

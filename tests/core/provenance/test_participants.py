@@ -40,7 +40,9 @@ def test_only_agents_that_declare_a_model_are_ai_and_readers_take_both_as_agents
     assert [each.is_agent for each in (alice, claude, script)] == [False, True, True]
 
 
-@pytest.mark.parametrize("text", ["alice", "robot:x", "human:", "human: ", ":x", "Human:alice", ""])
+@pytest.mark.parametrize(
+    "text", ["alice", "robot:x", "human:", "human: ", ":x", "Human:alice", "", "human:a\x1bb"]
+)
 def test_what_has_no_known_kind_and_name_is_no_participant(text: str) -> None:
     assert parse(text) is None
 

@@ -93,7 +93,7 @@ def test_a_confidence_outside_its_range_is_nobodys(score: object) -> None:
     assert decisions_of(note) == ()
 
 
-@pytest.mark.parametrize("found", [None, {}, [1], [{"id": 1}]])
+@pytest.mark.parametrize("found", [None, {}, [1], [{"id": 1}], [{"\ud800": 1}]])
 def test_decisions_that_cannot_be_read_are_left_out(found: object) -> None:
     assert decisions_of({"version": 1, "decisions": found}) == ()
 

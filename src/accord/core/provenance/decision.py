@@ -5,9 +5,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-Unreadable = msgspec.ValidationError
 Participant = str  # `human:alice`, `ai:claude`, `agent:reviewer` (OPEN-64)
 Confidence = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class UnreadableError(ValueError):
+    """What is said to be a decision is none."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,8 +120,11 @@ def to_json(part: _Part) -> dict[str, Any]:
 
 
 def from_json(value: Any) -> DecisionCommit:
-    """Read back from a note, or `Unreadable`; fields of a later version pass by."""
-    return msgspec.convert(value, DecisionCommit)
+    """Read back from a note, or `UnreadableError`; fields of a later version pass by."""
+    try:
+        return msgspec.convert(value, DecisionCommit)
+    except (msgspec.ValidationError, UnicodeError) as error:
+        raise UnreadableError(str(error)) from error
 
 
 def context(decision: DecisionCommit) -> dict[str, Any]:

@@ -18,10 +18,22 @@ DECISION_TYPE, DECISION_BY = "PVP-Decision-Type", "Decision-By"
 REVIEWED_BY, APPROVED_BY = "Reviewed-By", "Approved-By"
 # The same in the other seed's words: read, and written only on request (OPEN-61).
 TYPE, APPROVERS = "PVP-Type", "PVP-Approvers"
-PVP_KEYS = (
-    *(SESSION, DECISION, MESSAGES, FORK, CONFIDENCE, DECISION_TYPE, TOOLS, THREAD),
-    *(TYPE, APPROVERS),
-)
+KEYS = {
+    SESSION: "The session, by its id on the wire.",
+    DECISION: "The decision; several after a squash.",
+    MESSAGES: "The chain from the prompt to the last tool; of a long one both ends.",
+    FORK: "The fork it was decided in.",
+    CONFIDENCE: "How sure the agent was, from 0.00 to 1.00; left out where it did not say.",
+    DECISION_TYPE: "What kind of decision it was.",
+    TYPE: "The exact kind, where `PVP-Decision-Type` has no word for it.",
+    TOOLS: "Tools that ran, by name.",
+    THREAD: "The conversation itself, compressed, in base64. Off unless asked for.",
+    DECISION_BY: "Who asked for it and which agents did it. Required with any `PVP-` key.",
+    REVIEWED_BY: "Who judged the work afterwards. An approval is no review.",
+    APPROVED_BY: "Who said yes at a gate, before it was done.",
+    APPROVERS: "Only read: names of people who approved.",
+}
+PVP_KEYS = tuple(key for key in KEYS if key.startswith("PVP-"))
 
 # OPEN-66: git writes these headers itself.
 GENERATED = ("Merge ", 'Revert "', "fixup! ", "squash! ", "amend! ")

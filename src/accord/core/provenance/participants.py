@@ -66,9 +66,9 @@ def decoded(text: str) -> str:
 
 
 def parse(text: str) -> Participant | None:
-    """`<type>:<identifier>`, or None for anything else."""
+    """`<type>:<identifier>`, or None for anything else and what could not be shown."""
     kind, colon, identifier = text.strip().partition(":")
-    if not colon or kind not in KINDS or not identifier.strip():
+    if not colon or kind not in KINDS or not identifier.strip() or _control.search(text):
         return None
     return Participant(kind, decoded(identifier.strip()))
 

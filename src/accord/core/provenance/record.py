@@ -43,7 +43,7 @@ def decisions_of(note: Note) -> tuple[DecisionCommit, ...]:
 def _read(value: Any) -> DecisionCommit | None:
     try:
         return decisions.from_json(value)
-    except decisions.Unreadable:
+    except decisions.UnreadableError:
         return None
 
 

@@ -102,7 +102,7 @@ def read(body: bytes) -> Statement:
         (subject,) = told["subject"]
         commit = subject["digest"]["gitCommit"]
         made = tuple(map(decisions.from_json, told["predicate"]["decisions"]))
-    except (KeyError, TypeError, ValueError, decisions.Unreadable) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise Refused(Why.MALFORMED, "The statement lacks its commit or its decisions") from error
     if not isinstance(commit, str):
         raise Refused(Why.MALFORMED, "The statement's commit is no text")
