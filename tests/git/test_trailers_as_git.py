@@ -13,6 +13,7 @@ from accord.core.provenance.build import Draft, build
 from accord.core.provenance.message import parse
 from accord.core.provenance.trailers import trailers_in
 from tests.core.provenance.messages import DRAFTS, EXAMPLES, TEXTS
+from tests.core.provenance.told import TOLD
 from tests.spec import proves
 
 Pairs = list[tuple[str, str]]
@@ -108,7 +109,7 @@ def ours(text: str) -> Pairs:
 
 @proves("GIT-TRAILER-1", "GIT-EX-1", "GIT-EX-4")
 def test_git_reads_the_examples_as_we_do(git: Git) -> None:
-    texts = list(EXAMPLES.values())
+    texts = [*EXAMPLES.values(), *TOLD]
     expected = [ours(text) for text in texts]
 
     assert git.log(texts) == expected
