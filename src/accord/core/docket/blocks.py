@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from accord.core.docket import logbook
 from accord.core.docket.diags import Diag
+from accord.core.docket.intake import waived_by
 from accord.core.docket.judge import Alternative, Artifact, Audit
 from accord.core.docket.model import Item, Outcome
 from accord.core.docket.panels import CLOSURES
@@ -69,6 +70,9 @@ def panel(item: Item, outcome: Outcome) -> Iterator[str]:
             yield f"state: prev_state={item.before}, new_state={item.state}"
         if value:
             yield f"{name}: {value}"
+    # One step waives one dependency; what no step shows would be forgotten.
+    if set(item.waived) - set(waived_by(item.plan)):
+        yield f"waived: {','.join(item.waived)}"
 
 
 def derived(item: Item, outcome: Outcome) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from accord.core.docket import graph, lint
+from accord.core.docket.intake import waived_by
 from accord.core.docket.lint import REASONS, Flaw
 from accord.core.docket.model import Previous
 from accord.core.docket.panels import CLOSURES
@@ -245,8 +246,7 @@ def _batch(snap: Snapshot) -> Iterator[Flaw]:
 
 
 def _waived(it: Previous) -> set[str]:
-    words = (each.action.split()[-1] for each in it.steps if each.action.startswith("Waive "))
-    return {*it.waived, *words}
+    return {*it.waived, *waived_by(it.steps)}
 
 
 def _pool(snap: Snapshot) -> Iterator[Flaw]:

@@ -1,6 +1,7 @@
 """What an item brings into a run: values merged with what was known, steps, and their results."""
 
 import re
+from collections.abc import Iterable
 
 from accord.core.docket import steps
 from accord.core.docket.diags import Diag
@@ -66,13 +67,15 @@ def waivers(item: Item) -> tuple[str, ...]:
     prev = item.prev
     named = [*item.inp.waive, *(item.judge.waive or ()), *_WAIVER.findall(item.inp.plan or "")]
     if prev:
-        named += prev.waived
-        for step in prev.steps:
-            if not step.failed:
-                named += _WAIVER.findall(step.action)
+        named += [*prev.waived, *waived_by(prev.steps)]
     # A sentence may end with the id.
     asked = {*named, *(each.rstrip(".") for each in named)}
     return tuple(each for each in item.depends_on if each in asked)
+
+
+def waived_by(listed: Iterable[steps.Step]) -> list[str]:
+    """Dependencies that these steps waive."""
+    return [name for each in listed if not each.failed for name in _WAIVER.findall(each.action)]
 
 
 def take_steps(item: Item, batch: Batch, config: Config) -> None:

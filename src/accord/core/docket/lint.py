@@ -45,7 +45,7 @@ PANEL = frozenset(
         *("urgency", "score", "contested", "depends_on", "missing_ratings", "hedge_action"),
         *("critical_driver_confidence", "reversibility", "uses", "fail_fast_count", "why"),
         *("critical_driver", "dominant_tradeoff", "falsification_debt", "dominant_gate"),
-        *("next_uncertainty", "trigger", "split_from", "split_into", "prev_source"),
+        *("next_uncertainty", "trigger", "split_from", "split_into", "prev_source", "waived"),
     }
 )
 DERIVED = frozenset(

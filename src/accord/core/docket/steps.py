@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from accord.core.docket.judge import StepAsk
 from accord.core.docket.text import part
@@ -180,6 +181,7 @@ def kind_of(action: str) -> Kind:
     return next((kind for shape, kind in _KINDS if shape.match(action)), Kind.EXEC)
 
 
+@lru_cache(4096)  # a line is read in the list, as the next step, and when it is checked
 def parse(line: str) -> tuple[int, Step] | None:
     """A step line with its number (0 where it has none); None where it is no step."""
     if len(line) > LONGEST or not (found := _LINE.fullmatch(line)) or int(found["minutes"]) < 1:
