@@ -410,3 +410,15 @@ def test_amendments_count_and_agents_with_a_model_are_called_ai() -> None:
     gone = replace(talk.room, members={}, former={"alice": talk.room.members["alice"]})
     talk.room = gone
     assert decision(talk).decided_by == ("agent:claude", "human:alice")
+
+
+@proves("OPEN-72")
+def test_no_name_can_pass_for_two_people() -> None:
+    talk = a_talk()
+    a_tool(talk, "t")
+    name = "alice,human:boss"
+    alice = replace(talk.room.members["alice"], id=name)
+    talk.room = replace(talk.room, members={**talk.room.members, name: alice})
+    talk.log = [replace(each, sender=name) if each.id == START else each for each in talk.log]
+
+    assert decision(talk).decided_by == ("agent:claude", "human:alice%2Chuman%3Aboss")

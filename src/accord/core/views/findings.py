@@ -17,6 +17,7 @@ from accord.core.provenance.decision import (
     Participant,
     ToolExecution,
 )
+from accord.core.provenance.participants import participant
 from accord.core.provenance.thread import ConversationThread, Utterance
 from accord.core.room.gates import Approved, GateOpened
 from accord.core.views.stretch import Stretch, decision_id, here
@@ -61,10 +62,10 @@ class Findings:
     def called(self, seat: str) -> Participant:
         """`human:`, `ai:` for an agent that declares a model, `agent:` for the rest (OPEN-64)."""
         member = self.room.members.get(seat) or self.room.former.get(seat)
-        if member is not None and member.kind is Kind.HUMAN:
-            return f"human:{seat}"
+        human = member is not None and member.kind is Kind.HUMAN
         told = member.metadata if member else {}
-        return f"{'ai' if told.get('model') or told.get('provider') else 'agent'}:{seat}"
+        model = bool(told.get("model") or told.get("provider"))
+        return str(participant(seat, human=human, model=model))
 
     def action(self, gate: str) -> str:
         """What a gate was about."""

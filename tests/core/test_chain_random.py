@@ -1,0 +1,108 @@
+"""Whatever happens in a room, a commit tells nothing that not everybody at its place has heard."""
+
+import re
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.log import Body
+from accord.core.kernel.refusal import Refused
+from accord.core.room.secrets import SecretShare
+from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
+from accord.core.room.tools import ToolResult
+from tests.core.test_chain import a_talk, decided, words
+from tests.helpers.forks import START, Talk, adds, executes_merge, forks, merges
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CAROL,
+    CLAUDE,
+    approves_tool,
+    prints,
+    prompts,
+    proposes,
+    rejects_tool,
+)
+from tests.spec import proves
+
+# What is for some alone carries the first mark; what is said in a place carries its name.
+PRIVATE = "PRIVATE"
+PLACES = (None, "one", "two")
+Say = tuple[Actor, Body]
+
+
+def mark(place: str | None) -> str:
+    """Words that were said at that place and nowhere else."""
+    return f"AT-{place or 'trunk'}-END"
+
+
+# What may be said, given the last proposal and the place.
+MOVES: dict[str, Callable[[str, str | None], Say]] = {
+    "prompt": lambda _, place: (CAROL, prompts(content=mark(place))),
+    "propose": lambda _, place: (
+        CLAUDE,
+        proposes(tool_name=mark(place), arguments={"path": "a", "text": PRIVATE}),
+    ),
+    "approve": lambda tool, _: (BOB, approves_tool(BOB, tool)),
+    "reject": lambda tool, _: (BOB, rejects_tool(BOB, tool)),
+    "print": lambda tool, _: (CLAUDE, prints(tool, PRIVATE)),
+    "finish": lambda tool, _: (
+        CLAUDE,
+        ToolResult(tool, success=True, duration_ms=1, result=PRIVATE),
+    ),
+    "answer": lambda _, __: (CLAUDE, ResponseStart("claude", START)),
+    "say": lambda _, place: (CLAUDE, ResponseChunk(mark(place))),
+    "end": lambda _, __: (
+        CLAUDE,
+        ResponseEnd("complete", metadata={"confidence": 0.5, "x": PRIVATE}),
+    ),
+    "think": lambda _, __: (CLAUDE, ThinkingStart("claude", START, "approvers_only")),
+    "thought": lambda _, __: (CLAUDE, ThinkingChunk(PRIVATE)),
+    "thought over": lambda _, __: (CLAUDE, ThinkingEnd(PRIVATE)),
+    "context": lambda _, place: (CAROL, adds(f"{PRIVATE}-{place}", PRIVATE, to=["bob"])),
+    "open context": lambda _, __: (CAROL, adds("open", PRIVATE)),
+    "secret": lambda _, __: (CAROL, SecretShare(PRIVATE, ("claude",), PRIVATE)),
+    "fork one": lambda _, __: (ALICE, forks("one", BOB, CLAUDE, CAROL)),
+    "fork two": lambda _, __: (CAROL, forks("two", BOB, CLAUDE)),
+    "merge": lambda tool, _: (ALICE, merges("one")),
+    "merge two": lambda tool, _: (CAROL, merges("two", "one")),
+    "merge now": lambda tool, _: (ALICE, executes_merge(tool)),
+}
+
+
+def play(moves: list[tuple[str, str | None, bool]]) -> Talk:
+    """A room in which as much of it happened as the rules allow."""
+    talk, last = a_talk(), START
+    for number, (name, place, keep) in enumerate(moves):
+        actor, body = MOVES[name](last, place)
+        where = place if body.scoped else None
+        try:
+            talk.says(actor, body, id=f"m{number}", fork=where)
+        except Refused:
+            continue
+        last = last if keep else f"m{number}"
+    return talk
+
+
+@proves("OPEN-74", "UNI-29")
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(MOVES)), st.sampled_from(PLACES), st.booleans()),
+        max_size=30,
+    ).map(lambda moves: [("fork one", None, True), ("fork two", None, True), *moves])
+)
+def test_nothing_is_told_that_some_at_the_place_have_not_heard(
+    moves: list[tuple[str, str | None, bool]],
+) -> None:
+    talk = play(moves)
+    for place in PLACES:
+        if decided(talk, fork=place) is None:
+            continue
+        told = words(talk, fork=place)
+        assert PRIVATE not in told
+        assert set(re.findall(r"AT-\w+-END", told)) <= {mark(place)}
+        assert told == words(talk, fork=place)
