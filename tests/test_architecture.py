@@ -29,7 +29,10 @@ ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accord.web"})
 SETTINGS = frozenset({"accord.settings"})
 DESKS = frozenset(
-    {"accord.backup", "accord.desk", "accord.reading", "accord.retention", "accord.verify"}
+    {
+        *("accord.backup", "accord.desk", "accord.pact", "accord.reading"),
+        *("accord.retention", "accord.verify"),
+    }
 )
 SERVER = frozenset({"accord.app", "accord.serving"})
 FRONT = (
@@ -59,6 +62,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.git": CORE | ENGINE,
     "accord.web": CORE | ENGINE,
     "accord.desk": CORE | ENGINE | {"accord.transports"},
+    "accord.pact": CORE | ENGINE | ADAPTERS,
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
     "accord.retention": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},

@@ -59,6 +59,13 @@ def test_branches_files_and_changes_are_told(tmp_path: Path) -> None:
     assert repo.changed() == ["a b.txt"]
     assert (repo.show("HEAD", "a b.txt"), repo.show("HEAD", "new")) == (b"one\n", None)
     assert (repo.is_tracked("c"), repo.is_tracked("new")) == (True, False)
+    (repo.directory / "info" / "exclude").write_text("private/\n")
+    (repo.root / "private").mkdir()
+    (repo.root / "private" / "x").write_text("x")
+    assert (repo.ignores("private/x"), repo.ignores("new"), repo.ignores("c")) == (
+        *(True, False),
+        False,
+    )
     repo.run("commit", "-qam", "second")
     assert repo.differing("main", "side") == {"a b.txt"}
     assert (repo.contains("main", "side"), repo.contains("side", "main")) == (True, False)

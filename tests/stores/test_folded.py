@@ -10,11 +10,10 @@ from accord.core.dialects import pact
 from accord.core.work.fold import fold
 from accord.engine.ports import Mark
 from accord.stores import folded
-from accord.stores.folded import Folder
+from accord.stores.folded import Folder, Shelf
 from accord.stores.ledger import FileLedger
 from tests.core.work.story import ANN, BOB, assigned, line, log
 
-LATER = 10**19
 AGAIN = assigned("T1", at=9) | {"event_id": assigned("T1", at=1)["event_id"]}
 
 
@@ -30,20 +29,26 @@ def here(tmp_path: Path) -> FileLedger:
     return made
 
 
-def state(here: FileLedger, cache: Path | None, now: int = LATER) -> folded.Folded:
-    found = Folder(here, cache, lambda: now).load()
+def state(here: FileLedger, cache: Path | None) -> folded.Folded:
+    found = Folder(here, cache).load()
     assert found.work == fold(pact.read(here.read()[0]).entries)
     assert found.mark == here.mark()
     return found
 
 
-def test_an_unchanged_file_is_not_read_again(
-    here: FileLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = state(here, tmp_path / "cache")
-    monkeypatch.setattr(here, "read", None)
+def test_what_is_shown_is_remembered_for_one_ledger_and_one_file(tmp_path: Path) -> None:
+    shelf, mark = Shelf(tmp_path / "shown"), Mark(1, 2, 3)
+    assert not shelf.knows(mark, b"state")
 
-    assert Folder(here, tmp_path / "cache").load() == before
+    shelf.keep(mark, b"state")
+
+    assert shelf.knows(mark, b"state")
+    assert not shelf.knows(mark, b"other")
+    assert not shelf.knows(Mark(2, 2, 3), b"state")
+    (tmp_path / "shown").write_bytes(b"?")
+    assert not shelf.knows(mark, b"state")
+    Shelf(None).keep(mark, b"state")
+    assert not Shelf(None).knows(mark, b"state")
 
 
 def test_what_was_appended_is_folded_onto_the_cache(here: FileLedger, tmp_path: Path) -> None:
@@ -61,17 +66,14 @@ def test_what_was_appended_is_folded_onto_the_cache(here: FileLedger, tmp_path: 
     assert cache.read_bytes() != kept
 
 
-@pytest.mark.parametrize("now", [0, LATER])
-def test_a_file_that_git_merged_is_folded_from_the_start(
-    here: FileLedger, tmp_path: Path, now: int
-) -> None:
+def test_a_file_that_git_merged_is_folded_from_the_start(here: FileLedger, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    state(here, cache, now)
+    state(here, cache)
     lines = here.path.read_bytes().splitlines(keepends=True)
     lines.insert(2, log(line("join", BOB, at=1)))
     here.path.write_bytes(b"".join(lines))
 
-    assert state(here, cache, now).work.tasks["T0"].status == "in_progress"
+    assert state(here, cache).work.tasks["T0"].status == "in_progress"
 
 
 def test_an_older_event_at_the_end_is_put_where_it_belongs(

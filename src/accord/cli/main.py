@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "gates": Command("gates", "see what waits for an approval"),
         "approve": Command("approve", "say yes to what a gate asks"),
         "reject": Command("reject", "say no to what a gate asks"),
+        "pact": Command("pact", "tasks in a repository that no worker accepts for itself"),
         "stdio": Command("stdio", "speak PVP on standard input and output"),
         "decide": Command("decide", "what to do now, later or never, and what to do next"),
     },

@@ -89,6 +89,10 @@ class Repository:
         """Whether git knows the file in this work tree."""
         return self.says("ls-files", "--error-unmatch", "--", path)
 
+    def ignores(self, path: str) -> bool:
+        """Whether the file is there and git was told not to look at it."""
+        return bool(self.run("ls-files", "--others", "--ignored", "--exclude-standard", "--", path))
+
     def contains(self, branch: str, other: str) -> bool:
         """Whether everything of `other` is in `branch`."""
         return self.says("merge-base", "--is-ancestor", other, branch)

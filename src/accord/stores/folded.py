@@ -1,13 +1,11 @@
 """A ledger, folded: from a cache in the git directory where that is right, else from its lines.
 
-The cache may be deleted at any time. It is believed when the file is the very one it was made of,
-or begins with the very bytes.
+The cache may be deleted at any time. It is believed when the file begins with the very bytes that
+it was made of.
 """
 
 import contextlib
 import hashlib
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -21,21 +19,26 @@ from accord.stores.ledger import FileLedger, replace_file
 
 # Fewer lines are folded sooner than a cache is read.
 WORTHWHILE = 2000
-# A file that changed this shortly before the cache was written may have changed again unseen.
-SETTLED_NS = 1_000_000_000
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What the cache holds; `seen` stays bytes until somebody needs it."""
+    """What the cache holds; `work` and `seen` stay bytes until somebody needs them."""
 
     shape: str
-    mark: Mark
-    saved: int
+    size: int
     digest: bytes
     lines: int
     at: str
-    work: Work
+    work: msgspec.Raw
     seen: msgspec.Raw
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """That the ledger with this mark renders to the file with this digest."""
+
+    shape: str
+    mark: Mark
+    digest: bytes
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -50,23 +53,20 @@ class Folded(msgspec.Struct, frozen=True):
 _decode = msgspec.msgpack.Decoder(Kept).decode
 _encode = msgspec.msgpack.Encoder().encode
 _ids = msgspec.msgpack.Decoder(list[str]).decode
+_work = msgspec.msgpack.Decoder(Work).decode
+_shown = msgspec.msgpack.Decoder(Shown).decode
 
 
 class Folder:
     """Folds a ledger as quickly as it can."""
 
-    def __init__(
-        self, ledger: FileLedger, cache: Path | None, now: Callable[[], int] = time.time_ns
-    ) -> None:
+    def __init__(self, ledger: FileLedger, cache: Path | None) -> None:
         self._ledger = ledger
         self._cache = cache
-        self._now = now
 
     def load(self) -> Folded:
         """The state of the ledger as it is now."""
         kept = self._kept()
-        if kept and kept.mark == self._ledger.mark() and _settled(kept):
-            return Folded(kept.work, kept.mark, kept.at)
         data, mark = self._ledger.read()
         if kept and (found := self._go_on(kept, data, mark)):
             return found
@@ -77,23 +77,23 @@ class Folder:
         made = Fold().take(reading.entries)
         work = made.work()
         if not reading.faults:
-            self._keep(data, mark, made, work)
+            self._keep(data, made, work)
         return Folded(work, mark, reading.last, tuple(reading.faults))
 
     def _go_on(self, kept: Kept, data: bytes, mark: Mark) -> Folded | None:
         """The cached state and what was appended since; None where that is not all that changed."""
-        size = kept.mark.size
-        if len(data) < size or _digest(data[:size]) != kept.digest:
+        if len(data) < kept.size or digest(memoryview(data)[: kept.size]) != kept.digest:
             return None
-        reading = pact.read(data[size:], kept.lines + 1, kept.at)
+        reading = pact.read(data[kept.size :], kept.lines + 1, kept.at)
         if reading.faults or any(entry.at < kept.at for entry in reading.entries[:1]):
             return None
+        work = _work(kept.work)
         if not reading.entries:
-            return Folded(kept.work, mark, kept.at)
-        made = Fold(kept.work, _ids(kept.seen), kept.at).take(reading.entries)
+            return Folded(work, mark, kept.at)
+        made = Fold(work, _ids(kept.seen), kept.at).take(reading.entries)
         work = made.work()
         if len(reading.entries) > WORTHWHILE:
-            self._keep(data, mark, made, work)
+            self._keep(data, made, work)
         return Folded(work, mark, reading.last)
 
     def _kept(self) -> Kept | None:
@@ -103,20 +103,40 @@ class Folder:
             return None
         return kept if kept and kept.shape == __version__ else None
 
-    def _keep(self, data: bytes, mark: Mark, made: Fold, work: Work) -> None:
+    def _keep(self, data: bytes, made: Fold, work: Work) -> None:
         lines = data.count(b"\n")
         if not self._cache or lines < WORTHWHILE:
             return
-        seen = msgspec.Raw(_encode(sorted(made.seen)))
-        kept = Kept(__version__, mark, self._now(), _digest(data), lines, made.at, work, seen)
-        # Somewhere nobody may write, there is no cache.
-        with contextlib.suppress(OSError):
-            replace_file(self._cache, _encode(kept))
+        parts = (msgspec.Raw(_encode(work)), msgspec.Raw(_encode(list(made.seen))))
+        _save(self._cache, Kept(__version__, len(data), digest(data), lines, made.at, *parts))
 
 
-def _settled(kept: Kept) -> bool:
-    return kept.saved - kept.mark.changed > SETTLED_NS
+class Shelf:
+    """Remembers which rendered file belongs to which ledger, so that a look at it is quick."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def keep(self, mark: Mark, rendered: bytes) -> None:
+        """This ledger renders to this."""
+        if self._path:
+            _save(self._path, Shown(__version__, mark, digest(rendered)))
+
+    def knows(self, mark: Mark, rendered: bytes) -> bool:
+        """Whether it does; a no may only mean that nobody remembers."""
+        try:
+            shown = _shown(self._path.read_bytes()) if self._path else None
+        except (OSError, msgspec.DecodeError):
+            return False
+        return shown == Shown(__version__, mark, digest(rendered))
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=32).digest()
+def _save(path: Path, content: Kept | Shown) -> None:
+    # Somewhere nobody may write, there is no cache.
+    with contextlib.suppress(OSError):
+        replace_file(path, _encode(content))
+
+
+def digest(data: bytes | memoryview) -> bytes:
+    """What tells two contents apart."""
+    return hashlib.sha256(data).digest()

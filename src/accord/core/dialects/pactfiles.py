@@ -10,8 +10,6 @@ from accord.core.work.words import PROTOCOL, Status
 BEGIN = "<!-- pact:begin (managed by accord pact init — edit outside this block) -->"
 END = "<!-- pact:end -->"
 _BEGIN, _END = "pact:begin", "pact:end"
-# As `read` splits lines: nothing but a line feed ends one.
-_FOLDED = str.maketrans("\n\t", "  ")
 _FRONT = re.compile(r"---\r?\n(.*?)^---\r?$", re.DOTALL | re.MULTILINE)
 _PAIR = re.compile(r"([a-z]+):[ \t]*(.*?)[ \t]*\r?", re.ASCII)
 _DECISION_FIELDS = ("id", "feature", "owner", "reviewer")
@@ -42,7 +40,7 @@ def _feature(feature: Feature) -> str:
 def _task(task: Task) -> str:
     # Existing tools show that changes were asked for until something new is shown.
     status = Status.CHANGES_REQUESTED if task.returned else task.status
-    evidence = task.evidence.translate(_FOLDED) if task.evidence else "null"
+    evidence = task.evidence.replace("\n", " ").replace("\t", " ") if task.evidence else "null"
     deps = f"\n        deps: [{', '.join(task.deps)}]" if task.deps else ""
     return (
         f"      - id: {task.id}\n        owner: {task.owner}\n        status: {status.value}\n"

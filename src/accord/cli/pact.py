@@ -1,0 +1,337 @@
+"""Work in a repository that no worker accepts for itself: the verbs of Pact.
+
+Everything is in plain files under `.pact/`, and no server is needed. PACT_AGENT_ID says which seat
+you are. Two rules hold whatever anyone does: nobody accepts their own work, and a feature is merged
+when every one of its tasks is accepted. Other Pact tools may work in the same repository.
+
+Examples:
+  accord pact init --project shop --seat ann:orchestrator,reviewer:A.md --seat bob:worker:B.md
+  accord pact assign T1 --feature cart --branch cart --owner bob --reviewer ann
+  accord pact join bob --roles worker
+  accord pact checkpoint T1 --evidence "make test: 12 passed" --commit
+  accord pact changes T1 --reason "The empty cart is missing"
+  accord pact accept T1
+  accord pact merge cart
+  accord pact status --board
+  accord pact log --replay
+  accord pact validate --json
+  accord pact watch --first
+  accord pact help
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from accord.cli.parsing import Whole
+
+if TYPE_CHECKING:
+    from accord.core.work.verbs import Caller
+    from accord.core.work.waiting import Waiting
+    from accord.pact.desk import Desk
+    from accord.pact.verbs import Done
+
+BAD_INPUT, LATER = 2, 6
+Add = Callable[[argparse.ArgumentParser], None]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """A verb and its flags. What is missing is refused by the verb, in the order of PACT 7.1."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, (help_, add, _) in VERBS.items():
+        made = verbs.add_parser(name, help=help_)
+        add(made)
+        if name in WRITING:
+            made.add_argument(
+                "--strict-roles",
+                action="store_true",
+                help="refuse what the roster does not foresee",
+            )
+        if name != "help":
+            made.add_argument("--json", action="store_true", help="the outcome for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says, as the seat in PACT_AGENT_ID."""
+    import gc
+    import os
+    from pathlib import Path
+
+    # Nothing here lives long; looking for cycles in 100,000 events takes a quarter of the time.
+    gc.disable()
+    act = VERBS[args.verb][2]
+    if args.verb == "help":
+        print(reference())
+        return 0
+    from accord.core.work.verbs import Caller, identity
+    from accord.pact.desk import desk
+
+    seat = identity(os.environ.get("PACT_AGENT_ID", ""))
+    here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat)
+    return act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
+
+
+def reference() -> str:
+    """What `help` prints: the verbs and the two rules."""
+    rows = "\n".join(f"  {name:11} {help_}" for name, (help_, _, _) in VERBS.items())
+    return f"""accord pact VERB …        (or pact_VERB, after `source .pact/bin/pact.sh`)
+
+{rows}
+
+The two rules:
+  1. Nobody accepts their own work: only a task's reviewer accepts it, and never its owner.
+  2. A feature is merged when every one of its tasks is accepted.
+
+PACT_AGENT_ID names your seat. `accord pact VERB --help` explains each verb, with examples."""
+
+
+# Flags
+
+
+def _none(parser: argparse.ArgumentParser) -> None:
+    """No flags."""
+
+
+def _init_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--project", default="", metavar="NAME", help="what the project is called")
+    add(
+        *("--seat",),
+        action="append",
+        default=[],
+        metavar="ID:ROLES:ENTRY",
+        help="a seat, its roles, and the file that tells it so; as often as needed",
+    )
+    add("--base-branch", default="", metavar="NAME", help="default: the branch you are on")
+
+
+def _task(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="which task")
+
+
+def _join_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", default="", metavar="ID", help="your seat")
+    parser.add_argument("--roles", default="", metavar="A,B", help="the roles you take")
+    _git(parser)
+
+
+def _assign_flags(parser: argparse.ArgumentParser) -> None:
+    _task(parser)
+    add = parser.add_argument
+    add("--feature", default="", metavar="ID", help="what it is a part of")
+    add("--branch", default="", metavar="NAME", help="the git branch of the feature")
+    add("--owner", default="", metavar="SEAT", help="who does it")
+    add("--reviewer", default="", metavar="SEAT", help="who says that it is done; somebody else")
+    add("--spec", default="", metavar="PATH", help="default: .pact/tasks/TASK.md, made if missing")
+
+
+def _checkpoint_flags(parser: argparse.ArgumentParser) -> None:
+    _task(parser)
+    parser.add_argument("--evidence", default="", metavar="TEXT", help="how one sees that it works")
+    parser.add_argument(
+        "--commit", action="store_true", help="commit tracked files and the ledger with it"
+    )
+
+
+def _changes_flags(parser: argparse.ArgumentParser) -> None:
+    _task(parser)
+    parser.add_argument("--reason", default="", metavar="TEXT", help="what is missing")
+
+
+def _merge_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("feature", nargs="?", default="", metavar="FEATURE", help="which feature")
+    _git(parser)
+
+
+def _git(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-git", action="store_true", help="leave branches as they are")
+
+
+def _status_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--board", action="store_true", help="for people, as on a terminal")
+    parser.add_argument(
+        "--extended", action="store_true", help="with events that other tools added; a view only"
+    )
+
+
+def _log_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--replay", action="store_true", help="make STATE.yml anew from the log")
+
+
+def _watch_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--first", action="store_true", help="end as soon as something waits for you")
+    add("--interval", type=Whole(1, 60), default=1, metavar="S", help="look every S seconds (1)")
+    add(
+        "--timeout", type=Whole(0, 86_400), metavar="S", help="give up after S seconds, with code 6"
+    )
+
+
+# Verbs
+
+
+def _init(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact import verbs
+
+    return told(verbs.init(desk, caller, args.project, args.seat, args.base_branch), args)
+
+
+def _join(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact import verbs
+
+    return told(verbs.join(desk, caller, args.roles, args.id, git=not args.no_git), args)
+
+
+def _assign(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.core.work.verbs import Assignment
+    from accord.pact import verbs
+
+    names = ("task", "feature", "branch", "owner", "reviewer", "spec")
+    said = Assignment(**{name: getattr(args, name) for name in names})
+    return told(verbs.assign(desk, caller, said), args)
+
+
+def _checkpoint(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact import verbs
+
+    done = verbs.checkpoint(desk, caller, args.task, args.evidence, commit=args.commit)
+    return told(done, args)
+
+
+def _accept(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact import verbs
+
+    return told(verbs.accept(desk, caller, args.task), args)
+
+
+def _changes(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact import verbs
+
+    return told(verbs.changes(desk, caller, args.task, args.reason), args)
+
+
+def _merge(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact import verbs
+
+    return told(verbs.merge(desk, caller, args.feature, git=not args.no_git), args)
+
+
+def told(done: "Done", args: argparse.Namespace) -> int:
+    """Success is silent, but for what somebody should know."""
+    for note in done.notes:
+        print(f"accord: {note}", file=sys.stderr)
+    if args.json:
+        from accord.show.output import tell
+
+        tell({"events": done.events, "notes": done.notes})
+    return 0
+
+
+def _status(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    text, wrong = desk.state()
+    if wrong:
+        print(f"accord: warning: {wrong}; `accord pact log --replay` mends it", file=sys.stderr)
+    if args.json or args.board or args.extended or sys.stdout.isatty():
+        return _picture(desk, args)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text)
+    return 0
+
+
+def _picture(desk: "Desk", args: argparse.Namespace) -> int:
+    from accord.core.views.work import view
+
+    shown = view(desk.extended() if args.extended else desk.view().work)
+    if args.json:
+        from accord.show.output import tell
+
+        tell(shown)
+        return 0
+    from accord.cli.board import board
+
+    print("\n".join(board(shown)))
+    return 0
+
+
+def _log(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    if args.replay:
+        desk.replay()
+        return 0
+    desk.view()
+    data, _ = desk.ledger.read()
+    if args.json:
+        from accord.core.dialects import pact
+        from accord.show.output import tell
+
+        tell([found for _, found in pact.objects(data)])
+    elif sys.stdout.isatty():
+        from accord.show.text import safe
+
+        print(safe(data.decode("utf-8", "replace")), end="")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    return 0
+
+
+def _validate(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.show.text import count, line
+
+    found = desk.validate()
+    wrong = [each for each in found if not each.warning]
+    if args.json:
+        from accord.show.output import tell
+
+        tell({"valid": not wrong, "findings": found})
+    else:
+        for each in found:
+            where = f"line {each.line}: " if each.line else ""
+            kind = "warning" if each.warning else "error"
+            print(f"{kind} ({each.check}) {where}{line(each.sentence)}")
+        good = "the log and its files are as they should be"
+        print(f"accord: {count(len(wrong), 'error') if wrong else good}", file=sys.stderr)
+    return BAD_INPUT if wrong else 0
+
+
+def _watch(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.pact.watch import watch
+
+    def tell(things: "Sequence[Waiting]") -> None:
+        from accord.show.output import tell as tell_programs
+        from accord.show.text import line
+
+        for each in things:
+            if args.json:
+                tell_programs(each)
+            else:
+                spec = f"  ({line(each.spec)})" if each.spec else ""
+                print(f"{each.do:7} {line(each.about):12} {line(each.why)}{spec}")
+        sys.stdout.flush()
+
+    done = watch(desk, tell, interval=args.interval, patience=args.timeout, first=args.first)
+    return 0 if done else LATER
+
+
+Act = Callable[["Desk", "Caller", argparse.Namespace], int]
+
+
+def _help(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    return 0
+
+
+VERBS: dict[str, tuple[str, Add, Act]] = {
+    "init": ("start a pact: its log, its charter, and a file for each seat", _init_flags, _init),
+    "join": ("come to your seat, on the branch of your work", _join_flags, _join),
+    "assign": ("give a task to one seat and its review to another", _assign_flags, _assign),
+    "checkpoint": ("show what you did, for review", _checkpoint_flags, _checkpoint),
+    "accept": ("say that a task is done, as its reviewer", _task, _accept),
+    "changes": ("say what a task lacks, as its reviewer", _changes_flags, _changes),
+    "merge": ("ship a feature whose tasks are all accepted", _merge_flags, _merge),
+    "status": ("where everything stands", _status_flags, _status),
+    "log": ("the events as they were recorded", _log_flags, _log),
+    "validate": ("find everything that is not as it should be", _none, _validate),
+    "watch": ("tell what waits for you, as soon as it does", _watch_flags, _watch),
+    "help": ("explain the verbs and the two rules", _none, _help),
+}
+WRITING = frozenset({"join", "assign", "checkpoint", "accept", "changes", "merge"})

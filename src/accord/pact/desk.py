@@ -1,0 +1,185 @@
+"""The desk of a pact: read it, check it, write to it."""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from accord.core.dialects import pact, pactfiles
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.work.check import Finding, findings
+from accord.core.work.event import Draft
+from accord.core.work.extended import extended
+from accord.core.work.fold import Fold
+from accord.core.work.state import Work
+from accord.core.work.verbs import understood
+from accord.engine.ports import Conflict, Mark
+from accord.pact import scaffold
+from accord.pact.carry import Carry
+from accord.pact.place import Place
+from accord.stores.folded import Folded, Folder, Shelf
+from accord.stores.ledger import FileLedger, Sleep, replace_file
+
+CACHE = "pact.cache"
+SHOWN = "pact.shown"
+# Tools that take no lock may write between our look and our line; then we look again.
+TRIES = 100
+Decide = Callable[[Work], list[Draft]]
+
+
+class World(msgspec.Struct, frozen=True):
+    """Time and chance, so that tests can choose them."""
+
+    now: Callable[[], float] = time.time
+    new_id: Callable[[], str] = lambda: secrets.token_hex(16)
+    sleep: Sleep = time.sleep
+
+
+class Desk:
+    """Everything that is done to one pact."""
+
+    def __init__(self, place: Place, seat: str, world: World | None = None) -> None:
+        self.place = place
+        self.seat = seat
+        self.world = world or World()
+        self.ledger = FileLedger(place.log, place.lock, self.world.sleep)
+        self._folder = Folder(self.ledger, place.private(CACHE))
+        self._shelf = Shelf(place.private(SHOWN))
+        self.carry = Carry(place, self.ledger)
+        self.work = Work()  # as last decided on
+
+    # Reading
+
+    def load(self) -> Folded:
+        """The state now, of whatever version."""
+        return self._folder.load()
+
+    def view(self) -> Folded:
+        """The state now; refused for a version that we do not understand."""
+        found = self.load()
+        understood(found.work)
+        return found
+
+    def extended(self) -> Work:
+        """The view that knows what other tools added."""
+        return extended(pact.read(self.ledger.read()[0]).entries)
+
+    def state(self) -> tuple[bytes, str]:
+        """STATE.yml as it should be, and what is wrong with the file; nothing is written to it."""
+        mark, there = self.ledger.mark(), self._state_file()
+        if there is not None and self._shelf.knows(mark, there):
+            return there, ""
+        found = self.view()
+        right = pactfiles.state_yml(found.work).encode()
+        if there == right:
+            self._shelf.keep(found.mark, right)
+        return right, drift(there, right) if found.work.started else ""
+
+    def _state_file(self) -> bytes | None:
+        try:
+            return self.place.state.read_bytes()
+        except OSError:
+            return None
+
+    def replay(self) -> Work:
+        """Make STATE.yml anew from the log."""
+        with self.ledger.locked():
+            self.carry.recover()
+            found = self.view()
+            self.render(found.work, found.mark)
+        return found.work
+
+    def validate(self) -> list[Finding]:
+        """Everything that is not as it should be."""
+        data, _ = self.ledger.read()
+        reading = pact.read(data)
+        found = [Finding("line", fault.line, fault.sentence) for fault in reading.faults]
+        found += findings(reading.entries, list(pact.objects(data)), pact.instant)
+        work = self.load().work
+        if said := drift(self._state_file(), pactfiles.state_yml(work).encode()):
+            found.append(Finding("a", 0, f"{said}; `accord pact log --replay` mends it"))
+        found += self._tasks(work)
+        if self.carry.pending():
+            said = "A switch of branches was interrupted; the next verb brings its events back"
+            found.append(Finding("carry", 0, said))
+        return found
+
+    def _tasks(self, work: Work) -> list[Finding]:
+        found = list[Finding]()
+        for task in work.tasks.values():
+            path = scaffold.task_path(self.place, task.id)
+            if path and path.is_file() and not path.is_symlink():
+                text = path.read_text("utf-8", "replace")
+                name = self.place.name(path)
+                told = pactfiles.contradictions(task, text)
+                found += [Finding("task", 0, f"{name}: {each}", warning=True) for each in told]
+        return found
+
+    # Writing
+
+    def write(self, decide: Decide) -> list[str]:
+        """Record what `decide` says of the state, all of it or nothing; the new events' ids."""
+        with self.ledger.locked():
+            self.carry.recover()
+            return self.record(decide)
+
+    def record(self, decide: Decide) -> list[str]:
+        """The same for whoever holds the lock."""
+        for _ in range(TRIES):
+            found = self.load()
+            self.work = found.work
+            drafts = decide(found.work)
+            sound(found)
+            if not drafts:
+                return []
+            ids, lines = self.lines(drafts, found.at)
+            try:
+                mark = self.ledger.append(found.mark, lines)
+            except Conflict:
+                continue
+            new = pact.read(lines, at=found.at).entries
+            self.work = Fold(found.work, at=found.at).take(new).work()
+            self.render(self.work, mark)
+            return ids
+        raise Refused(Why.UNAVAILABLE, "Others write all the time; try again later")
+
+    def lines(self, drafts: Sequence[Draft], last: str) -> tuple[list[str], bytes]:
+        """The drafts as lines of the log."""
+        now = datetime.fromtimestamp(self.world.now(), UTC)
+        ids = [self.world.new_id() for _ in drafts]
+        ts = pact.stamp(f"{now:%Y-%m-%dT%H:%M:%S}", last)
+        return ids, pact.write(drafts, ids, ts, self.seat)
+
+    def render(self, work: Work, mark: Mark) -> None:
+        """Put STATE.yml on disk, as the ledger with this mark has it."""
+        text = pactfiles.state_yml(work).encode()
+        replace_file(self.place.state, text)
+        self._shelf.keep(mark, text)
+
+
+def drift(there: bytes | None, right: bytes) -> str:
+    """What is wrong with a STATE.yml, if anything."""
+    if there is None:
+        return "STATE.yml is missing"
+    return "" if there == right else "STATE.yml is not what the log says (drift)"
+
+
+def sound(found: Folded) -> None:
+    """OPEN-106: nothing is written behind a line that cannot be read."""
+    if found.faults:
+        fault = found.faults[0]
+        detail = (
+            f"log.jsonl, line {fault.line}: {fault.sentence}. Nothing is written until somebody "
+            "has looked at it; `accord pact validate` tells all"
+        )
+        raise Refused(Why.DAMAGED, detail)
+
+
+def desk(here: Path, wanted: str, seat: str) -> Desk:
+    """The desk for whoever works in `here`."""
+    from accord.pact.place import place
+
+    return Desk(place(here, wanted), seat)

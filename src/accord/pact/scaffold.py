@@ -1,0 +1,74 @@
+"""The files around the log: charter, entry files, tasks, attributes, shell functions."""
+
+from pathlib import Path
+
+from accord.core.dialects import pactfiles
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.work.state import Task, Work
+from accord.core.work.words import is_id
+from accord.pact.place import Place
+from accord.stores.ledger import replace_file
+
+VERBS = (
+    *("init", "join", "assign", "checkpoint", "accept", "changes"),
+    *("merge", "status", "log", "validate", "watch", "help"),
+)
+SHELL = "\n".join(
+    [
+        "# Pact for shells: `source .pact/bin/pact.sh` gives pact_<verb>; PACT_AGENT_ID names you.",
+        "# `bash .pact/bin/pact.sh <verb> …` does the same without functions.",
+        *(f'pact_{verb}() {{ command accord pact {verb} "$@"; }}' for verb in VERBS),
+        'if [ "${BASH_SOURCE[0]:-}" = "$0" ]; then',
+        '  [ "${1:-}" = "--help" ] && set -- help',
+        '  exec accord pact "${@:-help}"',
+        "fi",
+        "",
+    ]
+)
+
+
+def scaffold(place: Place, work: Work) -> None:
+    """Write or refresh every file that `init` looks after; text outside its blocks stays."""
+    for seat in work.seats:
+        within(place, place.root / seat.entry)
+    _block(place.directory / "PROJECT.md", pactfiles.charter(work.project, work.seats))
+    for seat in work.seats:
+        _block(place.root / seat.entry, pactfiles.welcome(seat))
+    (place.directory / "tasks").mkdir(exist_ok=True)
+    replace_file(place.directory / "bin" / "pact.sh", SHELL.encode())
+    if place.repository:
+        _attributes(place.root / ".gitattributes")
+
+
+def within(place: Place, path: Path) -> None:
+    """Refuse a path that leads out of the repository through a linked directory."""
+    if not path.parent.resolve().is_relative_to(place.root.resolve()):
+        raise Refused(Why.MALFORMED, f"{path} leads out of the repository")
+
+
+def _block(path: Path, body: str) -> None:
+    # A link's target keeps its own text; what it says is taken over, so that nobody loses it.
+    text = path.read_text("utf-8") if path.exists() else ""
+    new = pactfiles.managed(text, body)
+    if new != text or path.is_symlink():
+        replace_file(path, new.encode())
+
+
+def _attributes(path: Path) -> None:
+    text = path.read_text("utf-8") if path.exists() else ""
+    new = pactfiles.union_attributes(text)
+    if new != text:
+        replace_file(path, new.encode())
+
+
+def task_path(place: Place, id: str) -> Path | None:
+    """Where a task's own file is; an id that is unsafe in a path has none."""
+    return place.directory / "tasks" / f"{id}.md" if is_id(id) else None
+
+
+def task_file(place: Place, task: Task) -> None:
+    """Make the task's file where there is none."""
+    path = task_path(place, task.id)
+    if path and not path.exists() and not path.is_symlink():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pactfiles.task_file(task), "utf-8")

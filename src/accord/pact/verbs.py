@@ -1,0 +1,203 @@
+"""The verbs with their effects: events, files and git, in an order that no crash makes a lie."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from accord.core.dialects import pact
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.work import verbs
+from accord.core.work.event import Draft
+from accord.core.work.fold import fold
+from accord.core.work.state import Feature, Work
+from accord.core.work.verbs import Assignment, Caller
+from accord.core.work.words import Kind, Status
+from accord.git.repository import Repository
+from accord.pact import scaffold
+from accord.pact.carry import clean
+from accord.pact.desk import Desk, sound
+from accord.stores.ledger import BASE_PATIENCE_S, flocked
+
+
+class Done(msgspec.Struct):
+    """What a verb did; `notes` are for people."""
+
+    events: list[str]
+    notes: list[str] = []
+
+
+def done(desk: Desk, caller: Caller, kind: Kind, events: list[str], *notes: str) -> Done:
+    """The outcome, with a word to whom the roster does not foresee in this (OPEN-99)."""
+    seat = desk.work.seat(caller.id)
+    said = verbs.mismatch(seat, kind) if seat else ""
+    return Done(events, [*notes, *([said] if said else [])])
+
+
+def init(desk: Desk, caller: Caller, project: str, seats: Sequence[str], base: str) -> Done:
+    """Start a pact, or refresh the files of one; the log is never rewritten."""
+    place = desk.place
+    verbs.init(Work(), caller, project, seats, base)
+    for seat in verbs.declared(seats):
+        scaffold.within(place, place.root / seat.entry)
+    here = place.repository.branch() if place.repository else ""
+    with desk.ledger.locked():
+        desk.carry.recover()
+
+        def decide(work: Work) -> list[Draft]:
+            return verbs.init(work, caller, project, seats, base if work.started else base or here)
+
+        events = desk.record(decide)
+        found = desk.load()
+        scaffold.scaffold(place, found.work)
+        desk.render(found.work, found.mark)
+    return Done(events)
+
+
+def join(desk: Desk, caller: Caller, roles: str, id: str, *, git: bool) -> Done:
+    """Come to one's seat, on the branch of one's work."""
+    notes = list[str]()
+
+    def decide(work: Work) -> list[Draft]:
+        return verbs.join(work, caller, id, roles)
+
+    with desk.ledger.locked():
+        desk.carry.recover()
+        found = desk.load()
+        decide(found.work)
+        sound(found)
+        repository = desk.place.repository
+        branch = branch_for(found.work, caller.id, repository) if repository and git else ""
+        if repository and branch:
+            if repository.has_branch(branch):
+                desk.carry.switch(repository, branch)
+            elif repository.branch() != branch:
+                notes.append(f"there is no branch {branch} yet; `git switch -c {branch}` makes it")
+        return done(desk, caller, Kind.JOIN, desk.record(decide), *notes)
+
+
+def branch_for(work: Work, seat: str, repository: Repository) -> str:
+    """The branch of the seat's work: where one is already, else its first open task's."""
+    mine = [task for task in work.tasks.values() if task.owner == seat]
+    left = [task for task in mine if task.status is not Status.ACCEPTED]
+    branches = [work.features[task.feature].branch for task in left or mine]
+    here = repository.branch()
+    return here if here in branches else next(iter(branches), "")
+
+
+def assign(desk: Desk, caller: Caller, said: Assignment) -> Done:
+    """Give a task away; its file is made where there is none."""
+    spec = said.spec or desk.place.name(desk.place.directory / "tasks" / f"{said.task}.md")
+    whole = msgspec.structs.replace(said, spec=spec)
+    events = desk.write(lambda work: verbs.assign(work, caller, whole))
+    scaffold.task_file(desk.place, desk.work.tasks[said.task])
+    return done(desk, caller, Kind.ASSIGN, events)
+
+
+def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bool) -> Done:
+    """Show what was done; with `commit`, tracked files and the ledger are committed first."""
+
+    def decide(work: Work) -> list[Draft]:
+        return verbs.checkpoint(work, caller, id, evidence)
+
+    if not commit:
+        return done(desk, caller, Kind.CHECKPOINT, desk.write(decide))
+    repository = desk.place.repository
+    if not repository:
+        raise Refused(Why.WRONG_STATE, "There is no git repository here to commit to")
+    with desk.ledger.locked():
+        desk.carry.recover()
+        found = desk.load()
+        desk.work = found.work
+        drafts = decide(found.work)
+        sound(found)
+        feature = found.work.features[found.work.tasks[id].feature]
+        if repository.branch() == found.work.base_branch != feature.branch:
+            detail = f"{id} belongs on branch {feature.branch}, and this is the base branch"
+            raise Refused(Why.WRONG_STATE, detail)
+        events, lines = desk.lines(drafts, found.at)
+        desk.carry.commit(repository, lines, f"pact {id}: checkpoint by {caller.id}")
+    return done(desk, caller, Kind.CHECKPOINT, events)
+
+
+def accept(desk: Desk, caller: Caller, id: str) -> Done:
+    """Say that it is done."""
+    events = desk.write(lambda work: verbs.accept(work, caller, id))
+    return done(desk, caller, Kind.ACCEPT, events)
+
+
+def changes(desk: Desk, caller: Caller, id: str, reason: str) -> Done:
+    """Say what is missing."""
+    events = desk.write(lambda work: verbs.changes(work, caller, id, reason))
+    return done(desk, caller, Kind.CHANGES, events)
+
+
+def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
+    """Ship a feature: Rule 2, then git, then the event (UNI-21)."""
+
+    def decide(work: Work) -> list[Draft]:
+        return verbs.merge(work, caller, id)
+
+    with _base(desk), desk.ledger.locked():
+        desk.carry.recover()
+        found = desk.load()
+        decide(found.work)
+        sound(found)
+        feature, repository = found.work.features[id], desk.place.repository
+        notes = list[str]()
+        if repository and git and feature.branch and repository.has_branch(feature.branch):
+            notes += _merge(desk, repository, found.work, feature)
+        return done(desk, caller, Kind.MERGE, desk.record(decide), *notes)
+
+
+@contextmanager
+def _base(desk: Desk) -> Iterator[None]:
+    if not desk.place.repository:
+        yield
+        return
+    with flocked(desk.place.base_lock, BASE_PATIENCE_S, desk.world.sleep):
+        yield
+
+
+def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> list[str]:
+    base, branch = work.base_branch, feature.branch
+    if base == branch:
+        return []
+    if not repository.has_branch(base):
+        raise Refused(Why.WRONG_STATE, f"There is no base branch {base}; --no-git ships without it")
+    clean(repository, desk.place)
+    _rule_two_on_all(desk, repository, feature)
+    start = repository.branch()
+    merged = repository.contains(f"refs/heads/{base}", f"refs/heads/{branch}")
+    if merged and not merged_before(repository, base, branch):
+        detail = f"{branch} has nothing that {base} lacks; --no-git ships {feature.id} as it is"
+        raise Refused(Why.WRONG_STATE, detail)
+    desk.carry.switch(repository, base)
+    if merged:
+        return [f"git had merged {branch} already; only the event was missing"]
+    message = f"Merge {feature.id} ({branch})"
+    try:
+        words = ("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, f"refs/heads/{branch}")
+        desk.carry.across(repository, words, branch)
+    except Refused:
+        if start:
+            desk.carry.switch(repository, start)
+        raise
+    return []
+
+
+def _rule_two_on_all(desk: Desk, repository: Repository, feature: Feature) -> None:
+    """The branch may know of tasks that the ledger here does not; they count too."""
+    data, _ = desk.ledger.read()
+    name = desk.place.name(desk.place.log)
+    for branch in (feature.branch, desk.load().work.base_branch):
+        there = repository.show(f"refs/heads/{branch}", name) or b""
+        data += pact.missing(data, there)
+    verbs.shippable(fold(pact.read(data).entries), feature.id)
+
+
+def merged_before(repository: Repository, base: str, branch: str) -> bool:
+    """Whether the base has a merge commit of this very branch: then only the event is missing."""
+    tip = repository.run("rev-parse", f"refs/heads/{branch}")
+    merges = repository.run("log", "--merges", "--format=%P", f"refs/heads/{base}", "--")
+    return any(tip in line.split()[1:] for line in merges.splitlines())

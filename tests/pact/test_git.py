@@ -1,0 +1,293 @@
+"""A pact and git: branches, merges and commits, and the ledger that goes along."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from accord.core.dialects import pact
+from accord.core.dialects.pactfiles import state_yml
+from accord.core.work.fold import fold
+from accord.git.repository import Repository
+from tests.helpers.git import a_repository
+from tests.pact.team import Team, assignment, seats
+from tests.spec import proves
+
+
+class GitTeam(Team):
+    """A team whose pact is committed on `main`, with a branch `cart` for its work."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.repo: Repository = a_repository(root, {"code.py": "one\n"})
+        self.init()
+        self.repo.run("add", ".")
+        self.repo.run("commit", "-qm", "the pact")
+        self.repo.run("branch", "cart")
+
+    def commit(self, text: str) -> None:
+        (self.root / "code.py").write_text(text)
+        self.repo.run("commit", "-qm", "work", "--", "code.py")
+
+    def accepted(self) -> None:
+        """The task is done on its branch, and accepted there."""
+        self.assign()
+        self.good("bob", "join", "bob", "--roles", "worker")
+        (self.root / "code.py").write_text("two\n")
+        self.good("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+        self.good("ann", "accept", "T1")
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> GitTeam:
+    return GitTeam(tmp_path / "repo")
+
+
+@proves("OPEN-111")
+def test_join_switches_to_the_tasks_branch_and_takes_the_events_along(team: GitTeam) -> None:
+    team.assign()
+    before = team.kinds
+
+    team.good("bob", "join", "bob", "--roles", "worker")
+
+    assert team.repo.branch() == "cart"
+    assert team.kinds == [*before, "join"]
+    assert team("ann", "validate").code == 0
+    assert not (team.repo.directory / "accord" / "pact-carry.jsonl").exists()
+    team.good("bob", "join", "bob", "--roles", "worker")
+    assert team.repo.branch() == "cart"
+
+
+@proves("OPEN-111")
+def test_join_stays_where_it_is_told_to_or_where_there_is_no_branch(team: GitTeam) -> None:
+    team.good("ann", *assignment("T2", "pay"))
+    ran = team("bob", "join", "bob", "--roles", "worker")
+    assert (ran.code, team.repo.branch()) == (0, "main")
+    assert "git switch -c pay" in ran.err
+    team.assign()
+    team.good("bob", "join", "bob", "--roles", "worker", "--no-git")
+    assert team.repo.branch() == "main"
+
+
+@proves("OPEN-111")
+def test_a_dirty_tree_is_refused_and_nothing_changes(team: GitTeam) -> None:
+    team.assign()
+    (team.root / "code.py").write_text("unsaved\n")
+    before = team.log
+
+    ran = team("bob", "join", "bob", "--roles", "worker")
+
+    assert (ran.code, "code.py is changed" in ran.err) == (5, True)
+    assert (team.repo.branch(), team.log) == ("main", before)
+    assert (team.root / "code.py").read_text() == "unsaved\n"
+
+
+def test_both_branches_keep_what_each_has_recorded(team: GitTeam) -> None:
+    team.good("ann", *assignment("M1", "pay"))
+    team.repo.run("commit", "-qam", "M1 on main")
+    team.repo.run("switch", "-q", "cart")
+    team.assign("T1")
+    team.repo.run("commit", "-qam", "T1 on cart")
+    team.repo.run("switch", "-q", "main")
+    team.good("ann", *assignment("M2", "pay"))
+    (team.root / ".pact" / "STATE.yml").write_text("conflict\n")
+    team.repo.run("checkout", "-q", "HEAD", "--", ".pact/STATE.yml")
+    with (team.pact / "log.jsonl").open("a") as log:
+        known = json.loads(team.repo.run("show", "cart:.pact/log.jsonl").splitlines()[-1])
+        log.write(json.dumps(known) + "\n")
+
+    team.good("bob", "join", "bob", "--roles", "worker")
+
+    assert team.repo.branch() == "main", "the first open task is on pay, which has no branch"
+    assert set(team.statuses()) == {"M1", "M2", "T1"}
+
+
+def test_when_git_refuses_to_switch_everything_is_as_before(team: GitTeam) -> None:
+    team.assign()
+    team.repo.run("worktree", "add", "-q", str(team.root.parent / "other"), "cart")
+    before, state = team.log, team.state
+
+    ran = team("bob", "join", "bob", "--roles", "worker")
+
+    assert (ran.code, "git does not switch" in ran.err) == (5, True)
+    assert (team.log, team.state, team.repo.branch()) == (before, state, "main")
+    assert not (team.repo.directory / "accord" / "pact-carry.jsonl").exists()
+
+
+@proves("OPEN-111", "PACT-7.1-8", "UNI-21")
+def test_merge_is_a_real_one_and_the_event_comes_last(team: GitTeam) -> None:
+    team.accepted()
+
+    team.good("ann", "merge", "cart")
+
+    assert team.repo.branch() == "main"
+    assert (team.root / "code.py").read_text() == "two\n"
+    parents = team.repo.run("log", "-1", "--format=%P|%s")
+    assert (len(parents.split("|")[0].split()), parents.split("|")[1]) == (2, "Merge cart (cart)")
+    assert team.kinds == ["init", "assign", "join", "checkpoint", "accept", "merge"]
+    assert team("ann", "validate").code == 0
+    assert team.repo.run("status", "--porcelain", "--untracked-files=no").split() == [
+        *("M", ".pact/STATE.yml", "M", ".pact/log.jsonl")
+    ]
+
+
+@proves("UNI-21", "OPEN-111")
+def test_a_merge_that_git_cannot_do_changes_nothing(team: GitTeam) -> None:
+    team.accepted()
+    team.repo.run("commit", "-qam", "accepted")
+    team.repo.run("switch", "-q", "main")
+    team.commit("three\n")
+    team.repo.run("switch", "-q", "cart")
+    before, head = team.log, team.repo.run("rev-parse", "main")
+
+    ran = team("ann", "merge", "cart")
+
+    assert (ran.code, "git does not merge" in ran.err) == (5, True), ran
+    assert (team.repo.branch(), team.log) == ("cart", before)
+    assert team.repo.run("rev-parse", "main") == head
+    assert not team.repo.says("rev-parse", "--verify", "MERGE_HEAD")
+    assert "merge" not in team.kinds
+
+
+@proves("UNI-21", "PACT-5-3")
+def test_a_task_that_only_the_branch_knows_of_counts(team: GitTeam) -> None:
+    team.accepted()
+    team.good("ann", *assignment("T2"))
+    team.repo.run("commit", "-qam", "one more task, on cart alone")
+    lines = team.log.splitlines(keepends=True)
+    team.repo.run("switch", "-q", "main")
+    (team.pact / "log.jsonl").write_text("".join(lines[:-1]))
+    head = team.repo.run("rev-parse", "main")
+
+    ran = team("ann", "merge", "cart")
+
+    assert (ran.code, "not accepted are T2" in ran.err) == (5, True), ran
+    assert team.repo.run("rev-parse", "main") == head
+
+
+def test_a_branch_without_anything_new_is_not_shipped_by_mistake(team: GitTeam) -> None:
+    team.assign()
+    team.good("bob", "checkpoint", "T1", "--evidence", "I said so")
+    team.good("ann", "accept", "T1")
+
+    ran = team("ann", "merge", "cart")
+
+    assert (ran.code, "--no-git" in ran.err) == (5, True)
+    team.good("ann", "merge", "cart", "--no-git")
+    assert team.kinds[-1] == "merge"
+
+
+@proves("OPEN-111")
+def test_checkpoint_commits_only_when_asked_and_only_what_git_knows(team: GitTeam) -> None:
+    team.assign()
+    team.good("bob", "join", "bob", "--roles", "worker")
+    (team.root / "code.py").write_text("two\n")
+    (team.root / "notes.txt").write_text("private\n")
+    head = team.repo.run("rev-parse", "HEAD")
+    team.good("bob", "checkpoint", "T1", "--evidence", "one")
+    assert team.repo.run("rev-parse", "HEAD") == head
+
+    team.good("bob", "checkpoint", "T1", "--evidence", "two", "--commit")
+
+    assert team.repo.run("log", "-1", "--format=%s") == "pact T1: checkpoint by bob"
+    assert team.repo.differing("HEAD~1", "HEAD") == {
+        *("code.py", ".pact/log.jsonl", ".pact/STATE.yml")
+    }
+    assert team.repo.show("HEAD", ".pact/log.jsonl") == team.log.encode()
+    assert team.repo.show("HEAD", ".pact/STATE.yml") == team.state.encode()
+    assert team.repo.changed() == []
+    assert not team.repo.is_tracked("notes.txt")
+
+
+def test_a_commit_that_a_hook_refuses_leaves_no_event(team: GitTeam) -> None:
+    team.assign()
+    team.good("bob", "join", "bob", "--roles", "worker")
+    (team.root / "code.py").write_text("two\n")
+    hook = team.repo.directory / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no lint >&2\nexit 1\n")
+    hook.chmod(0o755)
+    before, status = team.log, team.repo.run("status", "--porcelain")
+
+    ran = team("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+
+    assert (ran.code, "no lint" in ran.err) == (5, True)
+    assert (team.log, team.repo.run("status", "--porcelain")) == (before, status)
+    assert team("ann", "validate").code == 0
+
+
+def test_work_is_not_committed_to_the_base_branch(team: GitTeam) -> None:
+    team.assign()
+
+    ran = team("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+
+    assert (ran.code, "belongs on branch cart" in ran.err) == (5, True)
+    assert team.kinds == ["init", "assign"]
+
+
+def test_a_pact_that_git_ignores_stays_where_it_is(tmp_path: Path) -> None:
+    repo = a_repository(tmp_path / "repo", {".gitignore": ".pact/\n", "code.py": "one\n"})
+    team = Team(repo.root).init()
+    repo.run("branch", "cart")
+    repo.run("add", "CLAUDE.md", "AGENTS.md", "CY.md", ".gitattributes")
+    repo.run("commit", "-qm", "entries")
+    team.assign()
+    before = team.log
+
+    team.good("bob", "join", "bob", "--roles", "worker")
+    (team.root / "code.py").write_text("two\n")
+    team.good("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+    team.good("ann", "accept", "T1")
+    team.good("ann", "merge", "cart")
+
+    assert team.log.startswith(before)
+    assert team.kinds == ["init", "assign", "join", "checkpoint", "accept", "merge"]
+    assert not repo.is_tracked(".pact/log.jsonl")
+    assert repo.branch() == "main"
+
+
+@proves("OPEN-103", "PACT-2.5-2", "PACT-8-1")
+def test_branches_that_both_wrote_merge_without_loss_both_ways(team: GitTeam) -> None:
+    repo = team.repo
+    for branch, tasks in (("one", ("A1", "A2")), ("two", ("B1", "B2"))):
+        repo.run("switch", "-q", "main")
+        repo.run("switch", "-q", "-c", branch)
+        for task in tasks:
+            team.good("ann", *assignment(task, branch))
+        team.good("bob", "checkpoint", tasks[0], "--evidence", branch)
+        repo.run("commit", "-qam", branch)
+    states = set[str]()
+    for ours, theirs in (("one", "two"), ("two", "one")):
+        repo.run("switch", "-q", "-C", "both", ours)
+        repo.run("merge", "-q", "--no-edit", theirs)
+        team.good("ann", "log", "--replay")
+        assert team("ann", "validate").code == 0
+        assert set(team.statuses()) == {"A1", "A2", "B1", "B2"}
+        assert team.state == state_yml(fold(pact.read(team.log.encode()).entries))
+        states.add("\n".join(sorted(team.state.splitlines())))
+        repo.run("checkout", "-q", "HEAD", "--", ".pact")
+    assert len(states) == 1
+
+
+@proves("PACT-6.4-1", "OPEN-103")
+def test_the_same_task_on_two_branches_is_one_task_and_reported(team: GitTeam) -> None:
+    repo = team.repo
+    for branch in ("one", "two"):
+        repo.run("switch", "-q", "-C", branch, "main")
+        team.good("ann", *assignment("T1", branch))
+        repo.run("commit", "-qam", branch)
+    repo.run("merge", "-q", "--no-edit", "one")
+    team.good("ann", "log", "--replay")
+
+    ran = team("ann", "validate")
+
+    assert (ran.code, "error (e) line 3" in ran.out) == (2, True), ran
+    assert list(team.statuses()) == ["T1"]
+
+
+def test_init_keeps_attributes_that_are_there(tmp_path: Path) -> None:
+    repo = a_repository(tmp_path / "repo", {".gitattributes": "*.png binary\n"})
+
+    Team(repo.root)("ann", "init", "--project", "p", *seats())
+
+    assert (repo.root / ".gitattributes").read_text().startswith("*.png binary\n.pact/log.jsonl")
