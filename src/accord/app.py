@@ -17,6 +17,7 @@ from accord import retention
 from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
+from accord.core.docket.bench import Bench
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import SYSTEM, ulid
 from accord.core.kernel.refusal import Refused, Why
@@ -112,7 +113,8 @@ def fresh_ids(clock: Clock) -> Callable[[], str]:
 def make_engine(events: EventLog, house: House | None = None, **options: Any) -> Engine:
     """An engine on this log, with everything Accord knows."""
     clock = options.pop("clock", None) or SystemClock()
-    world = World(canonical, clock, fresh_ids(clock), house or House())
+    rules = msgspec.structs.replace(house or House(), judge=Bench())
+    world = World(canonical, clock, fresh_ids(clock), rules)
     return Engine(events, CONTEXTS, world, **options)
 
 

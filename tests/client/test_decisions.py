@@ -11,7 +11,8 @@ from accord.core.kernel.log import Body
 from accord.core.room.gates import GateReject, GateRequest, GateTimeout
 from accord.core.room.grants import ToolExecute
 from accord.core.room.state import Category, Resolution, Risk
-from accord.core.room.tools import ToolPropose, ToolReject
+from accord.core.room.tools import ToolPropose
+from accord.core.room.waiting import ToolReject
 
 PROPOSAL = ToolPropose(
     "sh", {}, "claude", Risk.LOW, "", requires_approval=True, category=Category.DEPLOY

@@ -49,7 +49,8 @@ from accord.core.room.state import (
     SessionConfig,
 )
 from accord.core.room.state import Grant as ToolGrant
-from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolReject, ToolResult
+from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.waiting import ToolReject
 from accord.engine.stamp import own_voice
 
 ROOM = "r"

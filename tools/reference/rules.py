@@ -8,9 +8,9 @@ from msgspec import Struct, inspect
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.authority import RIGHTS, Capability, Kind, May, Role, verbs
 from accord.core.kernel.ballot import DEEPEST, MOST_RULES, Quorum
+from accord.core.room.naming import TRUE_CATEGORY
 from accord.core.room.permissions import PERMISSIONS
 from accord.core.room.state import Category, Risk
-from accord.core.room.tools import TRUE_CATEGORY
 from tools.reference.markdown import code, codes, plain, table
 from tools.reference.shapes import fields, in_words, promise
 from tools.reference.words import words

@@ -11,7 +11,8 @@ from accord.core.kernel.times import too_early
 from accord.core.room.gates import ENDED, TOO_LATE, GateReject, GateRequest, GateTimeout
 from accord.core.room.grants import ToolExecute
 from accord.core.room.state import Resolution
-from accord.core.room.tools import ToolPropose, ToolReject
+from accord.core.room.tools import ToolPropose
+from accord.core.room.waiting import ToolReject
 
 from .envelope import Envelope
 from .errors import ClientError, Rejected

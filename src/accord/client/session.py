@@ -21,7 +21,8 @@ from accord.core.room.members import (
 )
 from accord.core.room.prompts import PromptAmend, PromptConfig, PromptSubmit
 from accord.core.room.state import Category, ContentRef, Presence, Risk, Urgency
-from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolReject, ToolResult
+from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.waiting import ToolReject
 
 from .branching import Branching
 from .drafting import Draft

@@ -218,6 +218,7 @@ def test_whatever_the_value_is_none_of_it_is_kept(value: str) -> None:
     room = some_room()
     same = when(room, BOB, share(value="x" * 6), id="share")
     assume(not any(quoted in part for part in kept(same.records)))
+    assume(quoted not in msgspec.json.encode(after(room, same)))  # a word the room has anyway
 
     facts = when(room, BOB, share(value=value), id="share")
     then = after(room, facts)

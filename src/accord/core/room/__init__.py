@@ -7,6 +7,7 @@ from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Context, Deciders, Evolvers, Fact, Instant, Recall
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import (
+    decisions,
     forks,
     gates,
     grants,
@@ -186,7 +187,7 @@ SLICES = (
     tools,
     gates,
     interrupts,
-    shelf,
+    decisions,
     secrets,
     forks,
     merges,
@@ -201,6 +202,7 @@ DECIDE: Deciders = {
 CLAIMING = frozenset(body for body in DECIDE if body.claims is not Body.claims)
 EVOLVE: Evolvers = {
     **grants.EVOLVE,
+    **shelf.EVOLVE,
     **{event: evolver for part in SLICES for event, evolver in part.EVOLVE.items()},
 }
 CONTEXT: Context[Room] = Context(

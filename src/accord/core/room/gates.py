@@ -25,7 +25,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND
-from accord.core.room import grants
+from accord.core.room import grants, waiting
 from accord.core.room.state import (
     Category,
     Gate,
@@ -239,10 +239,13 @@ def opened(
     )
 
 
-def for_tool(room: Room, ask: Ask, tool: Tool, called: frozenset[Category]) -> GateOpened:
+def for_tool(
+    room: Room, ask: Ask, tool: Tool, called: frozenset[Category], remark: str = ""
+) -> GateOpened:
     """The automatic gate of a proposal: the room's quorum, the house's patience.
 
-    `called` are the categories it may belong to; the strictest of them counts.
+    `called` are the categories it may belong to; the strictest of them counts. `remark` is for
+    those who vote.
     """
     never = tool.risk in ALWAYS_GATED or bool(called & NEVER_AUTO)
     said = GateRequest(
@@ -250,7 +253,9 @@ def for_tool(room: Room, ask: Ask, tool: Tool, called: frozenset[Category]) -> G
         action_ref=tool.id,
         quorum=room.rules.default_gate_quorum,
         timeout_seconds=ask.house.gate_seconds,
-        message=f"{tool.agent} wants to run {tool.name}: {tool.description}"[:LONGEST_MESSAGE],
+        message=f"{tool.agent} wants to run {tool.name}{remark}: {tool.description}"[
+            :LONGEST_MESSAGE
+        ],
     )
     resolution = timeout_of(ask, never_auto=never)
     return opened(room, ask, said, tool.agent, resolution, tool.fork)
@@ -319,6 +324,9 @@ def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
         raise Refused(Why.FORBIDDEN, "Whoever proposes cannot approve")
     if gate.initiator in room.halted:
         raise Refused(Why.WRONG_STATE, f"{gate.initiator} is stopped; prompt it again first")
+    tool = room.tools.get(gate.action)
+    if tool is not None and (why := waiting.objection(room, tool)) is not None:
+        raise Refused(Why.WRONG_STATE, f"The decision it is bound to holds it: {why}")
     yield Approved(
         said=body,
         gate=gate.id,
@@ -382,6 +390,7 @@ def withdrawn(room: Room, seat: str, reason: str) -> Iterator[Fact]:
     for gate in room.gates.values():
         if gate.initiator == seat:
             yield from ended_by_server(room, gate, reason)
+    yield from waiting.withdrawn(room, seat, reason)
 
 
 def ended_by_server(room: Room, gate: Gate, reason: str) -> Iterator[Fact]:

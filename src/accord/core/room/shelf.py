@@ -15,7 +15,6 @@ from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import (
     Ask,
     Body,
-    Deciders,
     Event,
     Evolvers,
     Fact,
@@ -361,7 +360,6 @@ def said_of(item: Item) -> ContextAdd:
     )
 
 
-DECIDE: Deciders = {ContextAdd: add, ContextUpdate: update, ContextRemove: remove}
 EVOLVE: Evolvers = {
     ContextAdded: on_added,
     ContextUpdated: on_updated,

@@ -12,6 +12,7 @@ from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Ask, Instant
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.rulings import Judge
 
 Thing = TypeVar("Thing")
 Text = Annotated[str, Meta(max_length=1 << 20)]
@@ -99,6 +100,7 @@ class House(msgspec.Struct, frozen=True):
     grant_seconds: int = 3600
     grace_seconds: int = 300  # UNI-23
     limits: Limits = Limits()
+    judge: Judge | None = None  # the kernel that rules on decisions
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -1,7 +1,5 @@
 """Tools: an agent proposes, people decide, the agent runs exactly what was granted."""
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
@@ -23,8 +21,9 @@ from accord.core.kernel.log import (
     stay,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, grants, interrupts
+from accord.core.room import decisions, gates, grants, interrupts, waiting
 from accord.core.room.grants import ToolExecute
+from accord.core.room.naming import called
 from accord.core.room.prompts import PromptSubmit
 from accord.core.room.state import (
     Category,
@@ -40,26 +39,8 @@ from accord.core.room.state import (
     check_place,
     outcome,
 )
+from accord.core.room.waiting import ToolReject
 
-SHELLS = (
-    *("bash", "sh", "shell", "zsh", "fish", "dash", "ksh", "mksh"),
-    *("csh", "tcsh", "ash", "busybox", "nu", "nushell", "cmd", "command"),
-    *("powershell", "pwsh", "exec", "execute", "run", "terminal", "run_command", "python"),
-    *("python3", "node", "perl", "ruby", "eval", "sudo", "ssh"),
-)
-# OPEN-21: a tool whose name says what it does is gated as that, whatever its proposer calls it.
-TRUE_CATEGORY: dict[str, Category] = {
-    **{category.value: category for category in Category},
-    **dict.fromkeys(SHELLS, Category.SHELL_EXECUTE),
-    "execute_shell_command": Category.SHELL_EXECUTE,
-    "execute_nushell_command": Category.SHELL_EXECUTE,
-    "notebook_execute": Category.SHELL_EXECUTE,
-    "file_edit": Category.FILE_WRITE,
-    "write_file": Category.FILE_WRITE,
-    "edit_file": Category.FILE_WRITE,
-    "apply_patch": Category.FILE_WRITE,
-    "delete_file": Category.FILE_DELETE,
-}
 # Outcomes after which the answer to any use is GATE_FAILED; everything else is a wrong state.
 DEAD = ("rejected", "timed out", "expired")
 
@@ -106,24 +87,6 @@ class ToolApprove(Body, frozen=True, omit_defaults=True, gc=False):
     def claims(self) -> Iterator[str]:
         """Everybody votes for themselves."""
         yield self.approver
-
-
-class ToolReject(Body, frozen=True, omit_defaults=True, gc=False):
-    """Vote no on the gate of a proposal."""
-
-    type = "tool.reject"
-    needs = May.TAKE_PART
-    scoped = True
-    while_paused = True
-
-    tool_proposal: Id
-    rejector: Id
-    reason: Short
-    suggestion: Short | None = None
-
-    def claims(self) -> Iterator[str]:
-        """Everybody votes for themselves."""
-        yield self.rejector
 
 
 class ToolOutput(Body, frozen=True, omit_defaults=True, gc=False):
@@ -196,23 +159,13 @@ class ToolExpired(Event, frozen=True, kw_only=True, gc=False):
     tool: str
 
 
-def called(body: ToolPropose) -> frozenset[Category]:
-    """What its proposer calls the tool, and what its name says it is."""
-    names = (body.tool_name, *body.tool_name.split()[:1])
-    return frozenset({body.category, *(TRUE_CATEGORY.get(core(n), body.category) for n in names)})
-
-
-def core(name: str) -> str:
-    """What is left of a tool's name without what only makes it look like another one."""
-    letters = unicodedata.normalize("NFKC", name).casefold()
-    kept = "".join(c for c in letters if c.isprintable() and not c.isspace())
-    return re.split(r"[/\\]", kept.rstrip("/\\"))[-1].removesuffix(".exe")
-
-
 def needs_gate(room: Room, body: ToolPropose) -> bool:
     """OPEN-21: config, category, risk or the agent itself can ask for a gate; none can lift it."""
-    listed = frozenset(room.rules.require_approval_for)
-    by_config = Category.ALL in listed | called(body) or bool(listed & called(body))
+    listed, kinds = (
+        frozenset(room.rules.require_approval_for),
+        called(body.tool_name, body.category),
+    )
+    by_config = Category.ALL in listed | kinds or bool(listed & kinds)
     by_risk = body.risk_level in gates.ALWAYS_GATED
     return by_config or by_risk or body.requires_approval
 
@@ -226,11 +179,16 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
     grants.canonical(body.tool_name, body.arguments, room.id, ask.message.id, "")
     if len(room.tools) >= (most := ask.house.limits.tools):
         raise reached("tools", most, f"{most} proposals are open; finish one first")
-    gated = needs_gate(room, body)
-    yield ToolProposed(said=replace(body, requires_approval=gated))
     tool = tool_of(ask.message.id, body, ask.message.ref, ask.message.fork)
+    kinds = called(body.tool_name, body.category)
+    decisions.check_guarded(room, tool, kinds)
+    waits = waiting.objection(room, tool)
+    gated = needs_gate(room, body) or waiting.bound(tool) is not None
+    yield ToolProposed(said=replace(body, requires_approval=gated))
+    if waits is not None:
+        return  # nobody is asked before the decision allows it
     if gated:
-        yield gates.for_tool(room, ask, tool, called(body))
+        yield gates.for_tool(room, ask, tool, kinds, waiting.stands(room, tool))
     else:
         yield from grants.clear(room, ask, tool, ())
 
@@ -268,8 +226,15 @@ def approve(room: Room, ask: Ask, body: ToolApprove) -> Iterator[Fact]:
 
 
 def reject(room: Room, ask: Ask, body: ToolReject) -> Iterator[Fact]:
-    """A veto by the proposal's id."""
-    return gates.vote_no(room, ask, body, gates.find(room, ask, body.tool_proposal))
+    """A veto by the proposal's id; what waits for a decision is let go by it."""
+    tool = next((each for each in waiting.held(room) if each.id == body.tool_proposal), None)
+    if tool is None or ask.actor.seat not in room.seats(tool.fork):
+        yield from gates.vote_no(room, ask, body, gates.find(room, ask, body.tool_proposal))
+        return
+    check_place(ask, tool.id, tool.fork)
+    if tool.agent != ask.actor.seat and May.APPROVE not in room.members[ask.actor.seat].may:
+        raise Refused(Why.FORBIDDEN, "Whoever proposed it or may approve can let it go")
+    yield waiting.ToolDropped(said=body, ref=tool.id, fork=tool.fork)
 
 
 def granted(room: Room, ask: Ask, proposal: str, shown: Grant | str | None) -> Tool:
@@ -320,6 +285,8 @@ def result(room: Room, ask: Ask, body: ToolResult) -> Iterator[Fact]:
     """The end, under a live grant."""
     tool = granted(room, ask, body.tool_proposal, body.grant)
     yield ToolFinished(said=body, fork=tool.fork)
+    words = body.error or str(body.result or "")
+    yield from decisions.ran(room, ask, tool, success=body.success, words=words)
 
 
 def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
@@ -364,6 +331,7 @@ DECIDE: Deciders = {
     ToolResult: result,
 }
 EVOLVE: Evolvers = {
+    **waiting.EVOLVE,
     ToolProposed: on_proposed,
     ToolStarted: on_started,
     ToolPrinted: stay,

@@ -1,0 +1,227 @@
+"""Decisions by rule: a batch on the shelf is ruled on, and what is bound to it waits for that."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.log import Ask, Deciders, Event, Evolvers, Fact, Record
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.rulings import Judge, Ran, Ruling
+from accord.core.kernel.times import iso
+from accord.core.room import gates, quota, shelf
+from accord.core.room.naming import called
+from accord.core.room.shelf import (
+    ContextAdd,
+    ContextRemove,
+    ContextRemoved,
+    ContextUpdate,
+    item_of,
+    put,
+)
+from accord.core.room.state import Category, Ids, Item, Room, Tool, outcome, scope_of
+from accord.core.room.waiting import (
+    CONVERGENCE,
+    PREFIX,
+    SNAPSHOT,
+    bound,
+    held,
+    objection,
+    stands,
+    told,
+)
+
+# `decision:release` is a batch, `decision:release:bob` an independent judgement of the same.
+KEY = re.compile(r"decision:([A-Za-z0-9_-]{1,64})(?::[A-Za-z0-9_@.-]{1,64})?")
+MOST_HOSTS = 8
+
+
+class Submitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What lies under `decision:<id>`.
+
+    Proposals of the categories in `guards` must be bound to an item of it. What an agent claims to
+    have observed, `evidence` backs with proposals that were run here.
+    """
+
+    batch: str
+    guards: tuple[Category, ...] = ()
+    evidence: Ids = ()
+
+
+class Ruled(Event, frozen=True, kw_only=True, gc=False):
+    """The kernel said something; everybody hears it as context of the server's."""
+
+    name = "decision.ruled"
+
+    said: ContextAdd
+
+
+# Reading
+
+
+def check_guarded(room: Room, tool: Tool, kinds: frozenset[Category]) -> None:
+    """Whoever guards a category wants its proposals bound."""
+    if bound(tool) is not None:
+        return
+    for item in room.shelf.get(scope_of(tool.fork), {}).values():
+        if KEY.fullmatch(item.key) and kinds & frozenset(submitted(item).guards):
+            detail = f"Here such proposals go by {item.key}: name batch, item and step of it in"
+            raise Refused(Why.WRONG_STATE, f"{detail} arguments.decision")
+
+
+def submitted(item: Item) -> Submitted:
+    """What an item holds, as text or as an object."""
+    if isinstance(item.content, str):
+        return Submitted(item.content)
+    try:
+        return msgspec.convert(item.content, Submitted)
+    except msgspec.ValidationError as error:
+        detail = f"{item.key} holds a batch, and maybe guards and evidence: {error}"
+        raise Refused(Why.MALFORMED, detail) from error
+
+
+# Deciding
+
+
+def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
+    """Something for the shelf; a batch is ruled on as well."""
+    yield from shelf.add(room, ask, body)
+    if body.key.startswith(PREFIX):
+        yield from ruled(room, ask, item_of(body, ask.actor.seat))
+
+
+def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
+    """A change; that of a batch goes on from where it stood."""
+    yield from shelf.update(room, ask, body)
+    if body.key.startswith(PREFIX):
+        yield from ruled(room, ask, shelf.updated(shelf.find(room, ask, body.key), body))
+
+
+def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
+    """Away; with a batch goes what was made of it."""
+    item = shelf.find(room, ask, body.key)
+    if item.author == SYSTEM and body.key.startswith(PREFIX):
+        raise Refused(Why.FORBIDDEN, f"{body.key} is the server's; remove the decision itself")
+    yield from shelf.remove(room, ask, body)
+    if body.key.startswith(PREFIX):
+        for made in (body.key + SNAPSHOT, body.key + CONVERGENCE):
+            if told(room, ask.message.fork, made) is not None:
+                said = ContextRemove(key=made, reason=body.reason)
+                yield ContextRemoved(said=said, fork=ask.message.fork)
+
+
+def ruled(room: Room, ask: Ask, item: Item) -> Iterator[Fact]:
+    """What follows from a batch: the ruling, the comparison, the gates that may open now."""
+    found = KEY.fullmatch(item.key)
+    if found is None or item.visible_to is not None:
+        detail = "A decision is for everybody, under decision:<id> or decision:<id>:<who judges>"
+        raise Refused(Why.MALFORMED, detail)
+    judge: Judge | None = ask.house.judge
+    if judge is None:
+        raise Refused(Why.WRONG_STATE, "No decision kernel is at hand here")
+    said, fork = submitted(item), ask.message.fork
+    before = told(room, fork, item.key + SNAPSHOT)
+    ruling = judge.rule(said.batch, before["snapshot"] if before else "", iso(ask.at)[:10])
+    if ruling.problem:
+        raise Refused(Why.MALFORMED, f"{item.key}: {ruling.problem}")
+    check_evidence(room, ask, ruling, said)
+    yield from announced(put(room, scope_of(fork), item), ask, found[1], item.key, ruling)
+
+
+def check_evidence(room: Room, ask: Ask, ruling: Ruling, said: Submitted) -> None:
+    """UNI-19: what an agent says it saw is backed by something that was run here."""
+    seat = ask.actor.seat
+    agent = ask.actor.kind is Kind.AGENT
+    ran = [each for each in said.evidence if outcome(room, each, seat) == "finished"]
+    if agent and ruling.real and (not ran or len(ran) < len(said.evidence)):
+        detail = "REAL evidence of an agent's names in `evidence` the proposals that were run here"
+        raise Refused(Why.WRONG_STATE, detail)
+
+
+def announced(room: Room, ask: Ask, batch: str, key: str, ruling: Ruling) -> Iterator[Fact]:
+    """The ruling as context, what independent judgements make of it, and the gates it opens."""
+    content = {
+        "snapshot": ruling.snapshot,
+        "sha256": ruling.hash,
+        "items": msgspec.to_builtins(ruling.items),
+    }
+    yield from kept(room, ask, key + SNAPSHOT, content)
+    room = shelved(room, ask.message.fork, key + SNAPSHOT, content)
+    for name, compared in convergence(room, ask, batch):
+        yield from kept(room, ask, name, compared)
+        room = shelved(room, ask.message.fork, name, compared)
+    yield from freed(room, ask, batch)
+
+
+def convergence(room: Room, ask: Ask, batch: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """How far the judgements of a batch agree, where there are several."""
+    keys = sorted(room.shelf.get(scope_of(ask.message.fork), {}))
+    own = f"{PREFIX}{batch}"
+    hosts = [k for k in keys if k == own + SNAPSHOT or (k.startswith(own + ":") and SNAPSHOT in k)]
+    if len(hosts) < 2:
+        return
+    if len(hosts) > MOST_HOSTS:
+        raise Refused(Why.FULL, f"{MOST_HOSTS} judgements of one question are enough")
+    said = [told(room, ask.message.fork, key) for key in hosts]
+    rows, table = ask.house.judge.compare([each["snapshot"] for each in said if each])
+    names = [key.removesuffix(SNAPSHOT) for key in hosts]
+    yield (
+        own + CONVERGENCE,
+        {"hosts": names, "items": msgspec.to_builtins(rows), "table": table},
+    )
+
+
+def kept(room: Room, ask: Ask, key: str, content: dict[str, Any]) -> Iterator[Fact]:
+    """Context of the server's own; it takes room like any."""
+    said = ContextAdd(key=key, content_type="structured", content=content, tags=("decision",))
+    quota.check_content(item_of(said, SYSTEM), ask.house.limits)
+    after = shelved(room, ask.message.fork, key, content)
+    quota.check(room, after, ask.house.limits, "The context is full")
+    yield Ruled(said=said, fork=ask.message.fork)
+
+
+def shelved(room: Room, fork: str | None, key: str, content: dict[str, Any]) -> Room:
+    """The room with that on its shelf."""
+    said = ContextAdd(key=key, content_type="structured", content=content, tags=("decision",))
+    return put(room, scope_of(fork), item_of(said, SYSTEM))
+
+
+def freed(room: Room, ask: Ask, batch: str) -> Iterator[Fact]:
+    """A gate for every proposal that waited for this decision and need not any more."""
+    for tool in held(room):
+        link = bound(tool)
+        mine = link is not None and link.batch == batch and tool.fork == ask.message.fork
+        if mine and objection(room, tool) is None:
+            yield gates.for_tool(
+                room, ask, tool, called(tool.name, tool.category), stands(room, tool)
+            )
+
+
+def ran(room: Room, ask: Ask, tool: Tool, *, success: bool, words: str) -> Iterator[Fact]:
+    """A bound step was run: that is evidence, and the kernel looks again."""
+    link = bound(tool)
+    said = told(room, tool.fork, f"{PREFIX}{link.batch}{SNAPSHOT}") if link else None
+    if link is None or said is None or link.item not in said["items"]:
+        return
+    went = Ran(link.item, link.step, success, words)
+    ruling = ask.house.judge.after(said["snapshot"], went, iso(ask.at)[:10])
+    if not ruling.problem:
+        yield from announced(room, ask, link.batch, PREFIX + link.batch, ruling)
+
+
+# Folding
+
+
+def on_ruled(room: Room, event: Ruled, record: Record) -> Room:
+    """The server's own item, or its new version."""
+    item = item_of(event.said, SYSTEM)
+    now = replace(item, changed=record.version, announced=record.id)
+    return put(room, scope_of(record.fork), now)
+
+
+DECIDE: Deciders = {ContextAdd: add, ContextUpdate: update, ContextRemove: remove}
+EVOLVE: Evolvers = {Ruled: on_ruled}

@@ -1,0 +1,127 @@
+"""Proposals bound to a decision: what they are a step of, what holds them, how they are let go."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from accord.core.kernel.authority import May
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.log import Body, Event, Evolvers, Fact, Failure, Record, Say
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.rulings import Finding
+from accord.core.room import grants
+from accord.core.room.state import Id, Room, Short, Tool, scope_of
+
+PREFIX = "decision:"
+SNAPSHOT, CONVERGENCE = "#snapshot", "#convergence"
+
+
+class ToolReject(Body, frozen=True, omit_defaults=True, gc=False):
+    """Vote no on the gate of a proposal."""
+
+    type = "tool.reject"
+    needs = May.TAKE_PART
+    scoped = True
+    while_paused = True
+
+    tool_proposal: Id
+    rejector: Id
+    reason: Short
+    suggestion: Short | None = None
+
+    def claims(self) -> Iterator[str]:
+        """Everybody votes for themselves."""
+        yield self.rejector
+
+
+class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`arguments.decision` of a proposal: the step of an item that it is."""
+
+    batch: str
+    item: str
+    step: str
+
+
+class ToolDropped(Event, frozen=True, kw_only=True, gc=False):
+    """A proposal was let go before anybody was asked about it."""
+
+    name = "tool.dropped"
+
+    said: ToolReject
+
+
+def bound(tool: Tool) -> Bound | None:
+    """The step that a proposal says it is."""
+    try:
+        return msgspec.convert(tool.arguments.get("decision"), Bound)
+    except msgspec.ValidationError:
+        return None
+
+
+def told(room: Room, fork: str | None, key: str) -> Mapping[str, Any] | None:
+    """What the server keeps under a key."""
+    item = room.shelf.get(scope_of(fork), {}).get(key)
+    mine = item is not None and item.author == SYSTEM and isinstance(item.content, dict)
+    return item.content if mine and item is not None and isinstance(item.content, dict) else None
+
+
+def finding(room: Room, fork: str | None, link: Bound) -> Finding:
+    """What the kernel says of an item; raises Refused where it has said nothing."""
+    said = told(room, fork, f"{PREFIX}{link.batch}{SNAPSHOT}")
+    if said is None:
+        raise Refused(Why.UNKNOWN, f"There is no decision {link.batch} here")
+    if link.item not in said["items"]:
+        raise Refused(Why.UNKNOWN, f"The decision {link.batch} has no item {link.item}")
+    return msgspec.convert(said["items"][link.item], Finding)
+
+
+def objection(room: Room, tool: Tool) -> str | None:
+    """Why a bound proposal has to wait; None where nothing holds it."""
+    link = bound(tool)
+    if link is None:
+        return None
+    found = finding(room, tool.fork, link)
+    if link.item in divided(room, tool.fork, link.batch):
+        return f"Independent judgements of {link.item} are far apart; settle that first"
+    return None if found.allowed == link.step else found.why
+
+
+def divided(room: Room, fork: str | None, batch: str) -> frozenset[str]:
+    """Items that independent judgements see too differently for anything to be run."""
+    said = told(room, fork, f"{PREFIX}{batch}{CONVERGENCE}")
+    return frozenset(row["item"] for row in said["items"] if row["holds"]) if said else frozenset()
+
+
+def stands(room: Room, tool: Tool) -> str:
+    """A line for those who vote: what the kernel says of it."""
+    link = bound(tool)
+    if link is None:
+        return ""
+    found = finding(room, tool.fork, link)
+    sure = f", confidence {found.confidence}" if found.confidence else ""
+    return f" [{link.batch}/{link.item}: {found.verdict}{sure}]"
+
+
+def held(room: Room) -> Iterable[Tool]:
+    """Proposals that nobody is asked about yet."""
+    asked = {gate.action for gate in room.gates.values()}
+    return (t for t in room.tools.values() if t.grant is None and t.id not in asked)
+
+
+def withdrawn(room: Room, seat: str, reason: str) -> Iterator[Fact]:
+    """What somebody who is gone had waiting is let go by the server."""
+    for tool in held(room):
+        if tool.agent == seat:
+            said = ToolReject(tool_proposal=tool.id, rejector=SYSTEM, reason=reason)
+            yield ToolDropped(said=said, ref=tool.id, fork=tool.fork)
+            news = Failure(Why.GATE_FAILED, reason, tool.id)
+            yield Say(news, None if tool.fork is None else room.seats(tool.fork))
+
+
+def on_dropped(room: Room, event: ToolDropped, record: Record) -> Room:
+    """One proposal less."""
+    return grants.over(room, "rejected", event.said.tool_proposal)
+
+
+EVOLVE: Evolvers = {ToolDropped: on_dropped}
