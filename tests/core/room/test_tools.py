@@ -14,6 +14,7 @@ from accord.core.room import deadlines
 from accord.core.room.gates import Approved, GateOpened, GatePassed
 from accord.core.room.grants import ToolCleared, ToolExecute
 from accord.core.room.members import SessionLeave
+from accord.core.room.naming import called
 from accord.core.room.state import Category, Grant, House, Risk, Room
 from accord.core.room.tools import (
     ToolApprove,
@@ -23,11 +24,10 @@ from accord.core.room.tools import (
     ToolPrinted,
     ToolPropose,
     ToolProposed,
-    ToolReject,
     ToolResult,
     ToolStarted,
-    called,
 )
+from accord.core.room.waiting import ToolReject
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -214,17 +214,7 @@ def test_of_two_categories_the_stricter_one_wins() -> None:
     ],
 )
 def test_no_disguise_makes_a_shell_something_else(name: str) -> None:
-    look = ToolPropose(
-        tool_name=name,
-        arguments={},
-        agent=CLAUDE.seat,
-        risk_level=Risk.LOW,
-        description="",
-        requires_approval=False,
-        category=Category.FILE_READ,
-    )
-
-    assert called(look) == {Category.FILE_READ, Category.SHELL_EXECUTE}
+    assert called(name, Category.FILE_READ) == {Category.FILE_READ, Category.SHELL_EXECUTE}
 
 
 @pytest.mark.parametrize("name", ["ba\u200bsh", "sh\x1b[2J", "a\u202eb"])

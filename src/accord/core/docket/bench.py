@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 
-from accord.core.docket import check as checks
-from accord.core.docket import convergence, emit, executor, grammar, pipeline, snapshot
+from accord.core.docket import convergence, emit, executor, grammar, snapshot
 from accord.core.docket.convergence import HARD
 from accord.core.docket.executor import TRIALS
 from accord.core.docket.model import Batch, Config, Input, Outcome
@@ -23,7 +22,7 @@ class Bench:
         """Decide a batch; `before` is the snapshot it goes on from, or nothing."""
         config = Config(policy=Policy.GUARDED, now=date.fromisoformat(day))
         batch = grammar.parse(f"{text}\n\n{before}" if before else text, config)
-        return ruling(batch, pipeline.run(batch, config))
+        return ruling(batch, docket.run(batch, config))
 
     def after(self, before: str, ran: Ran, day: str) -> Ruling:
         """Decide once more, because a step was run."""
@@ -39,24 +38,18 @@ class Bench:
 
 def ruling(batch: Batch, outcome: Outcome) -> Ruling:
     """What came out, or why nothing did."""
-    block = emit.fenced(outcome)
-    hashed = emit.snapshot_hash(outcome)
+    block, hashed = emit.fenced(outcome), emit.snapshot_hash(outcome)
     if not outcome.valid:
         return Ruling(block, hashed, problem=problem(outcome))
     snap = read(block)
-    flaws = checks.check(snap, [each.id for each in outcome.items]).flaws
-    if flaws:
-        return Ruling(block, hashed, problem=f"{flaws[0].code} {flaws[0].detail}")
     items = {row.id: finding(snap, row.id) for row in snap.queue}
     return Ruling(block, hashed, items, real=any(map(claims_real, batch.items)))
 
 
 def problem(outcome: Outcome) -> str:
     """The first thing that was wrong, with its line."""
-    for diag in outcome.diags:
-        where = f"line {diag.line}: " if diag.line else ""
-        return f"{where}{diag.code} {diag.detail} ({diag.hint})".replace("  ", " ")
-    return f"The batch cannot be decided: {outcome.invalid}"
+    lines = (f"line {d.line}: {d.code} {d.detail} ({d.hint})" for d in outcome.diags[:1])
+    return " ".join((f"This cannot be decided ({outcome.invalid});", *lines))
 
 
 def read(block: str) -> Snapshot:
@@ -85,8 +78,11 @@ def claims_real(inp: Input) -> bool:
 def told(before: str, ran: Ran) -> str:
     """A result as the kernel reads it; that it was run here is an observation."""
     snap = read(before)
-    steps = snapshot.numbered(next(each for each in snap.blocks if each.id == ran.item))
-    number, step = next((each for each in steps if each[1].output == ran.step), (0, None))
+    block = next(each for each in snap.blocks if each.id == ran.item)
+    steps = [step for _, step in snapshot.numbered(block)]
+    number, step = next(
+        (each for each in enumerate(steps, 1) if each[1].output == ran.step), (0, None)
+    )
     tier = Tier.EXPERIMENT if step is not None and step.kind in TRIALS else Tier.REAL
     status = "COMPLETED" if ran.success else "FAILED"
     words = plain(" ".join(ran.words.split())[:LONGEST_WORDS] or status)

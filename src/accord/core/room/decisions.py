@@ -171,7 +171,7 @@ def convergence(room: Room, ask: Ask, batch: str) -> Iterator[tuple[str, dict[st
     names = [key.removesuffix(SNAPSHOT) for key in hosts]
     yield (
         own + CONVERGENCE,
-        {"hosts": names, "items": msgspec.to_builtins(rows), "table": table},
+        {"hosts": names, "items": list(msgspec.to_builtins(rows)), "table": table},
     )
 
 
