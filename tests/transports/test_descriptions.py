@@ -8,6 +8,7 @@ import pytest
 
 from accord.transports.descriptions import TABLE
 from tests.helpers.server import ServerProcess, a_server
+from tests.spec import proves
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,7 @@ def test_it_is_there_for_everybody_and_sent_once(house: ServerProcess, path: str
     assert (again.status_code, again.content) == (304, b"")
 
 
+@proves("PVP-B-1")
 def test_the_schema_is_where_its_name_says(house: ServerProcess) -> None:
     found = httpx.get(f"{house.url}/schema/v1/pvp.schema.json")
     assert found.headers["content-type"] == "application/schema+json"

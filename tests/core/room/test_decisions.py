@@ -164,7 +164,7 @@ def test_the_gate_opens_as_soon_as_the_kernel_allows_the_step() -> None:
     assert ruling(room)["items"]["TESTS"]["state"].endswith("CLOSED")
 
 
-@proves("UNI-18")
+@proves("UNI-18", "OPEN-135")
 def test_the_kernel_never_approves_anything_itself() -> None:
     room = a_room((CLAUDE, submits(ALONE), "b"))
 
@@ -290,6 +290,14 @@ def test_a_hard_difference_holds_whatever_each_allows(monkeypatch: pytest.Monkey
     assert isinstance(item.content, dict)
     item.content["items"][0]["holds"] = True
     assert GateOpened not in kinds(say(room, CLAUDE, bound(), "p"))
+
+
+@proves("UNI-15")
+def test_nobody_judges_one_question_twice() -> None:
+    room = a_room((CLAUDE, submits(ALONE), "b"))
+    second = submits(ALONE, "decision:release:again")
+    assert refused(room, CLAUDE, second).why is Why.FORBIDDEN
+    assert Ruled in kinds(say(room, CLAUDE, submits(ALONE, "decision:other:again")))
 
 
 def test_there_are_only_so_many_judgements(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 
+from accord.core import docket
 from accord.core.docket import convergence, emit, executor, grammar, snapshot
 from accord.core.docket.convergence import HARD
 from accord.core.docket.executor import TRIALS

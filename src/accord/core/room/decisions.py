@@ -124,12 +124,21 @@ def ruled(room: Room, ask: Ask, item: Item) -> Iterator[Fact]:
     if judge is None:
         raise Refused(Why.WRONG_STATE, "No decision kernel is at hand here")
     said, fork = submitted(item), ask.message.fork
+    check_independent(room, ask, item, found[1])
     before = told(room, fork, item.key + SNAPSHOT)
     ruling = judge.rule(said.batch, before["snapshot"] if before else "", iso(ask.at)[:10])
     if ruling.problem:
         raise Refused(Why.MALFORMED, f"{item.key}: {ruling.problem}")
     check_evidence(room, ask, ruling, said)
     yield from announced(put(room, scope_of(fork), item), ask, found[1], item.key, ruling)
+
+
+def check_independent(room: Room, ask: Ask, item: Item, batch: str) -> None:
+    """UNI-15: nobody judges one question twice."""
+    for key, other in room.shelf.get(scope_of(ask.message.fork), {}).items():
+        found = KEY.fullmatch(key)
+        if found and found[1] == batch and key != item.key and other.author == item.author:
+            raise Refused(Why.FORBIDDEN, f"{item.author} has judged {batch} already, as {key}")
 
 
 def check_evidence(room: Room, ask: Ask, ruling: Ruling, said: Submitted) -> None:

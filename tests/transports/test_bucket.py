@@ -1,0 +1,70 @@
+"""How much a participant may send, by an injected clock."""
+
+import pytest
+
+from accord.config.table import Config
+from accord.core.dialects.codes import CODES
+from accord.core.kernel.limits import Limits
+from accord.core.kernel.refusal import Refused
+from accord.transports.bucket import SHORT, STOPS, STREAMED, Bucket
+from tests.spec import proves
+
+MIB = 1 << 20
+
+
+def sends(bucket: Bucket, kind: str, size: int, now: float) -> None:
+    """One message, as every transport counts it."""
+    bucket.weigh(size, now)
+    bucket.count(kind, size)
+
+
+def refused(bucket: Bucket, kind: str, size: int, now: float) -> Refused:
+    with pytest.raises(Refused) as no:
+        sends(bucket, kind, size, now)
+    return no.value
+
+
+@proves("OPEN-54", "PVP-20.5-1", "PVP-17-8")
+def test_a_thousand_at_once_then_two_hundred_a_second() -> None:
+    rate = Config().rate_limit
+    assert rate == 200
+    bucket = Bucket(rate, 0.0)
+    for _ in range(1000):
+        sends(bucket, "prompt.submit", 100, 0.0)
+
+    no = refused(bucket, "prompt.submit", 100, 0.0)
+
+    assert CODES[no.why].pvp == "RATE_LIMITED"
+    assert no.details is not None
+    assert no.details["retry_after_ms"] == 5
+    for _ in range(200):
+        sends(bucket, "prompt.submit", 100, 1.0)
+    refused(bucket, "prompt.submit", 100, 1.0)
+
+
+@proves("OPEN-54")
+@pytest.mark.parametrize("kind", sorted(STREAMED))
+def test_chunks_are_counted_by_their_bytes_alone(kind: str) -> None:
+    limits = Limits()
+    assert (limits.stream_bytes, limits.stream_burst) == (4 * MIB, 16 * MIB)
+    bucket = Bucket(200, 0.0)
+    for _ in range(16 * 1024):
+        sends(bucket, kind, 1024, 0.0)
+
+    no = refused(bucket, kind, 1024, 0.0)
+
+    assert no.details is not None
+    assert no.details["limit"] == "stream_bytes"
+    sends(bucket, kind, 1024, 1.0)
+
+
+@proves("OPEN-45")
+@pytest.mark.parametrize("kind", sorted(STOPS))
+def test_a_stop_works_for_somebody_who_talks_too_much(kind: str) -> None:
+    bucket = Bucket(200, 0.0)
+    for _ in range(1000):
+        sends(bucket, "prompt.submit", 100, 0.0)
+    refused(bucket, "prompt.submit", 100, 0.0)
+
+    for _ in range(100):
+        sends(bucket, kind, SHORT, 0.0)
