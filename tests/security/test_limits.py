@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -154,6 +155,42 @@ async def test_many_silent_connections_keep_nobody_out(house: ServerProcess) -> 
 
 
 # Before signing in
+
+
+def stubborn(server: ServerProcess) -> socket.socket:
+    """A connection that has no room for what it is told."""
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    opened.connect(("127.0.0.1", server.port))
+    return opened
+
+
+def test_those_who_ask_and_never_read_keep_nobody_out(tmp_path: Path) -> None:
+    limits = ("--limit", "connections=8", "--limit", "strangers=4")
+    with a_server(tmp_path, "token", *limits) as server, contextlib.ExitStack() as opened:
+        question = f"GET /openapi.json HTTP/1.1\r\nHost: {server.url[7:]}\r\n\r\n".encode()
+        beat = HTTPConnection("127.0.0.1", server.port, timeout=10)
+        opened.callback(beat.close)
+        plugs = [opened.enter_context(stubborn(server)) for _ in range(7)]
+        for _ in range(30):  # one after the other, each once the server has had its turn
+            for each in plugs:
+                with contextlib.suppress(OSError):  # it was put out
+                    each.sendall(question)
+            with contextlib.suppress(OSError):
+                beat.request("GET", "/healthz")
+                beat.getresponse().read()
+
+        answers = set()
+        for _ in range(200):
+            late = HTTPConnection("127.0.0.1", server.port, timeout=10)
+            late.request("GET", "/healthz")
+            answers.add(late.getresponse().status)
+            opened.callback(late.close)
+            if len(answers) > 1 or 503 not in answers:
+                break
+            time.sleep(0.02)  # nobody gives way within a second
+
+        assert 200 in answers
 
 
 async def test_before_signing_in_a_frame_is_small(house: ServerProcess) -> None:

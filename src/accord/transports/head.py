@@ -14,6 +14,8 @@ log = logging.getLogger("accord.http")
 # What picows reads of an upgrade.
 LARGEST_UPGRADE = (16 << 10) - 64
 HEAD_SECONDS = 10
+# Whoever reads nothing at all for so long has gone.
+STALL_SECONDS = 30
 # Whoever is refused may finish its sentence, so that it hears why.
 LINGER_SECONDS = 1
 LARGEST_REST = 1 << 20
@@ -83,6 +85,8 @@ class BoundedHttp(HttpToolsProtocol):
         self.read = 0
         self.status = HTTPStatus.BAD_REQUEST
         self.timer: asyncio.TimerHandle | None = None
+        self.stall: asyncio.TimerHandle | None = None
+        self.asked: list[RequestResponseCycle] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -97,7 +101,25 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.porch.leave(self.transport)
         self._cancel()
+        self._moves()
+        for cycle in self.asked:  # uvicorn alone would tell none but the last
+            cycle.disconnected = True
+            cycle.message_event.set()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The answer is not read: whoever takes up room so gives way like one who does not ask."""
+        super().pause_writing()
+        self.porch.wait(self.transport, self.loop.time())
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """It is read."""
+        super().resume_writing()
+        self._moves()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self.porch.known(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self.read += len(data)
@@ -128,9 +150,13 @@ class BoundedHttp(HttpToolsProtocol):
         self.heading = False
         self.read = 0
         self._cancel()
-        if not upgrades:
+        if not upgrades and not self.flow.write_paused:
             self.porch.known(self.transport)
         super().on_headers_complete()
+        self.asked = [each for each in self.asked if not each.response_complete]
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and cycle not in self.asked:
+            self.asked.append(cycle)
 
     def on_body(self, body: bytes) -> None:
         """What is neither head nor body, as trailers are, may not be longer than a head."""
@@ -150,6 +176,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
     def handle_websocket_upgrade(self) -> None:
+        self._moves()
         try:
             super().handle_websocket_upgrade()
         except Exception as error:  # noqa: BLE001 - whatever it is, the connection ends
@@ -186,6 +213,19 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _too_late(self) -> None:
         self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"No request within {HEAD_SECONDS} s")
+
+    def _watch(self, unread: int | None = None) -> None:
+        """Look again and again whether anything was read."""
+        size = self.transport.get_write_buffer_size()
+        if unread is not None and size >= unread:
+            self.transport.abort()
+        else:
+            self.stall = self.loop.call_later(STALL_SECONDS, self._watch, size)
+
+    def _moves(self) -> None:
+        if self.stall is not None:
+            self.stall.cancel()
+            self.stall = None
 
     def _cancel(self) -> None:
         if self.timer is not None:
