@@ -39,6 +39,10 @@ GROUPS: dict[str, dict[str, Command]] = {
         "stdio": Command("stdio", "speak PVP on standard input and output"),
         "decide": Command("decide", "what to do now, later or never, and what to do next"),
     },
+    "Remember": {
+        "why": Command("why", "why a line of code is there: decision, approvals, conversation"),
+        "git": Command("git", "hooks, records of decisions, coverage, sharing"),
+    },
     "Look after": {
         "token": Command("token", "issue, list and revoke signed identities"),
         "keys": Command("keys", "list and rotate the keys that sign"),

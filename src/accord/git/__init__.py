@@ -1,1 +1,4 @@
-"""Git, as far as Accord uses it."""
+"""Git as the place where decisions are kept: hooks, notes, our own ref, and `accord why`.
+
+Hooks run at every commit, so this file imports nothing.
+"""

@@ -1,0 +1,365 @@
+"""Let git remember why: hooks, records of decisions, coverage, sharing.
+
+`install` puts six hooks into the repository; hooks that are there already run first. From then
+on a commit that comes of a session carries trailers, and its decision is kept in two places: a
+note on the commit, and a ref of our own that finds it again after a rebase or a squash merge.
+Nothing is sent anywhere until you say `share`.
+
+Examples:
+  accord git install
+  accord git install --aliases
+  accord git uninstall
+  accord git status
+  accord git check-message .git/COMMIT_EDITMSG
+  accord git parse HEAD --json
+  accord git coverage origin/main..HEAD --threshold 80
+  accord git tree
+  accord git heal
+  accord git share origin
+  accord git fetch origin
+  accord git log --session ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
+  accord git log --by human:alice
+  accord git branch fork_01M7GMJP1Y4T7CP7A3QNGAT9X2
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accord.show import paint
+from accord.show.text import count, line, listed
+
+if TYPE_CHECKING:
+    from accord.git.history import History
+
+BELOW = 5
+BAD_MESSAGE = 2
+SHORT = 10
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """One parser for each verb."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    made = {name: verbs.add_parser(name, help=what) for name, (what, _) in VERBS.items()}
+    for each in made.values():
+        each.add_argument("--json", action="store_true", help="print JSON")
+    add = made["install"].add_argument
+    add("--aliases", action="store_true", help="also git pvp-log, pvp-notes, pvp-session, pvp-by")
+    add("--rewrite-ref", action="store_true", help="also let git itself carry notes along a rebase")
+    made["check-message"].add_argument("file", help="a file with a commit message, or -")
+    made["parse"].add_argument("rev", nargs="?", default="HEAD", help="a commit (default: HEAD)")
+    made["coverage"].add_argument(
+        "range", nargs="?", default="HEAD", help="commits (default: HEAD)"
+    )
+    add = made["coverage"].add_argument
+    add(
+        "--threshold",
+        type=percentage,
+        default=0.0,
+        metavar="N",
+        help="exit code 5 below N per cent",
+    )
+    made["tree"].add_argument("--session", help="this session alone")
+    made["heal"].add_argument("range", nargs="?", default="HEAD", help="commits (default: HEAD)")
+    for name in ("share", "fetch"):
+        made[name].add_argument("remote", nargs="?", default="origin", help="default: origin")
+    group = made["log"].add_mutually_exclusive_group(required=True)
+    group.add_argument("--session", metavar="ID", help="commits of this session")
+    group.add_argument("--by", metavar="NAME", help="commits that NAME decided")
+    made["branch"].add_argument("fork", help="the fork")
+    made["branch"].add_argument("--start", default="HEAD", metavar="REV", help="where it begins")
+
+
+def percentage(text: str) -> float:
+    """From 0 to 100."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} will not do; write a number from 0 to 100")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """What the chosen verb does."""
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.git.history import History
+    from accord.git.repository import GitError
+
+    repo = History()
+    try:
+        if args.verb != "check-message":
+            there(repo)
+        return VERBS[args.verb][1](repo, args)
+    except GitError as no:
+        said = line(str(no).removeprefix("fatal: ").partition("\n")[0])
+        raise Refused(Why.WRONG_STATE, f"git: {said}") from None
+
+
+def there(repo: "History") -> None:
+    """A sentence instead of git's, where there is no repository."""
+    from accord.core.kernel.refusal import Refused, Why
+
+    if repo.run("rev-parse", "--git-dir").code:
+        raise Refused(Why.UNKNOWN, "There is no git repository here; `git init` makes one")
+
+
+def install(repo: "History", args: argparse.Namespace) -> int:
+    """Hooks in."""
+    from accord.git import installing
+    from accord.show.output import tell
+
+    done = installing.install(repo, aliases=args.aliases, rewrite=args.rewrite_ref)
+    if args.json:
+        tell({"repo": done.repo, "hooks": str(done.folder), "shared": done.shared})
+        return 0
+    chained = [hook.name for hook in done.hooks if hook.chained]
+    print(f"{count(len(done.hooks), 'hook')} in {line(str(done.folder))}")
+    if chained:
+        print(f"{listed(chained)}: what was there runs first")
+    if done.shared:
+        print("core.hooksPath leads out of this repository: others that use it get the hooks, too")
+    print(f"This repository is {done.repo} (accord.repo in its configuration)")
+    return 0
+
+
+def uninstall(repo: "History", args: argparse.Namespace) -> int:
+    """Hooks out."""
+    from accord.git import installing
+    from accord.show.output import tell
+
+    gone = installing.uninstall(repo)
+    if args.json:
+        tell({"removed": [hook.name for hook in gone]})
+    elif gone:
+        print(f"{count(len(gone), 'hook')} taken away; what was there before is back")
+        print("Notes, decisions and accord.repo stay")
+    else:
+        print("There were no hooks of Accord here")
+    return 0
+
+
+STATES = {
+    (True, True): "as it should be",
+    (True, False): "of another version of Accord; `accord git install` renews it",
+    (False, False): "not installed",
+}
+
+
+def status(repo: "History", args: argparse.Namespace) -> int:
+    """What is set up."""
+    from accord.git import decisions, installing, ledger, notes
+    from accord.show.output import table, tell
+
+    hooks = installing.look(repo)
+    id = repo.maybe("config", "accord.repo") or ""
+    rewrite = repo.maybe("config", "--get-all", "notes.rewriteRef") or ""
+    number = len(decisions.known(repo))
+    if args.json:
+        told = [
+            {"name": h.name, "installed": h.ours, "current": h.current, "chained": h.chained}
+            for h in hooks
+        ]
+        tell({"repo": id, "hooks": told, "decisions": number, "notes": notes.exist(repo)})
+        return 0
+    print(f"repository  {line(id) or 'has no id; `accord git install` gives it one'}")
+    print(f"hooks       {line(str(installing.folder(repo)))}")
+    table(("hook", "state"), [(hook.name, state(hook)) for hook in hooks])
+    print(f"records     {count(number, 'decision')}")
+    if ledger.NOTES not in rewrite.split():
+        print(
+            "notes       the hooks carry them along a rebase; `--rewrite-ref` makes git do it, too"
+        )
+    return 0
+
+
+def state(hook: Any) -> str:
+    """A hook in words."""
+    if hook.foreign:
+        return "somebody else's; `accord git install` lets it run first"
+    said = STATES[hook.ours, hook.ours and hook.current]
+    return f"{said}, after the one that was there" if hook.chained else said
+
+
+def check_message(repo: "History", args: argparse.Namespace) -> int:
+    """What is wrong with a message."""
+    from accord.core.provenance.check import check, cleaned
+    from accord.show.output import tell
+
+    raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+    found = check(cleaned(raw.decode("utf-8", "replace")))
+    if args.json:
+        tell({"findings": [each._asdict() for each in found]})
+    else:
+        for each in found:
+            print(f"{line(str(each))}. {line(each.mend)}")
+    return BAD_MESSAGE if any(each.error for each in found) else 0
+
+
+def parse(repo: "History", args: argparse.Namespace) -> int:
+    """What a commit's message says."""
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.core.provenance.message import metadata
+    from accord.core.provenance.message import parse as read
+    from accord.show.output import tell
+
+    if not (sha := repo.resolve(args.rev)):
+        raise Refused(Why.UNKNOWN, f"{args.rev} is no commit here")
+    text = repo.commit(sha).message.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    told = metadata(read(text))
+    if args.json:
+        tell(told)
+        return 0
+    for name, value in told.items():
+        print(f"{name:12}  {line(spoken(value))}")
+    return 0
+
+
+def spoken(value: Any) -> str:
+    """A value on one line."""
+    match value:
+        case list():
+            return ", ".join(map(spoken, value))
+        case {"type": kind, "identifier": name}:
+            return f"{kind}:{name}"
+        case _:
+            return str(value)
+
+
+def coverage(repo: "History", args: argparse.Namespace) -> int:
+    """How many say how they were decided."""
+    from accord.git.coverage import measure
+    from accord.show.output import tell
+
+    found = measure(repo, ["--end-of-options", args.range])
+    if args.json:
+        told = {"commits": found.commits, "covered": found.covered, "recorded": found.recorded}
+        tell(told | {"percent": found.percent, "without": [each.sha for each in found.without]})
+    else:
+        part = f"{found.covered} of {count(found.commits, 'commit')}"
+        print(f"{found.percent:.0f} %  {part} with PVP trailers; {found.recorded} with a record")
+        for each in found.without[:SHORT]:
+            print(f"  {paint.yellow(each.sha[:SHORT])} {line(each.subject)}")
+        if len(found.without) > SHORT:
+            print(f"  … and {len(found.without) - SHORT} more")
+    return 0 if found.percent >= args.threshold else BELOW
+
+
+def tree(repo: "History", args: argparse.Namespace) -> int:
+    """Sessions, forks and merges as commits."""
+    from accord.cli.limbs import drawn, told
+    from accord.git.tree import grow
+    from accord.show.output import tell
+
+    found = grow(repo, args.session)
+    if args.json:
+        tell({"sessions": [told(each) for each in found]})
+        return 0
+    for each in found:
+        print("\n".join(drawn(each)))
+    if not found:
+        print("No session has left a commit here yet")
+    return 0
+
+
+def heal(repo: "History", args: argparse.Namespace) -> int:
+    """Find decisions again."""
+    from accord.git.healing import heal as mend
+    from accord.git.healing import remember_branch
+    from accord.git.why import SIGNS
+    from accord.show.output import tell
+
+    found = mend(repo, ["--end-of-options", args.range])
+    remember_branch(repo)
+    if args.json:
+        told = [{"commit": e.commit.sha, "decisions": sorted(e.ids), "by": e.by} for e in found]
+        tell({"healed": told})
+        return 0
+    for each in found:
+        head = f"{paint.yellow(each.commit.sha[:SHORT])} {line(each.commit.subject)}"
+        print(f"{head}\n  {listed(sorted(each.ids))}, by {SIGNS[each.by]}")
+    print(f"{count(len(found), 'commit')} tied to decisions again")
+    return 0
+
+
+def share(repo: "History", args: argparse.Namespace) -> int:
+    """Send records to a remote."""
+    from accord.git import sharing
+
+    return _shared(sharing.share(repo, args.remote), args)
+
+
+def fetch(repo: "History", args: argparse.Namespace) -> int:
+    """Bring records from a remote."""
+    from accord.git import sharing
+
+    return _shared(sharing.fetch(repo, args.remote), args)
+
+
+def _shared(done: Any, args: argparse.Namespace) -> int:
+    from accord.show.output import tell
+
+    if args.json:
+        tell({"remote": done.remote, "fetched": done.came, "pushed": done.went})
+        return 0
+    came = f"merged {listed(done.came)} of {line(done.remote)}" if done.came else ""
+    went = f"sent {listed(done.went)} to {line(done.remote)}" if done.went else ""
+    print(
+        "\n".join(filter(None, (came, went))) or f"{line(done.remote)} has no records, nor have you"
+    )
+    return 0
+
+
+def log(repo: "History", args: argparse.Namespace) -> int:
+    """Commits of a session or of a participant."""
+    from accord.git import finding
+    from accord.show.output import tell
+
+    found = (
+        finding.of_session(repo, args.session)
+        if args.session
+        else finding.by_participant(repo, args.by)
+    )
+    if args.json:
+        tell({"commits": [{"sha": e.sha, "subject": shown(e.subject), "at": e.at} for e in found]})
+        return 0
+    for each in found:
+        print(f"{paint.yellow(each.sha[:SHORT])} {line(shown(each.subject))}")
+    return 0
+
+
+def shown(text: str) -> str:
+    """Words of git that may be no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def branch(repo: "History", args: argparse.Namespace) -> int:
+    """A branch for a fork."""
+    from accord.git.tree import make_branch
+    from accord.show.output import tell
+
+    name = make_branch(repo, args.fork, args.start)
+    if args.json:
+        tell({"branch": name})
+    else:
+        print(name)
+    return 0
+
+
+VERBS: dict[str, tuple[str, Callable[["History", argparse.Namespace], int]]] = {
+    "install": ("put the hooks into this repository", install),
+    "uninstall": ("take them out again", uninstall),
+    "status": ("what is set up here", status),
+    "check-message": ("what is wrong with a commit message; exit code 2", check_message),
+    "parse": ("what a commit's message says", parse),
+    "coverage": ("how many commits say how they were decided", coverage),
+    "tree": ("sessions, forks and merges as commits and branches", tree),
+    "heal": ("find the decisions of commits again", heal),
+    "share": ("send notes and decisions to a remote", share),
+    "fetch": ("bring notes and decisions from a remote", fetch),
+    "log": ("commits of a session or of a participant", log),
+    "branch": ("a git branch for a fork", branch),
+}

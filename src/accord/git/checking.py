@@ -1,0 +1,53 @@
+"""`commit-msg`: a message that speaks of a session says it well; others are not our business."""
+
+import sys
+from pathlib import Path
+
+from accord.core.provenance.check import WIDEST, Rules, cleaned
+from accord.core.provenance.check import check as findings
+from accord.core.provenance.message import parse
+
+from .history import History
+
+
+def check(repo: History, file: str) -> int:
+    """1 where there is PVP context and the message is wrong, with the reasons."""
+    text = Path(file).read_text("utf-8", "surrogateescape")
+    if "pvp" not in text.lower():
+        return 0
+    settings = repo.settings(r"^(accord\.|core\.commentchar$)")
+    said = cleaned(text, settings.get("core.commentchar", "#")[:1])
+    message = parse(said)
+    if not message.has_context and not _only_trailers(said):
+        return 0
+    if _only_trailers(said):
+        _say("The message is empty, so nothing was committed")
+        return 1
+    return _told(said, _rules(settings))
+
+
+def _only_trailers(said: str) -> bool:
+    """Nobody wrote anything: what stands there is what `prepare-commit-msg` put in."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    blank = said.startswith("\n")
+    return blank and bool(lines) and parse(f"x\n\n{said.lstrip()}").body == ""
+
+
+def _rules(settings: dict[str, str]) -> Rules:
+    chosen = settings.get("accord.headerlength", "")
+    return Rules(int(chosen)) if chosen.isdigit() else Rules(WIDEST)
+
+
+def _told(said: str, rules: Rules) -> int:
+    found = findings(said, rules)
+    errors = [each for each in found if each.error]
+    for each in errors:
+        _say(f"{each}. {each.mend}")
+    if errors:
+        _say("The commit was not made; `git commit -eF .git/COMMIT_EDITMSG` goes on from there")
+    return 1 if errors else 0
+
+
+def _say(text: str) -> None:
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    print(f"accord: {plain}", file=sys.stderr)  # noqa: T201 - git shows what a hook says

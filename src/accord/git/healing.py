@@ -1,0 +1,201 @@
+"""Finding the decisions of commits again, after a rebase elsewhere or a forge's squash merge.
+
+A commit is tied to a decision by what names it (a trailer, a reference, a commit that its message
+quotes), or by doing the same: its patch is one that is on record, or all that a branch changed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from accord.core.provenance import refs
+from accord.core.provenance.message import DECISION, parse
+
+from . import decisions, notes
+from .decisions import Link
+from .history import Commit, History
+from .linking import decision_ids
+from .repository import GitError
+
+MOST = 1000
+MOST_TIPS = 200
+_trailer = re.compile(rf"^\s*{DECISION}:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE).findall
+_ref = re.compile(r"\[pvp:(dec-[A-Za-z0-9_.-]+)\]").findall
+_quoted = re.compile(
+    r"(?:^commit |cherry picked from commit )([0-9a-f]{40,64})\b", re.MULTILINE
+).findall
+
+
+class Healed(NamedTuple):
+    """A commit that has its decisions again, and how they were found."""
+
+    commit: Commit
+    ids: frozenset[str]
+    by: str
+
+
+def heal(repo: History, which: Sequence[str], most: int = MOST) -> list[Healed]:
+    """Tie commits that have no record to the decisions that led to them."""
+    if not decisions.there(repo):
+        return []
+    found = list(find(repo, lacking(repo, repo.commits(*which, most=most))))
+    if found:
+        patches = repo.patches(each.commit.sha for each in found)
+        links = {
+            each.commit.sha: Link(each.ids, frozenset({patches.get(each.commit.sha, "")} - {""}))
+            for each in found
+        }
+        decisions.attach(repo, links)
+    return found
+
+
+def lacking(repo: History, commits: Sequence[Commit]) -> list[Commit]:
+    """Those without a link or without a note."""
+    shas = [commit.sha for commit in commits]
+    linked = decisions.of_commits(repo, shas)
+    noted = notes.of(repo, shas) if notes.exist(repo) else {}
+    return [
+        commit
+        for commit in commits
+        if not linked.get(commit.sha)
+        or linked[commit.sha] - set(decision_ids(noted.get(commit.sha, {})))
+    ]
+
+
+def find(repo: History, commits: Sequence[Commit]) -> Iterator[Healed]:
+    """What led to each of these commits, by the surest sign there is."""
+    if not commits:
+        return
+    shas = [commit.sha for commit in commits]
+    linked = decisions.of_commits(repo, shas)
+    named = _named(repo, commits)
+    patches = repo.patches(shas)
+    by_patch = decisions.of_patches(repo, patches.values())
+    branches: dict[str, frozenset[str]] | None = None
+    for commit in commits:
+        same = _same(repo, commit, by_patch.get(patches.get(commit.sha, ""), frozenset()))
+        if ids := linked.get(commit.sha):
+            yield Healed(commit, ids, "commit")
+        elif ids := named.get(commit.sha, frozenset()) | same:
+            yield Healed(commit, ids, "name" if named.get(commit.sha) else "patch")
+        elif patch := patches.get(commit.sha):
+            branches = _branches(repo, commits) if branches is None else branches
+            if ids := branches.get(patch, frozenset()):
+                yield Healed(commit, ids, "branch")
+
+
+def _named(repo: History, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
+    """By trailers, also those that a squash left in the body, references and quoted commits."""
+    named = {commit.sha: set(_ids_said(commit)) for commit in commits}
+    short = {commit.sha: set(_ref(commit.message)) for commit in commits}
+    quoted = {commit.sha: set(_quoted(commit.message)) for commit in commits}
+    known = decisions.known(repo) if any(short.values()) else ()
+    linked = decisions.of_commits(repo, {sha for each in quoted.values() for sha in each})
+    there = decisions.records(repo, {id for ids in named.values() for id in ids})
+    found: dict[str, frozenset[str]] = {}
+    for commit in commits:
+        sha = commit.sha
+        ids = {id for id in named[sha] if id in there}
+        for ref in short[sha]:
+            matching = refs.matches(refs.parse(ref), known)
+            ids |= set(matching) if len(matching) == 1 else set()
+        ids.update(id for other in quoted[sha] for id in linked.get(other, ()))
+        if ids:
+            found[sha] = frozenset(ids)
+    return found
+
+
+def _ids_said(commit: Commit) -> Iterator[str]:
+    yield from (id for id in parse(commit.message).decision_ids if decisions.is_id(id))
+    for value in _trailer(commit.message):
+        yield from (id for id in value.split(",") if decisions.is_id(id))
+
+
+def _same(repo: History, commit: Commit, ids: frozenset[str]) -> frozenset[str]:
+    """A patch of nothing but binary files says little, so the files must be the same, too."""
+    if not ids:
+        return ids
+    files = {decisions.shown(path) for path in repo.files(commit.sha)}
+    known = decisions.records(repo, ids)
+    told = {path for note in known.values() for path in _files_in(note)}
+    return ids if not told or files <= told else frozenset()
+
+
+def _files_in(note: Mapping[str, object]) -> Iterator[str]:
+    found = note.get("decisions")
+    for each in found if isinstance(found, list) else []:
+        files = each.get("files_changed") if isinstance(each, dict) else None
+        yield from (
+            path for path in (files if isinstance(files, list) else []) if isinstance(path, str)
+        )
+
+
+# A branch as one patch
+
+
+def _branches(repo: History, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
+    """What each branch that is not merged changed as a whole, and the decisions in it.
+
+    A branch that a forge squashed lives on as a ref or, when that was deleted, as commits on
+    record that no other commit on record follows.
+    """
+    linked = decisions.links(repo)
+    tips = _tips(repo, linked)
+    found: dict[str, frozenset[str]] = {}
+    onto = {commit.parents[0] for commit in commits if len(commit.parents) == 1}
+    newest = next((commit.sha for commit in commits), None)
+    for tip in tips[:MOST_TIPS]:
+        base = repo.maybe("merge-base", newest, tip) if newest and onto else None
+        if base and base != tip:
+            found |= _whole(repo, base, tip, linked)
+    return found
+
+
+def _tips(repo: History, linked: Mapping[str, frozenset[str]]) -> list[str]:
+    shown = repo.ask("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes")
+    asked = "".join(f"{sha}\n" for sha in linked).encode()
+    checked = repo.ask("cat-file", "--batch-check=%(objectname) %(objecttype)", data=asked)
+    there = [line.split()[0] for line in checked.splitlines() if line.endswith(" commit")]
+    both = list(dict.fromkeys([*shown.splitlines(), *there]))[: MOST_TIPS * 5]
+    if not both:
+        return []
+    alone = repo.maybe("merge-base", "--independent", *both[:MOST_TIPS])
+    return alone.splitlines() if alone else both
+
+
+def _whole(
+    repo: History, base: str, tip: str, linked: Mapping[str, frozenset[str]]
+) -> dict[str, frozenset[str]]:
+    inside = repo.ask("rev-list", f"--max-count={MOST}", f"{base}..{tip}").splitlines()
+    ids = frozenset(id for sha in inside for id in linked.get(sha, ()))
+    patch = repo.patch_id(base, tip) if ids else ""
+    return {patch: ids} if patch else {}
+
+
+def remember_branch(repo: History) -> bool:
+    """Keep what this branch changes as one patch, so that its squash is known in every clone."""
+    head, trunk = repo.resolve("HEAD"), trunk_of(repo)
+    base = repo.maybe("merge-base", trunk, head) if trunk and head else None
+    if not (head and base) or base == head:
+        return False
+    whole = _whole(repo, base, head, decisions.links(repo))
+    for patch, ids in whole.items():
+        decisions.index(repo, {decisions.by_patch(patch): ids})
+    return bool(whole)
+
+
+def trunk_of(repo: History) -> str | None:
+    """Where branches go back to."""
+    usual = repo.maybe("config", "accord.trunk") or repo.maybe("config", "init.defaultBranch")
+    remote = ["refs/remotes/origin/HEAD"]
+    names = [*remote, *(f"refs/heads/{name}" for name in (usual, "main", "master") if name)]
+    return next((name for name in names if repo.resolve(name)), None)
+
+
+def ids_of(repo: History, commit: Commit) -> tuple[frozenset[str], str]:
+    """The decisions of one commit, without writing anything, and by which sign."""
+    try:
+        found = next(find(repo, [commit]), None)
+    except GitError:
+        found = None
+    return (found.ids, found.by) if found else (frozenset(), "")

@@ -1,0 +1,133 @@
+"""`prepare-commit-msg`: the trailers that the environment and the bridge know (OPEN-69, 70)."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from accord.core.kernel.refusal import Refused
+from accord.core.provenance import message as words
+from accord.core.provenance.build import trailers_of
+from accord.core.provenance.check import cleaned
+from accord.core.provenance.message import parse
+from accord.core.provenance.participants import HUMAN, Participant, items
+from accord.core.provenance.trailers import Trailer
+
+from . import bridge
+from .history import History
+
+ACTS = frozenset({"", "message", "template"})
+SETTINGS = r"^(accord\.|user\.name$|core\.commentchar$)"
+SQUASHED = "accord-squashed"
+MOST_SQUASHED = 1000
+_squashed = re.compile(r"^commit ([0-9a-f]{40,64})$", re.MULTILINE).findall
+# What the environment says, in the words of the bridge. Approvals are not among them: only the
+# server knows who agreed.
+TOLD = {
+    "session": "PVP_SESSION_ID",
+    "fork": "PVP_FORK_ID",
+    "decision_type": "PVP_DECISION_TYPE",
+}
+LISTS = {"messages": "PVP_MESSAGES", "decision_by": "PVP_DECISION_BY"}
+
+
+def prepare(repo: History, file: str, source: str) -> None:
+    """Add each trailer that is known and not there; a commit without a session is left alone."""
+    _remember_squash(repo)
+    if source not in ACTS or repo.replaying():
+        return
+    settings = repo.settings(SETTINGS)
+    raw = Path(file).read_bytes()
+    comment = settings.get("core.commentchar", "#")
+    draft = cleaned(raw.decode("utf-8", "surrogateescape"), comment[:1])
+    if source and not draft.strip():
+        return  # `-m ""`: nothing to add to
+    context = known(repo, os.environ, settings)
+    there = {each.key.lower() for each in parse(draft).trailers}
+    wanted = [each for each in _trailers(context, settings) if each.key.lower() not in there]
+    if not wanted or (not context and not parse(draft).has_context):
+        return
+    _write(repo, file, raw, wanted, empty=not draft.strip())
+
+
+def _write(repo: History, file: str, raw: bytes, wanted: list[Trailer], *, empty: bool) -> None:
+    """With git's own tool; where there is no text yet, below two empty lines for it."""
+    added = [f"--trailer={each.key}: {each.value}" for each in wanted]
+    if empty:
+        block = "".join(f"{each.key}: {each.value}\n" for each in wanted)
+        Path(file).write_bytes(b"\n\n" + block.encode() + b"\n" + raw.lstrip(b"\n"))
+        return
+    flags = ("--if-exists=add", "--if-missing=add", "--where=end", "--no-divider")
+    Path(file).write_bytes(repo.raw("interpret-trailers", *flags, *added, data=raw))
+
+
+def _trailers(context: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[Trailer]:
+    aliases = settings.get("accord.aliastrailers") == "true"
+    found = trailers_of(context, aliases=aliases)
+    yield from found
+    if not any(each.key == words.DECISION_BY for each in found):
+        name = settings.get("user.name") or os.environ.get("GIT_AUTHOR_NAME") or "unknown"
+        yield Trailer(words.DECISION_BY, str(Participant(HUMAN, " ".join(name.split()))))
+
+
+def known(repo: History, env: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, Any]:
+    """What is known of the decision: the environment's word before the bridge's."""
+    told = dict(_told(env))
+    session = told.get("session") or env.get("ACCORD_SESSION") or in_file()
+    asked = {
+        "repo": settings.get("accord.repo"),
+        "session": session,
+        "fork": told.get("fork"),
+        "branch": repo.branch(),
+    }
+    context = bridge.ask("commit-context", env, asked) or {}
+    if told.get("session") and context.get("session") not in (None, told["session"]):
+        return told  # it speaks of another session
+    return {**context, **told}
+
+
+def _told(env: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for name, variable in TOLD.items():
+        if (value := env.get(variable, "").strip()) and _is_plain(value):
+            yield name, value
+    for name, variable in LISTS.items():
+        if (value := env.get(variable, "").strip()) and _is_plain(value):
+            yield name, list(items(value))
+    with suppress(KeyError, ValueError):
+        yield "confidence", float(env["PVP_CONFIDENCE"])
+
+
+def _is_plain(value: str) -> bool:
+    """Nothing that a trailer cannot carry (OPEN-72)."""
+    try:
+        trailers_of({"session": value})
+    except Refused:
+        return False
+    return True
+
+
+def in_file() -> str:
+    """The session that an `.accord.toml` beside the repository names."""
+    place = Path(".accord.toml")
+    if not place.is_file():
+        return ""
+    import tomllib
+
+    try:
+        found = tomllib.loads(place.read_text("utf-8")).get("session")
+    except (OSError, ValueError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _remember_squash(repo: History) -> None:
+    """Which commits a `merge --squash` brings; git forgets it before `post-commit` runs."""
+    place = repo.file("SQUASH_MSG")
+    note = place.with_name(SQUASHED)
+    if place.is_file():
+        text = place.read_text("utf-8", "replace")
+        note.write_text("\n".join(_squashed(text)[:MOST_SQUASHED]), "ascii")
+    else:
+        note.unlink(missing_ok=True)

@@ -1,0 +1,212 @@
+"""Decisions are found again, whatever git does to the commits."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.helpers.worktree import Work
+from tests.spec import proves
+
+
+def branch(session: Work) -> list[str]:
+    """A branch with two decisions; says their ids."""
+    session.commit("feat: begin")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: one", "a.txt", "1\n2\n3\n")
+    first = session.decisions()
+    session.commit("feat: two", "b.txt", "4\n5\n")
+    return sorted(first + session.decisions())
+
+
+def test_an_amend_carries_the_decision_on(session: Work) -> None:
+    session.commit("feat: begin")
+    before = session.decisions()
+    session.write("more.txt", "x")
+    session.git("commit", "-q", "--amend", "--no-edit")
+
+    assert session.decisions() == before
+
+
+def test_a_rebase_carries_each_decision_on(session: Work) -> None:
+    ids = branch(session)
+    session.git("switch", "-q", "main")
+    session.told(PVP_SESSION_ID="").commit("chore: meanwhile", "c.txt")
+    session.git("switch", "-q", "topic")
+    session.git("rebase", "-q", "main")
+
+    assert sorted(session.decisions("HEAD~1") + session.decisions()) == ids
+    assert len(session.decisions()) == 1
+
+
+def test_a_fixup_leaves_one_commit_with_both_decisions_and_one_json(session: Work) -> None:
+    session.git("config", "notes.rewriteRef", "refs/notes/pvp")
+    session.commit("feat: begin")
+    session.commit("feat: one", "a.txt", "1\n")
+    one = session.decisions()
+    session.commit("fixup! feat: one", "a.txt", "1\n2\n")
+    two = session.decisions()
+    session.told(GIT_SEQUENCE_EDITOR="true").git("rebase", "-q", "-i", "--autosquash", "HEAD~2")
+
+    assert session.git("rev-list", "--count", "HEAD") == "2"
+    assert sorted(session.decisions()) == sorted(one + two)
+
+
+def test_a_cherry_pick_keeps_its_decision_and_gets_no_other(session: Work) -> None:
+    ids = branch(session)
+    session.git("switch", "-q", "main")
+    session.told(PVP_SESSION_ID="ses_other").git("cherry-pick", "topic")
+    assert session.accord("git", "heal").code == 0
+
+    assert set(session.decisions()) <= set(ids)
+    assert session.decisions()
+    assert session.trailers()["PVP-Session"] != "ses_other"
+
+
+def test_a_squash_merge_has_all_decisions_at_once(session: Work) -> None:
+    ids = branch(session)
+    session.git("switch", "-q", "main")
+    session.git("merge", "-q", "--squash", "topic")
+    session.told(PVP_SESSION_ID="", PVP_MESSAGES="", PVP_DECISION_BY="").git(
+        "commit", "-q", "-m", "feat: all of it"
+    )
+
+    assert sorted(session.decisions()) == ids
+
+
+def forge(session: Work, message: str) -> None:
+    """The topic squashed onto main by a program that runs no hooks, as a forge does it."""
+    tree = session.git("rev-parse", "topic^{tree}")
+    sha = session.git("commit-tree", tree, "-p", "main", "-m", message)
+    session.git("update-ref", "refs/heads/main", sha)
+    session.git("switch", "-q", "main")
+
+
+def test_a_forge_s_squash_is_known_by_all_that_the_branch_changed(session: Work) -> None:
+    ids = branch(session)
+    forge(session, "All of it (#7)")
+    ran = session.accord("git", "heal")
+
+    assert "by a branch that it squashed" in ran.out
+    assert sorted(session.decisions()) == ids
+
+
+def test_a_squash_is_known_when_branch_and_commits_are_gone(session: Work, tmp_path: Path) -> None:
+    """The branch was pushed once; what it changes as a whole was written down then."""
+    remote = Work.new(tmp_path, "remote", "--bare")
+    session.git("remote", "add", "origin", str(remote.path))
+    ids = branch(session)
+    session.git("push", "-q", "origin", "main", "topic")
+    forge(session, "All of it (#7)")
+    session.git("branch", "-qD", "topic")
+    session.git("update-ref", "-d", "refs/remotes/origin/topic")
+    session.git("reflog", "expire", "--expire=now", "--all")
+    session.git("gc", "-q", "--prune=now")
+    session.accord("git", "heal")
+
+    assert sorted(session.decisions()) == ids
+
+
+def test_a_forge_s_squash_that_quotes_the_commits_is_known_by_their_ids(session: Work) -> None:
+    ids = branch(session)
+    quoted = "\n\n".join(f"* feat: one\n\nPVP-Decision: {id}" for id in ids)
+    forge(session, f"All of it (#7)\n\n{quoted}\n\nand a word")
+    session.commit("chore: on", "z.txt")
+    session.git("branch", "-qD", "topic")
+    ran = session.accord("git", "heal", "--json")
+
+    (healed,) = ran.json["healed"]
+    assert (healed["decisions"], healed["by"]) == (ids, "name")
+
+
+def test_a_reference_in_brackets_is_enough(session: Work) -> None:
+    ids = branch(session)
+    refs = " ".join(f"[pvp:dec-{id.removeprefix('dec_')}]" for id in ids)
+    forge(session, f"All of it (#7)\n\n{refs}")
+    session.git("commit", "-q", "--allow-empty", "--no-verify", "-m", "chore: empty")
+    session.accord("git", "heal")
+
+    assert sorted(session.decisions("HEAD~1")) == ids
+
+
+def test_a_clone_without_notes_finds_them_after_a_fetch(session: Work, tmp_path: Path) -> None:
+    session.commit("feat: begin")
+    ids = session.decisions()
+    remote = Work.new(tmp_path, "remote", "--bare")
+    session.git("remote", "add", "origin", str(remote.path))
+    session.git("push", "-q", "origin", "main")
+    session.git("clone", "-q", str(remote.path), str(tmp_path / "clone"))
+    clone = session.at(tmp_path / "clone")
+    assert clone.accord("why", "HEAD").code == 4
+    assert session.accord("git", "share").code == 0
+
+    assert clone.accord("git", "fetch").code == 0
+    assert clone.decisions() == ids
+    assert clone.accord("why", "file.txt:1").code == 0
+
+
+@proves("OPEN-74")
+def test_nothing_is_pushed_until_somebody_says_share(session: Work, tmp_path: Path) -> None:
+    remote = Work.new(tmp_path, "remote", "--bare")
+    session.git("remote", "add", "origin", str(remote.path))
+    session.commit("feat: begin")
+    session.git("push", "-q", "origin", "main")
+    assert remote.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+    session.accord("git", "share")
+    assert remote.git("for-each-ref", "--format=%(refname)").split() == [
+        "refs/accord/decisions",
+        "refs/heads/main",
+        "refs/notes/pvp",
+    ]
+
+
+def test_what_two_people_share_is_merged_and_never_concatenated(
+    session: Work, tmp_path: Path
+) -> None:
+    remote = Work.new(tmp_path, "remote", "--bare")
+    session.git("remote", "add", "origin", str(remote.path))
+    session.commit("feat: begin")
+    session.git("push", "-q", "origin", "main")
+    session.accord("git", "share")
+    session.git("clone", "-q", str(remote.path), str(tmp_path / "clone"))
+    clone = session.at(tmp_path / "clone")
+    clone.accord("git", "install")
+    clone.accord("git", "fetch")
+    for who, name in ((session, "here"), (clone, "there")):
+        note = json.loads(who.note())
+        note["decisions"].append({"id": f"dec_{name}0000", "pvp_session": "s"})
+        who.git("notes", "--ref=pvp", "add", "-f", "-m", json.dumps(note), "HEAD")
+        who.commit(f"feat: {name}", f"{name}.txt")
+    mine, theirs = session.decisions(), clone.decisions()
+    assert session.accord("git", "share").code == 0
+    ran = clone.accord("git", "share")
+    assert ran.code == 0, ran.err
+    assert session.accord("git", "fetch").code == 0
+
+    both = session.decisions("HEAD~1")
+    assert {"dec_here0000", "dec_there0000"} <= set(both)
+    assert both == clone.decisions("HEAD~1")
+    session.git("fetch", "-q", str(clone.path), "main")
+    assert session.decisions("FETCH_HEAD") == theirs
+    clone.git("fetch", "-q", str(session.path), "main")
+    assert clone.decisions("FETCH_HEAD") == mine
+
+
+def test_writers_at_the_same_time_lose_nothing(work: Work) -> None:
+    sha = work.commit("chore: begin")
+    code = (
+        "import sys; from pathlib import Path; from accord.git import decisions as d\n"
+        "from accord.git.history import History\n"
+        "for n in range(4):\n"
+        "  id = f'dec_{sys.argv[2]}-{n}-0000'\n"
+        "  note = {'version': 1, 'decisions': [{'id': id, 'pvp_session': 's'}]}\n"
+        "  d.attach(History(), {sys.argv[1]: d.Link(frozenset({id}))}, {id: note})\n"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, sha, str(n)], cwd=work.path, env=work.env)
+        for n in range(3)
+    ]
+    assert [each.wait(60) for each in running] == [0, 0, 0]
+
+    assert len(work.decisions(sha)) == 12

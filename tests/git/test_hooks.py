@@ -1,0 +1,306 @@
+"""Hooks are quick, chain to what is there, and go away without a trace."""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord import settings
+from accord.git import bridge
+from accord.git.hook import HOOKS
+from tests.helpers.worktree import Work
+from tests.spec import proves
+
+FAKE = '#!/bin/sh\necho "$0 $*" >> ran.log\ncat >> ran.log\n'
+
+
+def hooks(work: Work) -> Path:
+    return work.path / ".git" / "hooks"
+
+
+def put(path: Path, text: str = FAKE) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(each.relative_to(folder)): (each.stat().st_mode, each.read_bytes())
+        for each in sorted(folder.rglob("*"))
+        if each.is_file()
+    }
+
+
+@proves("OPEN-76")
+def test_hooks_that_are_there_run_first_and_come_back_to_the_byte(plain: Work) -> None:
+    for name in ("prepare-commit-msg", "pre-push", "post-commit"):
+        put(hooks(plain) / name)
+    put(hooks(plain) / "commit-msg", "#!/bin/sh\nexit 7\n")
+    (hooks(plain) / "commit-msg").chmod(0o644)
+    before = everything(hooks(plain))
+    assert plain.accord("git", "install").code == 0
+    once = everything(hooks(plain))
+    assert plain.accord("git", "install").code == 0
+    assert everything(hooks(plain)) == once
+    plain.told(PVP_SESSION_ID="ses_1").commit("feat: begin")
+    ran = (plain.path / "ran.log").read_text()
+
+    assert "before-accord .git/COMMIT_EDITMSG message" in ran
+    assert "post-commit" in ran
+    assert plain.decisions()
+    assert plain.accord("git", "uninstall").code == 0
+    assert everything(hooks(plain)) == before
+
+
+def test_a_hook_that_says_no_is_still_obeyed(plain: Work) -> None:
+    put(hooks(plain) / "commit-msg", "#!/bin/sh\necho no >&2\nexit 3\n")
+    plain.accord("git", "install")
+    plain.write("a.txt", "a")
+    ran = plain.run("git", "commit", "-qm", "feat: begin")
+
+    assert (ran.code, ran.err) == (1, "no\n")
+
+
+def test_what_git_tells_a_hook_reaches_both(plain: Work, tmp_path: Path) -> None:
+    put(hooks(plain) / "pre-push")
+    plain.accord("git", "install")
+    remote = Work.new(tmp_path, "remote", "--bare")
+    sha = plain.commit("feat: begin")
+    plain.git("push", "-q", str(remote.path), "main")
+
+    assert (
+        f"refs/heads/main {sha} refs/heads/main {'0' * 40}\n"
+        in (plain.path / "ran.log").read_text()
+    )
+
+
+def test_the_configured_folder_of_hooks_is_used(plain: Work, tmp_path: Path) -> None:
+    plain.git("config", "core.hooksPath", str(tmp_path / "shared hooks"))
+    ran = plain.accord("git", "install")
+    plain.told(PVP_SESSION_ID="ses_1").commit("feat: begin")
+
+    assert "leads out of this repository" in ran.out
+    assert plain.decisions()
+    assert not [each for each in hooks(plain).glob("*") if each.suffix != ".sample"]
+    plain.accord("git", "uninstall")
+    assert list((tmp_path / "shared hooks").iterdir()) == []
+
+
+def test_a_python_or_a_package_that_is_gone_lets_commits_pass(work: Work) -> None:
+    for name in HOOKS:
+        path = hooks(work) / name
+        path.write_text(path.read_text().replace(str(Path(bridge.__file__).parents[2]), "/nowhere"))
+    work.told(PVP_SESSION_ID="ses_1").commit("no type at all")
+    for name in HOOKS:
+        path = hooks(work) / name
+        path.write_text(path.read_text().replace(sys.executable, "/no/python"))
+    work.told(PVP_SESSION_ID="ses_1").commit("no type at all", "b.txt")
+
+    assert work.message() == "no type at all\n"
+
+
+def test_files_of_the_repository_are_never_imported(session: Work) -> None:
+    for name in ("json.py", "accord.py", "subprocess.py", "sitecustomize.py"):
+        session.write(name, "raise SystemExit('taken over')")
+    session.git("commit", "-qm", "feat: begin")
+
+    assert session.decisions()
+
+
+def spent(work: Work, *words: str, data: bytes = b"") -> float:
+    """CPU seconds, with all that it starts; the least of a few tries."""
+    found = []
+    for _ in range(8):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert work.run(*words, data=data).code == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        if found[-1] < 0.1:
+            break
+    return min(found)
+
+
+def test_every_hook_takes_less_than_a_tenth_of_a_second(work: Work) -> None:
+    sha = work.commit("chore: begin")
+    file = work.path / "message"
+    file.write_text("feat: begin\n")
+    pushed = f"refs/heads/main {sha} refs/heads/main {'0' * 40}\n".encode()
+    given = {
+        "prepare-commit-msg": ([str(file), "message"], b""),
+        "commit-msg": ([str(file)], b""),
+        "post-commit": ([], b""),
+        "post-merge": (["0"], b""),
+        "post-rewrite": (["amend"], f"{sha} {sha}\n".encode()),
+        "pre-push": (["origin", "there"], pushed),
+    }
+    took = {
+        name: spent(work, str(hooks(work) / name), *words, data=data)
+        for name, (words, data) in given.items()
+    }
+
+    assert set(took) == set(HOOKS)
+    assert {name: each for name, each in took.items() if each >= 0.1} == {}
+
+
+# The bridge
+
+
+class Bridge:
+    """Answers as told, at the place where a server's bridge listens."""
+
+    def __init__(self, home: Path, answers: dict[str, Any]) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.asked: list[dict[str, Any]] = []
+        self._answers = answers
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._server.bind(str(home / "bridge.sock"))
+        self._server.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self._server.accept()
+            except OSError:
+                return
+            with peer, peer.makefile("rwb") as lines:
+                said = json.loads(lines.readline())
+                self.asked.append(said)
+                answer = self._answers.get(said["action"])
+                if answer is None:
+                    threading.Event().wait(5)
+                else:
+                    lines.write(json.dumps(answer).encode() + b"\n")
+
+    def close(self) -> None:
+        self._server.close()
+
+
+@contextmanager
+def listening(work: Work, **answers: Any) -> Iterator[Bridge]:
+    made = Bridge(
+        Path(work.env["ACCORD_HOME"]), {k.replace("_", "-"): v for k, v in answers.items()}
+    )
+    yield made
+    made.close()
+
+
+CONTEXT = {
+    "session": "ses_live",
+    "decision": "dec_01HX7K9P4QZCVD3N8MYW6R5T2B",
+    "messages": ["m1", "m2"],
+    "decision_type": "bugfix",
+    "confidence": 0.9,
+    "decision_by": ["human:alice", "ai:claude"],
+    "approved_by": ["human:bob"],
+    "tools": ["write_file"],
+}
+RECORD = {
+    "version": 1,
+    "session": {"id": "ses_live", "name": "Mending"},
+    "decisions": [
+        {
+            "id": CONTEXT["decision"],
+            "pvp_session": "ses_live",
+            "session_name": "Mending",
+            "decision_type": "bugfix",
+            "decided_by": ["human:alice", "ai:claude"],
+            "approvals": [{"gate": "g1", "by": "human:bob", "action": "write_file"}],
+            "alternatives_considered": [
+                {"kind": "fork", "id": "f1", "description": "a mutex", "reason": "too slow"}
+            ],
+            "position": {"stream": "room/ses_live", "version": 9},
+        }
+    ],
+    "conversation": {
+        "thread_id": "t",
+        "messages": [
+            {
+                "id": "m1",
+                "type": "prompt.submit",
+                "sender": "human:alice",
+                "content": "Mend the race",
+                "timestamp": "2026-01-06T10:00:00Z",
+            }
+        ],
+    },
+}
+
+
+def test_the_bridge_says_what_the_session_knows(work: Work) -> None:
+    answers = {"commit_context": CONTEXT, "commit_created": {"note": RECORD, "decision": "x"}}
+    with listening(work, **answers) as heard:
+        work.commit("fix: mend the race")
+
+    assert work.trailers()["Approved-By"] == "human:bob"
+    assert work.trailers()["PVP-Decision-Type"] == "correction"
+    assert work.decisions() == [CONTEXT["decision"]]
+    assert [each["action"] for each in heard.asked] == ["commit-context", "commit-created"]
+    created = heard.asked[1]
+    assert created["repo"] == work.git("config", "accord.repo")
+    assert (created["sha"], created["files"]) == (work.head(), ["file.txt"])
+    shown = work.accord("why", "file.txt:1").out
+    assert "approved by  human:bob for write_file" in shown
+    assert "instead of   a mutex: too slow" in shown
+    assert "Mend the race" in shown
+
+
+def test_the_environment_beats_the_bridge(session: Work) -> None:
+    context = {**CONTEXT, "session": session.env["PVP_SESSION_ID"]}
+    with listening(session, commit_context=context, commit_created={}):
+        session.commit("fix: mend the race")
+
+    assert session.trailers()["PVP-Messages"] == "msg-01,msg-05"
+    assert session.trailers()["PVP-Decision"] == CONTEXT["decision"]
+
+
+@proves("OPEN-57")
+def test_a_bridge_that_says_nothing_costs_a_second_and_changes_nothing(work: Work) -> None:
+    with listening(work):
+        before = time.monotonic()
+        work.commit("made without a session")
+        took = time.monotonic() - before
+
+    assert 1.0 <= took < 4.0
+    assert work.message() == "made without a session\n"
+
+
+@pytest.mark.parametrize(
+    "answer", [[], "no", {"error": {"code": "X"}}, {"messages": 7, "fork": []}]
+)
+def test_a_bridge_that_talks_nonsense_is_not_believed(work: Work, answer: Any) -> None:
+    with listening(work, commit_context=answer):
+        work.commit("made without a session")
+
+    assert "PVP-" not in work.message()
+
+
+@pytest.mark.parametrize(
+    ("env", "platform"),
+    [
+        ({"ACCORD_HOME": "/x/y"}, "linux"),
+        ({"HOME": "/home/a"}, "linux"),
+        ({"HOME": "/home/a", "XDG_DATA_HOME": "/data"}, "linux"),
+        ({"HOME": "/home/a", "XDG_DATA_HOME": "data"}, "linux"),
+        ({"HOME": "/Users/a"}, "darwin"),
+    ],
+)
+def test_hooks_look_where_the_server_lives(env: dict[str, str], platform: str) -> None:
+    assert bridge.home(env, platform) == str(settings.home_of(env, platform))
+
+
+def test_hooks_need_nothing_but_the_standard_library() -> None:
+    names = "hook, preparing, checking, linking, pushing, healing"
+    code = f"import sys; sys.path.insert(0, sys.argv[1]); from accord.git import {names}"
+    place = str(Path(bridge.__file__).parents[2])
+    subprocess.run([sys.executable, "-I", "-S", "-c", code, place], check=True)
