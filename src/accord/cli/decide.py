@@ -1,4 +1,4 @@
-"""What to do now, later or never, and what to do next: by rule, from what somebody judged.
+"""What to do now, later or never, and what to do next: by rule, from judgements.
 
 A batch of items in a text goes in; every item comes out with a verdict, at most five steps and
 one next step. People or models give the judgements; the rules cap them by the evidence, park what
