@@ -1,4 +1,4 @@
-"""Why a line of code is there: the decision, who agreed, what else was considered.
+"""Why a line of code is there: the decision, who agreed, what was considered.
 
 Ask about a line, a few lines, a file or a commit. A commit that was squashed or rebased is
 followed to the decisions that it came from. What git holds is enough; where a server of this
