@@ -56,7 +56,7 @@ def test_help_lists_every_command_and_nothing_else() -> None:
 def test_the_commands_of_this_version_are_there() -> None:
     assert set(cli.COMMANDS) == {
         *("serve", "doctor", "session", "gates", "approve", "reject", "token", "keys", "verify"),
-        *("backup", "restore", "compact", "stdio", "decide", "git", "why"),
+        *("backup", "restore", "compact", "stdio", "decide", "git", "pact", "why"),
     }
 
 
