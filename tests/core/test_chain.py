@@ -422,3 +422,21 @@ def test_no_name_can_pass_for_two_people() -> None:
     talk.log = [replace(each, sender=name) if each.id == START else each for each in talk.log]
 
     assert decision(talk).decided_by == ("agent:claude", "human:alice%2Chuman%3Aboss")
+
+
+@proves("PVP-5.2-1")
+def test_the_hash_of_a_tools_output_tells_a_changed_one() -> None:
+    def sealed(*texts: str, result: object = None) -> str:
+        talk = a_talk()
+        talk.says(CLAUDE, proposes(tool_name="write_file"), id="t")
+        talk.says(BOB, approves_tool(BOB, "t"))
+        for text in texts:
+            talk.says(CLAUDE, prints("t", text))
+        talk.says(CLAUDE, ToolResult("t", success=True, duration_ms=1, result=result))
+        (tool,) = decision(talk).tool_executions
+        return tool.output_hash
+
+    assert sealed() == ""
+    assert sealed("a", "b").startswith("sha256:")
+    assert sealed("a", "b") == sealed("a", "b")
+    assert len({sealed("a", "b"), sealed("ab"), sealed("a", "c"), sealed("a", "b", result=1)}) == 4

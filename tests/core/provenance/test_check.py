@@ -191,3 +191,11 @@ def test_what_git_leaves_out_is_not_checked() -> None:
 @given(TEXTS)
 def test_any_text_can_be_checked(text: str) -> None:
     assert check(text) == sorted(check(text))
+
+
+@proves("GIT-COMPAT-3")
+@pytest.mark.parametrize("phase", [1, 2, 3])
+def test_a_team_can_begin_with_who_decided_and_add_the_rest_later(phase: int) -> None:
+    trailers = ("Decision-By: human:a", "PVP-Session: s", "PVP-Confidence: 0.80")[:phase]
+
+    assert problems("fix: x\n\n" + "\n".join(trailers) + "\n") == []
