@@ -22,6 +22,17 @@ async def test_a_page_of_another_site_reads_and_changes_nothing(server: ServerPr
         assert "evil.example" in said["error"]["message"]
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_on_trust_an_image_of_another_page_keeps_nobody_present(
+    open_server: ServerProcess, site: str
+) -> None:
+    sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    for path in ("/sessions", "/sessions/x/messages", "/sessions/x/events"):
+        assert (await get(f"{open_server.url}{path}?as=alice", **sent))[0] == 403
+    sent["Sec-Fetch-Site"] = "same-origin"
+    assert (await get(f"{open_server.url}/sessions?as=alice", **sent))[0] == 200
+
+
 async def test_a_page_of_this_server_reads_what_its_token_may(server: ServerProcess) -> None:
     token = server.issue("alice")
     assert (await get(f"{server.url}/sessions", token, Origin=server.url))[0] == 200

@@ -12,6 +12,8 @@ from accord.transports.archive import refusal
 
 # A balancer asks these without naming a host; they say nothing of anybody.
 PROBES = frozenset({"/healthz", "/readyz"})
+# Where a browser says a request comes from that shows no origin, as that of an image does.
+FOREIGN = frozenset({"cross-site", "same-site"})
 # A name or an address, with a port or without.
 HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
@@ -71,6 +73,8 @@ class Guard:
         if self.strict or not probing:
             hosts, origins = named(scope, b"host"), named(scope, b"origin")
             check_origin(hosts, origins, strict=self.strict)
+        if self.strict and scope["path"] != "/" and FOREIGN & {*named(scope, b"sec-fetch-site")}:
+            raise Refused(Why.FORBIDDEN, "With --auth open, pages of other sites get nothing here")
 
 
 def named(scope: Scope, name: bytes) -> list[str]:
