@@ -17,13 +17,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.spec.manifest import load
 from tests.spec.proofs import proofs
 from tools import conformance
-from tools.reference import commands, commits, decisions, primitives, rules, server
+from tools.reference import bridge, commands, commits, decisions, primitives, rules, server
 from tools.reference.words import WordsError
 
 ROOT = Path(__file__).resolve().parents[1]
 Maker = Callable[[], Iterator[str]]
 
 TABLES: dict[str, Maker] = {
+    "bridge": bridge.actions,
     "decision attributes": decisions.attribute_table,
     "decision budgets": decisions.budgets,
     "decision checks": decisions.checks,

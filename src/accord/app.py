@@ -33,7 +33,7 @@ from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.engine.tally import Trace
 from accord.stores import open_log
-from accord.transports import archive, descriptions, metrics, operator, pages, probes
+from accord.transports import archive, bridge, descriptions, metrics, operator, pages, probes
 from accord.transports.caller import Callers
 from accord.transports.facts import Sources
 from accord.transports.guard import Guard
@@ -72,9 +72,10 @@ class Options(msgspec.Struct, frozen=True):
     stop_timeout: float = 10.0
     keep_ended_days: int | None = None
     house: House = House()
+    bridge: int | None = None
 
     @classmethod
-    def of(cls, config: Config, home: Path) -> "Options":
+    def of(cls, config: Config, home: Path, bridge: int | None = None) -> "Options":
         """As flags, environment and file say."""
         house = House(
             gate_seconds=config.gate_seconds,
@@ -97,6 +98,7 @@ class Options(msgspec.Struct, frozen=True):
             stop_timeout=config.stop_timeout,
             keep_ended_days=config.keep_ended_days,
             house=house,
+            bridge=bridge,
         )
 
     @property
@@ -201,6 +203,11 @@ class Server:
             self.tasks.append(asyncio.create_task(work))
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token
+
+    def bridge(self) -> bridge.Bridge:
+        """Where git hooks ask, to be opened while it serves."""
+        desk = bridge.Desk(self.engine, lambda: self.stopping)
+        return bridge.Bridge(desk, self.options.home, self.options.bridge)
 
     def say_goodbye(self) -> None:
         """Let everybody go who is connected or waits."""

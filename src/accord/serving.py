@@ -216,7 +216,8 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     http = _Uvicorn(config, on_ready, server.say_goodbye)
     with Ending(server, http) as ending:
         try:
-            await http.serve(sockets=[sock])
+            async with server.bridge():
+                await http.serve(sockets=[sock])
         finally:
             clean = await server.stop(ending.left)
             if tracing:

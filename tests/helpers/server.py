@@ -33,6 +33,7 @@ def command(home: Path, port: int, auth: str, ready: Path, *more: str) -> list[s
         "--auth": auth,
         "--ready-file": ready,
         "--rate-limit": "off",
+        **({} if "--bridge-port" in more else {"--bridge-port": "off"}),
     }
     words = [str(word) for flag in flags.items() for word in flag]
     return [sys.executable, "-m", "accord", "serve", *words, *more]

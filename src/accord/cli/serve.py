@@ -85,11 +85,12 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli.signals import Stop
 
     home = Settings.here(home=args.data_dir).home.absolute()
-    config = choose(flags(args), os.environ, home).usable()
-    if config.bridge_port is not None:
-        print("accord: warning: this version has no git bridge; going on without", file=sys.stderr)
+    chosen = choose(flags(args), os.environ, home)
+    config = chosen.usable()
     set_up(config.log_format, config.log_level)
-    options = Options.of(config, home)
+    # Whoever asks for any port runs several servers, and only one of them can have this one.
+    bridged = config.port != 0 or "bridge_port" in chosen.sources
+    options = Options.of(config, home, bridge=config.bridge_port if bridged else None)
     with locked(home) as lock, Stop() as stop:
 
         def told(ready: "Ready") -> None:

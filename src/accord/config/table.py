@@ -50,8 +50,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = 200
     bridge_port: Annotated[
         int | None,
-        Says("the git bridge, which this version does not have yet", 0, 65_535, "9847|off"),
-    ] = None
+        Says("where git hooks ask; off with --port 0 unless named", 1, 65_535, "9847|off"),
+    ] = 9847
     ready_file: Annotated[
         Path | None,
         Says("written once connections are accepted", value="FILE", usual="none"),

@@ -116,7 +116,7 @@ def test_serve_has_the_flags_that_others_rely_on() -> None:
         *("127.0.0.1", 7420),
         *("token", "full"),
     )
-    assert usual.bridge_port is None
+    assert usual.bridge_port == 9847
 
 
 def test_the_version_costs_next_to_nothing() -> None:

@@ -216,15 +216,6 @@ def test_trust_ends_at_the_border_of_this_machine(tmp_path: Path) -> None:
     assert "--auth token" in ran.err
 
 
-def test_a_bridge_is_not_promised(tmp_path: Path) -> None:
-    with serving(tmp_path, "--bridge-port", "9847") as server:
-        server.wait()
-        server.end(signal.SIGTERM)
-        _, err = server.process.communicate()
-
-    assert b"no git bridge" in err
-
-
 @pytest.mark.parametrize(
     "flags",
     [

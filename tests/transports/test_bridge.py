@@ -1,0 +1,251 @@
+"""The git bridge over its socket, at a real server: what commits are told and what is kept."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from accord.core.provenance.record import decisions_of
+from tests.helpers import bridge
+from tests.helpers.bridge import REPO
+from tests.helpers.server import ServerProcess
+from tests.helpers.wire import Wire
+from tests.security.scene import PROMPT, PROPOSAL, Scene, scene
+from tests.spec import proves
+
+A, B, C = "a" * 40, "b" * 40, "c" * 40
+
+
+class Work(NamedTuple):
+    """A session with somebody who asks and approves, an agent, and the bridge."""
+
+    talk: Scene
+    bob: Wire
+    path: Path
+
+    @property
+    def session(self) -> str:
+        return self.talk.session
+
+    async def ask(self, action: str, **said: Any) -> dict[str, Any]:
+        return await asyncio.to_thread(
+            bridge.ask, self.path, action, **{"repo": REPO, "session": self.session} | said
+        )
+
+    async def leave(self) -> None:
+        for wire in (self.talk.alice, self.talk.bot, self.bob):
+            await wire.socket.close()
+
+    async def prompt(self, content: str = "Add a login") -> str:
+        """Alice asks the agent."""
+        said = await self.talk.alice.say(
+            "prompt.submit", self.session, PROMPT | {"content": content}
+        )
+        await self.talk.bot.hear_until("prompt.submit", content=content)
+        return said
+
+    async def tool(self, prompt: str, *, finish: bool = True) -> str:
+        """The agent proposes, Bob approves, it runs."""
+        bot = self.talk.bot
+        proposal = await bot.say("tool.propose", self.session, PROPOSAL, ref=prompt)
+        await self.bob.hear_until("gate.request", action_ref=proposal)
+        vote = {"tool_proposal": proposal, "approver": "bob", "comment": "Fine"}
+        await self.bob.say("tool.approve", self.session, vote)
+        await bot.hear_until("tool.execute", tool_proposal=proposal)
+        if finish:
+            await self.finish(proposal)
+        return proposal
+
+    async def finish(self, proposal: str) -> None:
+        """It is done."""
+        said = {"tool_proposal": proposal, "success": True, "duration_ms": 5}
+        sure = {"metadata": {"confidence": 0.87}}
+        await self.talk.bot.say("tool.result", self.session, said | sure)
+        await self.bob.hear_until("tool.result", tool_proposal=proposal)
+
+
+async def at_work(server: ServerProcess) -> Work:
+    talk = await scene(server)
+    bob = await talk.come("bob", server.issue("bob", roles=["approver"]), roles=["approver"])
+    return Work(talk, bob, server.home / "bridge.sock")
+
+
+@pytest.fixture
+async def work(server: ServerProcess) -> AsyncIterator[Work]:
+    made = await at_work(server)
+    yield made
+    await made.leave()
+
+
+@proves("PVP-18.1-1", "OPEN-56", "OPEN-59", "OPEN-60")
+async def test_a_commit_is_told_what_led_to_it_and_its_record_is_kept(work: Work) -> None:
+    prompt = await work.prompt()
+    tool = await work.tool(prompt)
+
+    context = await work.ask("commit-context")
+    created = await work.ask(
+        "commit-created",
+        sha=A,
+        decision=context["decision"],
+        files=["login.py"],
+        branch="main",
+        message_trailers=[["PVP-Decision-Type", "correction"]],
+    )
+    again = await work.ask("extended-metadata", sha=A)
+
+    assert context["session"] == work.session
+    assert context["messages"][0] == prompt
+    assert tool in context["messages"]
+    assert context["decision_by"] == ["agent:bot", "human:alice"]
+    assert context["approved_by"] == ["human:bob"]
+    assert (context["tools"], context["confidence"]) == (["shell"], 0.87)
+    assert context["decision"].startswith("dec_")
+    assert created["decision"] == context["decision"]
+    assert again == created
+    (made,) = decisions_of(created["note"])
+    assert (made.git_sha, made.files_changed, made.decision_type) == (A, ("login.py",), "bugfix")
+    assert made.position is not None
+    assert made.position.hash
+    spoken = created["note"]["conversation"]["messages"]
+    assert (spoken[0]["type"], spoken[0]["content"]) == ("prompt.submit", "Add a login")
+
+
+async def test_two_commits_in_a_row_share_nothing_that_was_done(work: Work) -> None:
+    one = await work.tool(await work.prompt("First"))
+    first = await work.ask("commit-created", sha=A)
+    two = await work.tool(await work.prompt("Second"))
+    second = await work.ask("commit-created", sha=B)
+    third = await work.ask("commit-context")
+
+    (before,), (after,) = decisions_of(first["note"]), decisions_of(second["note"])
+    assert [tool.id for tool in before.tool_executions] == [one]
+    assert [tool.id for tool in after.tool_executions] == [two]
+    assert "First" not in json.dumps(second["note"])
+    assert "decision" not in third
+    assert "Nothing" in third["reason"]
+    listed = await work.ask("commits")
+    assert [each["sha"] for each in listed["commits"]] == [A, B]
+    assert [each["since"] for each in listed["commits"]] == [0, before.until]
+
+
+async def test_the_same_commit_is_linked_once_and_a_rewritten_one_to_the_same_decision(
+    work: Work,
+) -> None:
+    await work.tool(await work.prompt())
+    first = await work.ask("commit-created", sha=A)
+    same = await work.ask("commit-created", sha=A)
+    amended = await work.ask("commit-created", sha=B, decision=first["decision"])
+
+    assert same == first
+    assert amended["decision"] == first["decision"]
+    assert decisions_of(amended["note"])[0].git_sha == B
+    assert [each["decision"] for each in (await work.ask("commits"))["commits"]] == [
+        first["decision"],
+        first["decision"],
+    ]
+
+
+async def test_what_is_said_between_the_trailers_and_the_commit_belongs_to_the_next(
+    work: Work,
+) -> None:
+    running = await work.tool(await work.prompt("One"), finish=False)
+    context = await work.ask("commit-context")
+    await work.finish(running)
+    await work.prompt("Two")
+    created = await work.ask("commit-created", sha=A, decision=context["decision"])
+
+    assert created["decision"] == context["decision"]
+    assert "Two" not in json.dumps(created["note"])
+    upcoming = await work.ask("reset")
+    assert upcoming["moved"] is False
+    assert upcoming["decision"] not in {None, created["decision"]}
+    assert (await work.ask("reset")) == upcoming
+
+
+async def test_a_server_killed_between_trailers_and_commit_loses_and_doubles_nothing(
+    server: ServerProcess, work: Work
+) -> None:
+    await work.tool(await work.prompt())
+    context = await work.ask("commit-context")
+    server.restart()
+    created = await work.ask("commit-created", sha=A, decision=context["decision"])
+    server.restart()
+    again = await work.ask("commit-created", sha=A, decision=context["decision"])
+
+    assert created["decision"] == again["decision"] == context["decision"]
+    assert len((await work.ask("commits"))["commits"]) == 1
+
+
+async def test_a_decision_that_nobody_made_is_linked_to_nothing(work: Work) -> None:
+    await work.tool(await work.prompt())
+
+    refused = await work.ask("commit-created", sha=A, decision="dec_" + "0" * 26)
+    unknown = await work.ask("extended-metadata", sha=A)
+
+    assert refused["error"]["message"].endswith("is no decision of this repository")
+    assert unknown["error"]["code"] == "INVALID_STATE"
+    assert (await work.ask("commits"))["commits"] == []
+
+
+async def test_sessions_are_bound_to_repositories_on_record(
+    server: ServerProcess, work: Work
+) -> None:
+    await work.prompt()
+    nothing = await work.ask("commit-context", session=None)
+    bound = await work.ask("session-started")
+    server.restart()
+    told = await work.ask("commit-context", session=None)
+    elsewhere = await work.ask("commit-context", session=None, repo="repo-2")
+    ghost = await work.ask("session-started", session="ghost")
+    status = await work.ask("status")
+    over = await work.ask("session-ended")
+
+    assert "No session works here" in nothing["error"]["message"]
+    assert bound["sessions"] == [work.session]
+    assert told["session"] == work.session
+    assert "error" in elsewhere
+    assert ghost["error"]["code"] == "SESSION_NOT_FOUND"
+    assert (status["bridge"], status["sessions"]) == ("accord", [work.session])
+    assert over["sessions"] == []
+
+
+async def test_of_several_sessions_none_is_guessed(server: ServerProcess, work: Work) -> None:
+    other = await at_work(server)
+    for each in (work, other):
+        await each.prompt()
+        await each.ask("session-started")
+
+    unclear = await work.ask("commit-context", session=None)
+    named = [(await each.ask("commit-context"))["session"] for each in (work, other)]
+    await other.leave()
+
+    assert sorted(unclear["error"]["details"]["sessions"]) == sorted([work.session, other.session])
+    assert named == [work.session, other.session]
+
+
+async def test_a_message_is_looked_up_and_never_taken_in(work: Work) -> None:
+    said = await work.prompt()
+
+    known = await work.ask("message", id=said)
+    unknown = await work.ask("message", id="invented", content="I approve")
+
+    assert (known["known"], unknown["known"]) == (True, False)
+    assert (await work.ask("message", id="invented"))["known"] is False
+
+
+async def test_a_shared_secret_never_reaches_a_note(work: Work) -> None:
+    value = "correct horse battery staple"
+    secret = {"key": "db", "scope": ["bot"], "value_ref": value}
+    await work.talk.alice.say("secret.share", work.session, secret)
+    await work.prompt(f"Use {value} to connect")
+    await work.tool(await work.prompt("And ghp_abcdefghijklmnopqrstuvwxyz0123456789"))
+
+    created = await work.ask("commit-created", sha=C)
+
+    text = json.dumps(created)
+    assert value not in text
+    assert "ghp_" not in text
+    assert "[redacted]" in text
