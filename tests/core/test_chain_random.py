@@ -100,7 +100,7 @@ def play(moves: list[Move]) -> Talk:
     return talk
 
 
-@proves("OPEN-74", "UNI-29")
+@proves("OPEN-42", "OPEN-44", "OPEN-74", "UNI-29")
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LONGER, max_size=12))
 def test_nothing_is_told_that_some_at_the_place_have_not_heard(
