@@ -289,8 +289,8 @@ def _validate(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
             where = f"line {each.line}: " if each.line else ""
             kind = "warning" if each.warning else "error"
             print(f"{kind} ({each.check}) {where}{line(each.sentence)}")
-        good = "the log and its files are as they should be"
-        print(f"accord: {count(len(wrong), 'error') if wrong else good}", file=sys.stderr)
+        good = "The log and its files are as they should be."
+        print(count(len(wrong), "error") if wrong else good)
     return BAD_INPUT if wrong else 0
 
 

@@ -114,10 +114,9 @@ def on_assign(fold: Fold, event: Event) -> No:
         fold.open[event.feature] = 0
     fold.members[event.feature].append(id)
     fold.open[event.feature] += 1
-    task = fold.tasks[id] = Task(
-        *(id, event.feature, payload.owner, payload.reviewer, payload.spec),
-        tuple(words_in(payload.deps)) if payload.deps else (),
-    )
+    deps = tuple(words_in(payload.deps)) if payload.deps else ()
+    task = Task(id, event.feature, payload.owner, payload.reviewer, payload.spec, deps)
+    fold.tasks[id] = task
     fold.wait(task)
     return None
 
@@ -199,7 +198,13 @@ def moved(
 ) -> Task:
     """The task in another state; what is not named stays."""
     return Task(
-        *(task.id, task.feature, task.owner, task.reviewer, task.spec, task.deps, status),
+        task.id,
+        task.feature,
+        task.owner,
+        task.reviewer,
+        task.spec,
+        task.deps,
+        status,
         task.evidence if evidence is None else evidence,
         task.reason if reason is None else reason,
         returned,

@@ -1,0 +1,175 @@
+"""Killed at any step: what was promised is there, what was not done is not claimed."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.core.dialects import pact
+from accord.core.kernel.refusal import Refused
+from accord.core.work.verbs import Assignment, Caller
+from accord.core.work.words import Status
+from accord.git.repository import Repository, find
+from accord.pact import carry, desk, scaffold, verbs
+from accord.pact.desk import Desk, World
+from accord.pact.place import place
+from accord.stores import ledger
+from accord.stores.ledger import FileLedger
+from tests.helpers.git import a_repository
+from tests.pact.team import SEATS
+
+Act = Callable[[Path], object]
+
+
+def at(root: Path, seat: str) -> tuple[Desk, Caller]:
+    return Desk(place(root), seat, World()), Caller(seat)
+
+
+def joins(root: Path) -> object:
+    here, bob = at(root, "bob")
+    return verbs.join(here, bob, "worker", "bob", git=True)
+
+
+def commits(root: Path) -> object:
+    here, bob = at(root, "bob")
+    return verbs.checkpoint(here, bob, "T1", "it works", commit=True)
+
+
+def merges(root: Path) -> object:
+    here, ann = at(root, "ann")
+    return verbs.merge(here, ann, "cart", git=True)
+
+
+def prepared(root: Path, until: Act) -> Repository:
+    """A repository in which `until` is what comes next."""
+    repo = a_repository(root, {"code.py": "one\n"})
+    here, ann = at(root, "ann")
+    verbs.init(here, ann, "demo", SEATS, "")
+    repo.run("add", ".")
+    repo.run("commit", "-qm", "the pact")
+    repo.run("branch", "cart")
+    verbs.assign(here, ann, Assignment("T1", "cart", "cart", "bob", "ann"))
+    for step in (joins, commits, merges):
+        if step is until:
+            break
+        if step is commits:
+            (root / "code.py").write_text("two\n")
+        step(root)
+        if step is commits:
+            verbs.accept(here, ann, "T1")
+    if until is commits:
+        (root / "code.py").write_text("two\n")
+    return repo
+
+
+def killed(root: Path, act: Act, step: int) -> bool:
+    """Do it in a process that is killed before its n-th touch of the world; whether it was."""
+    child = os.fork()
+    if not child:
+        try:
+            die_before(step)
+            act(root)
+        except BaseException:  # noqa: BLE001 - the parent's tests must not run on in the child
+            os._exit(3)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, os.waitstatus_to_exitcode(status)
+    return os.WIFSIGNALED(status)
+
+
+def die_before(step: int) -> None:
+    """Every write, every git command, every removal is a step."""
+    left = [step]
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*words: Any, **more: Any) -> Any:
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*words, **more)
+
+        return call
+
+    replaced = counted(ledger.replace_file)
+    for module in (carry, desk, scaffold):
+        module.replace_file = replaced  # type: ignore[attr-defined]
+    FileLedger.append = counted(FileLedger.append)  # type: ignore[method-assign]
+    Repository.read = counted(Repository.read)  # type: ignore[method-assign]
+    Path.unlink = counted(Path.unlink)  # type: ignore[method-assign]
+
+
+def honest(root: Path) -> None:
+    """What the log says is done, git has; what was recorded is there once, on a whole line."""
+    repo = find(root)
+    assert repo is not None
+    data = (root / ".pact" / "log.jsonl").read_bytes()
+    reading = pact.read(data)
+    assert reading.faults == []
+    ids = [entry.event.event_id for entry in reading.entries]
+    assert len(set(ids)) == len(ids)
+    kinds = [entry.event.event_type for entry in reading.entries]
+    if "checkpoint" in kinds:
+        assert repo.show("cart", "code.py") == b"two\n"
+    if "merge" in kinds:
+        assert repo.contains("main", "cart")
+
+
+@pytest.mark.parametrize("act", [joins, commits, merges])
+@pytest.mark.timeout(300)
+def test_a_kill_at_any_step_is_recovered_and_never_a_phantom(tmp_path: Path, act: Act) -> None:
+    prepared(tmp_path / "before", act)
+    before = (tmp_path / "before" / ".pact" / "log.jsonl").read_bytes()
+    step = 0
+    while True:
+        step += 1
+        root = tmp_path / str(step)
+        shutil.copytree(tmp_path / "before", root, symlinks=True)
+        if not killed(root, act, step):
+            break
+        if (root / ".pact" / "log.jsonl").exists():
+            honest(root)
+        again(root, act)
+
+        here, _ = at(root, "ann")
+        data = (root / ".pact" / "log.jsonl").read_bytes()
+        honest(root)
+        assert pact.missing(data, before) == b"", f"step {step} lost events"
+        # An event without its STATE.yml is told of, and mended from the log.
+        assert {found.check for found in here.validate() if not found.warning} <= {"a"}
+        here.replay()
+        assert [found for found in here.validate() if not found.warning] == []
+        assert not here.carry.pending()
+        told(here, act)
+        shutil.rmtree(root)
+    assert step > 10
+
+
+def again(root: Path, act: Act) -> None:
+    """Whoever was killed tries once more; that it was done already is a good answer."""
+    cart = at(root, "ann")[0].load().work.features.get("cart")
+    if act is merges and cart and cart.shipped:
+        with pytest.raises(Refused, match="shipped already"):
+            act(root)
+    else:
+        act(root)
+
+
+def find_repo(root: Path) -> Repository:
+    found = find(root)
+    assert found is not None
+    return found
+
+
+def told(here: Desk, act: Act) -> None:
+    work = here.load().work
+    if act is joins:
+        assert work.tasks["T1"].status is Status.IN_PROGRESS
+        assert find_repo(here.place.root).branch() == "cart"
+    elif act is commits:
+        assert work.tasks["T1"].status is Status.AWAITING_REVIEW
+    else:
+        assert work.features["cart"].shipped

@@ -1,0 +1,115 @@
+"""Whatever branches recorded and however git merges them, one sound state comes of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from accord.core.dialects import pact
+from accord.core.dialects.pactfiles import state_yml
+from accord.core.kernel.refusal import Refused
+from accord.core.work.fold import fold
+from accord.core.work.state import Work
+from accord.core.work.verbs import Assignment, Caller
+from accord.core.work.words import Status
+from accord.git.repository import Repository
+from accord.pact import verbs
+from accord.pact.desk import Desk, World
+from accord.pact.place import place
+from tests.helpers.git import a_repository
+from tests.pact.team import SEATS
+from tests.spec import proves
+
+NAMES = ("ann", "bob", "cy")
+BRANCHES = ("one", "two", "three")
+
+
+class Repo:
+    """A repository in which anybody does anything; each event has a second of its own."""
+
+    def __init__(self, root: Path, random: Random) -> None:
+        self.git: Repository = a_repository(root)
+        self.random = random
+        self.now = 1_800_000_000
+        verbs.init(self.desk("ann"), Caller("ann"), "demo", SEATS, "main")
+        self.commit()
+
+    def desk(self, seat: str) -> Desk:
+        return Desk(place(self.git.root), seat, World(now=self.tick))
+
+    def tick(self) -> float:
+        self.now += 2
+        return self.now
+
+    def commit(self) -> None:
+        self.git.run("add", ".")
+        self.git.run("commit", "-q", "--allow-empty", "-m", "more")
+
+    def anything(self) -> None:
+        """One verb by one seat; most are refused, as they should be."""
+        pick, seat = self.random.choice, self.random.choice(NAMES)
+        desk, caller = self.desk(seat), Caller(seat)
+        task, feature = pick(("T1", "T2", "T3")), pick(("F", "G"))
+        said = Assignment(task, feature, feature, pick(NAMES), pick(NAMES))
+        acts: tuple[Callable[[], object], ...] = (
+            lambda: verbs.assign(desk, caller, said),
+            lambda: verbs.join(desk, caller, "worker", seat, git=False),
+            lambda: verbs.checkpoint(desk, caller, task, "shown", commit=False),
+            lambda: verbs.accept(desk, caller, task),
+            lambda: verbs.changes(desk, caller, task, "more"),
+            lambda: verbs.merge(desk, caller, feature, git=False),
+        )
+        try:
+            pick(acts)()
+        except Refused:
+            return
+
+    @property
+    def log(self) -> bytes:
+        return (self.git.root / ".pact" / "log.jsonl").read_bytes()
+
+    def merged(self, order: list[str]) -> bytes:
+        """The log after these branches were merged one into the other."""
+        self.git.run("switch", "-q", "-C", "all", order[0])
+        for branch in order[1:]:
+            self.git.run("merge", "-q", "-X", "ours", "-m", "merge", branch)
+        return self.log
+
+
+def sound(work: Work) -> None:
+    for task in work.tasks.values():
+        assert task.status is not Status.ACCEPTED or task.owner != task.reviewer
+    for feature in work.features.values():
+        assert not feature.shipped or not work.open_tasks(feature)
+
+
+@proves("PACT-2.5-2", "PACT-8-1", "OPEN-103", "PACT-5-2", "PACT-5-3")
+@pytest.mark.parametrize("seed", range(4))
+def test_every_order_of_merging_comes_to_one_sound_state(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    repo = Repo(tmp_path / "repo", random)
+    for branch in BRANCHES:
+        repo.git.run("switch", "-q", "-c", branch, "main")
+        for _ in range(12):
+            repo.anything()
+        repo.commit()
+    # Branches that know of each other leave lines that both have, in other places.
+    repo.git.run("merge", "-q", "-X", "ours", "-m", "met", "one")
+    repo.desk("ann").replay()
+    for _ in range(6):
+        repo.anything()
+    repo.commit()
+    states, ids = set[str](), set[frozenset[str]]()
+    for order in (["one", "two", "three"], ["three", "two", "one"], ["two", "one", "three"]):
+        data = repo.merged(order)
+        reading = pact.read(data)
+        work = fold(reading.entries)
+        sound(work)
+        assert reading.faults == []
+        states.add(state_yml(work))
+        ids.add(frozenset(entry.event.event_id for entry in reading.entries))
+        repo.desk("ann").replay()
+        assert (repo.git.root / ".pact" / "STATE.yml").read_text() == state_yml(work)
+        repo.git.run("checkout", "-q", "HEAD", "--", ".pact")
+    assert (len(states), len(ids)) == (1, 1)

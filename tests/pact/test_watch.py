@@ -1,0 +1,112 @@
+"""`watch` tells the next actor, as soon as there is something to tell."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from accord.core.work.verbs import Assignment, Caller
+from accord.core.work.waiting import Waiting
+from accord.pact import verbs
+from accord.pact.desk import Desk, World
+from accord.pact.place import place
+from accord.pact.watch import watch
+from accord.stores.folded import Folded
+from tests.helpers.cli import PATIENCE, environment
+from tests.pact.team import SEATS, Team
+
+
+class Story:
+    """What happens while somebody waits: the next of these steps at each nap."""
+
+    def __init__(self, root: Path, *steps: Callable[[], object]) -> None:
+        self.root = root
+        self.steps = list(steps)
+        self.naps = list[float]()
+        self.told = list[list[tuple[str, str]]]()
+
+    def desk(self, seat: str, *, waits: bool = False) -> Desk:
+        return Desk(place(self.root), seat, World(sleep=self.nap) if waits else World())
+
+    def nap(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        if self.steps:
+            self.steps.pop(0)()
+
+    def tell(self, things: Sequence[Waiting]) -> None:
+        self.told.append([(each.do, each.about) for each in things])
+
+
+def begun(root: Path) -> Story:
+    story = Story(root)
+    verbs.init(story.desk("ann"), Caller("ann"), "demo", SEATS, "")
+    said = Assignment("T1", "F", "b", "bob", "ann")
+    story.steps = [
+        lambda: verbs.assign(story.desk("ann"), Caller("ann"), said),
+        lambda: None,
+        lambda: verbs.checkpoint(story.desk("bob"), Caller("bob"), "T1", "x", commit=False),
+        lambda: verbs.accept(story.desk("ann"), Caller("ann"), "T1"),
+    ]
+    return story
+
+
+def test_each_thing_is_told_once_when_it_comes(tmp_path: Path) -> None:
+    story = begun(tmp_path)
+    here = story.desk("ann", waits=True)
+
+    in_time = watch(here, story.tell, interval=2, patience=12, first=False)
+
+    assert story.told == [[("review", "T1")], [("merge", "F")]]
+    assert (in_time, story.naps) == (False, [2] * 6)
+
+
+def test_the_first_thing_ends_it_when_that_was_asked_for(tmp_path: Path) -> None:
+    story = begun(tmp_path)
+    here = story.desk("bob", waits=True)
+
+    assert watch(here, story.tell, interval=1, patience=None, first=True)
+    assert (story.told, story.naps) == ([[("work", "T1")]], [1])
+
+
+def test_a_ledger_that_does_not_change_is_not_read_again(tmp_path: Path) -> None:
+    story = begun(tmp_path)
+    story.steps = []
+    here = story.desk("bob", waits=True)
+    looks, view = list[int](), here.view
+
+    def look() -> Folded:
+        looks.append(1)
+        return view()
+
+    here.view = look  # type: ignore[method-assign]
+
+    watch(here, story.tell, interval=1, patience=50, first=False)
+
+    assert (len(looks), len(story.naps)) == (1, 50)
+
+
+def test_a_real_watcher_hears_of_a_real_checkpoint(tmp_path: Path) -> None:
+    team = Team(tmp_path / "work").init()
+    team.assign()
+    watcher = subprocess.Popen(
+        [sys.executable, "-m", "accord", "pact", "watch", "--first", "--json"],
+        cwd=team.root,
+        env=environment(PACT_AGENT_ID="ann"),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    team.good("bob", "checkpoint", "T1", "--evidence", "all good")
+
+    out, _ = watcher.communicate(timeout=PATIENCE)
+
+    assert watcher.returncode == 0
+    assert json.loads(out) == {
+        "do": "review",
+        "about": "T1",
+        "why": "bob shows: all good",
+        "spec": ".pact/tasks/T1.md",
+    }
+    late = team("cy", "watch", "--timeout", "0")
+    assert (late.code, late.out) == (6, "")
+    assert team("ann", "watch", "--timeout", "0").out.startswith("review  T1 ")
