@@ -1,5 +1,6 @@
 """From a line of code to what led there."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from tests.git.conftest import SESSION
 from tests.git.test_healing import branch, forge
+from tests.helpers.server import ServerProcess
 from tests.helpers.worktree import Work
 from tests.spec import proves
 
@@ -93,6 +95,26 @@ def test_outside_a_repository_a_sentence_says_so(plain: Work, tmp_path: Path) ->
     ran = plain.at(tmp_path / "home").accord("why", "a.txt:1")
 
     assert (ran.code, "no git repository" in ran.err) == (4, True)
+
+
+def test_a_server_that_is_named_tells_what_was_said(
+    session: Work, server: ServerProcess, tmp_path: Path
+) -> None:
+    person = {"ACCORD_URL": server.url, "ACCORD_TOKEN": server.admin_token}
+    someone = session.told(**person)
+    id = someone.accord("session", "create", "--name", "Rounding").out.strip()
+    told = someone.told(ACCORD_SESSION=id)
+    (tmp_path / "notes.md").write_text("Round once, at the end")
+    notes = str(tmp_path / "notes.md")
+    ran = told.accord("session", "context", id, "add", "rounding", notes)
+    assert ran.code == 0, ran.err
+    log = [json.loads(row) for row in told.accord("session", "log", "--json").out.splitlines()]
+    (prompt,) = [each["id"] for each in log if each["type"] == "context.add"]
+    told.told(PVP_SESSION_ID=id, PVP_MESSAGES=prompt).commit("fix: round once")
+
+    assert "rounding" in told.accord("why", "file.txt:1").out
+    assert "rounding" not in told.accord("why", "file.txt:1", "--offline").out
+    assert "rounding" not in session.accord("why", "file.txt:1").out
 
 
 # Coverage, tree, aliases

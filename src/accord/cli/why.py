@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         tell({"target": plain(args.target), "reasons": [told(each) for each in reasons]})
     else:
         print("\n".join(answer(reasons, whole=args.whole)))
+        if not args.offline and len(reasons) == 1:
+            remembered(reasons[0], whole=args.whole)
         if took > SLOW_S:
             hint = "git commit-graph write --reachable --changed-paths"
             print(f"accord: `{hint}` makes this quicker", file=sys.stderr)
@@ -172,6 +174,21 @@ def conversation(record: dict[str, Any], *, whole: bool) -> Iterator[str]:
         yield from wrapped(each.content, INDENT * 3, None if whole else MOST_SAID)
     if len(kept) < len(said):
         yield f"{INDENT}… {count(len(said) - len(kept), 'message')} more; --whole shows all"
+
+
+def remembered(reason: "Reason", *, whole: bool) -> None:
+    """What the server named by ACCORD_URL remembers, where the record has no conversation."""
+    from accord.core.provenance.record import thread_of
+
+    if not reason.known or thread_of(reason.record).messages:
+        return
+    from accord.cli.recalled import recalled
+    from accord.show.prose import conversation as turned
+
+    if turns := recalled(reason.record):
+        print(
+            "\n".join(["", f"{INDENT}{paint.bold('What was said')}", *turned(turns, whole=whole)])
+        )
 
 
 def people(names: Any) -> str:

@@ -16,6 +16,7 @@ from .preparing import SQUASHED
 
 MOST_REWRITTEN = 5000
 MOST_FILES = 2000
+MOST_TRAILERS = 200
 
 
 def committed(repo: History) -> None:
@@ -94,7 +95,7 @@ def _new(repo: History, commit: Commit, message: CommitMessage, patch: str) -> d
         "session": message.session_id,
         "fork": message.fork_id,
         "decision": next(iter(message.decision_ids), None),
-        "message_trailers": [[each.key, each.value] for each in message.trailers],
+        "message_trailers": [[each.key, each.value] for each in message.trailers[:MOST_TRAILERS]],
     }
     answer = bridge.ask("commit-created", os.environ, facts)
     note = answer.get("note") if answer else None
