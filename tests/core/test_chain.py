@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from accord.core.docket.bench import Bench
 from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Record
 from accord.core.provenance import decision as decisions
@@ -13,11 +14,14 @@ from accord.core.provenance import thread as threads
 from accord.core.provenance.decision import DecisionCommit
 from accord.core.room.prompts import PromptAmend
 from accord.core.room.secrets import SecretShare
+from accord.core.room.shelf import ContextAdd, ContextRemove
+from accord.core.room.state import House
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart, UsageStats
 from accord.core.room.thinking import ThinkingChunk, ThinkingStart
 from accord.core.room.tools import ToolResult
 from accord.core.views.chain import Drafted, drafted
 from accord.core.views.stretch import Stretch, cited, decision_id, heard
+from tests.helpers.docket import item, ok, step
 from tests.helpers.forks import START, Talk, adds, forks, merges
 from tests.helpers.room import (
     ALICE,
@@ -440,3 +444,41 @@ def test_the_hash_of_a_tools_output_tells_a_changed_one() -> None:
     assert sealed("a", "b").startswith("sha256:")
     assert sealed("a", "b") == sealed("a", "b")
     assert len({sealed("a", "b"), sealed("ab"), sealed("a", "c"), sealed("a", "b", result=1)}) == 4
+
+
+@proves("UNI-28")
+def test_what_the_kernel_said_of_a_step_goes_with_the_decision() -> None:
+    house = House(judge=Bench())
+    deploy = ok("DEPLOY", "errors", steps=[step("Deploy", "api", "deployed=YES/NO")])
+    batch = ContextAdd(key="decision:release", content_type="text", content=item("DEPLOY", deploy))
+    link = {"batch": "release", "item": "DEPLOY", "step": "deployed=YES/NO"}
+    talk = a_talk()
+    talk.says(ALICE, batch, id="b", house=house)
+    ruling = talk.room.shelf[""]["decision:release#snapshot"].content
+    assert isinstance(ruling, dict)
+    talk.says(CLAUDE, proposes(arguments={"decision": link}), id="t", ref=START, house=house)
+    talk.says(BOB, approves_tool(BOB, "t"), house=house)
+
+    [verdict] = decision(talk).verdicts
+
+    assert (verdict.item, verdict.verdict, verdict.confidence) == ("DEPLOY", "DO NOW", "MED")
+    assert verdict.snapshot == ruling["sha256"]
+    since = next(each.seq for each in numbered(talk) if each.id == "t")
+    assert decision(talk, since - 1).verdicts == (verdict,)
+
+
+def test_a_step_of_a_decision_that_is_gone_is_told_without_a_verdict() -> None:
+    house = House(judge=Bench())
+    deploy = ok("DEPLOY", "errors", steps=[step("Deploy", "api", "deployed=YES/NO")])
+    batch = ContextAdd(key="decision:x", content_type="text", content=item("DEPLOY", deploy))
+    talk = a_talk()
+    talk.says(ALICE, batch, house=house)
+    link = {"batch": "x", "item": "DEPLOY", "step": "deployed=YES/NO"}
+    talk.says(CLAUDE, proposes(arguments={"decision": link}), id="t", ref=START, house=house)
+    talk.says(BOB, approves_tool(BOB, "t"), id="yes", house=house)
+    talk.says(ALICE, ContextRemove("decision:x", "Over"), house=house)
+    since = next(each.seq for each in numbered(talk) if each.id == "t")
+
+    [verdict] = decision(talk, since - 1).verdicts
+
+    assert (verdict.item, verdict.verdict, verdict.snapshot) == ("DEPLOY", "", "")

@@ -151,6 +151,9 @@ def facts(made: "DecisionCommit", sha: str) -> Iterator[tuple[str, str]]:
         own = ", their own proposal" if each.self_approved else ""
         yield "approved by", f"{paint.green(line(each.by))}{what}{own}{said}"
     yield "reviewed by", people(made.reviewed_by)
+    for ruled in made.verdicts:
+        sure = f", confidence {ruled.confidence}" if ruled.confidence else ""
+        yield "verdict", line(f"{ruled.batch}/{ruled.item}: {ruled.verdict or 'unknown'}{sure}")
     yield "tools", listed(line(each) for each in made.tools)
     yield "confidence", "" if score is None else f"{confidence.band(score)} ({score:.2f})"
     first = line(made.git_sha[:SHORT])

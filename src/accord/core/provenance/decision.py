@@ -56,6 +56,17 @@ class Alternative(_Part, frozen=True, kw_only=True, omit_defaults=True):
     commits: tuple[str, ...] = ()
 
 
+class Verdict(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """What the decision kernel said of a step that was run; `snapshot` is that ruling's hash."""
+
+    batch: str
+    item: str
+    step: str = ""
+    verdict: str = ""
+    confidence: str = ""  # the kernel's word; the agent's own number is another thing
+    snapshot: str = ""
+
+
 class Position(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A place on the log's hash chain: up to here the decision was made."""
 
@@ -89,6 +100,7 @@ class DecisionCommit(_Part, frozen=True, kw_only=True, omit_defaults=True):
     approvals: tuple[Approval, ...] = ()
     files_changed: tuple[str, ...] = ()
 
+    verdicts: tuple[Verdict, ...] = ()
     session_name: str = ""
     fork: str = ""
     decided_by: tuple[Participant, ...] = ()

@@ -53,8 +53,13 @@ class ToolDropped(Event, frozen=True, kw_only=True, gc=False):
 
 def bound(tool: Tool) -> Bound | None:
     """The step that a proposal says it is."""
+    return linked(tool.arguments)
+
+
+def linked(arguments: Mapping[str, Any]) -> Bound | None:
+    """The binding in a proposal's arguments."""
     try:
-        return msgspec.convert(tool.arguments.get("decision"), Bound)
+        return msgspec.convert(arguments.get("decision"), Bound)
     except msgspec.ValidationError:
         return None
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from accord.core.kernel.log import Event, Record
 from accord.core.provenance.decision import Alternative, DecisionCommit, ToolExecution
 from accord.core.provenance.thread import ConversationThread, Utterance
+from accord.core.room.decisions import Ruled
 from accord.core.room.forks import ForkCreated
 from accord.core.room.gates import Approved, GatePassed, Rejected
 from accord.core.room.grants import ToolCleared
@@ -130,6 +131,7 @@ def cleared(found: Findings, event: ToolCleared, record: Record) -> None:
     said = made.said
     found.link(proposal.id, by=said.agent)
     found.link(record.id)
+    found.weigh(said.arguments)
     path = said.arguments.get("path")
     found.tools[proposal.id] = ToolExecution(
         id=proposal.id,
@@ -142,6 +144,12 @@ def cleared(found: Findings, event: ToolCleared, record: Record) -> None:
         outcome="unfinished",
         approved_by=tuple(map(found.called, event.said.approved_by)),
     )
+
+
+def ruled(found: Findings, event: Ruled, record: Record) -> None:
+    """What the kernel says from now on."""
+    if isinstance(event.said.content, dict):
+        found.rulings[event.said.key] = event.said.content
 
 
 def printed(found: Findings, event: ToolPrinted, record: Record) -> None:
@@ -191,6 +199,7 @@ ADDS: Mapping[type[Event], Callable[[Findings, Any, Record], None]] = {
     Approved: approved,
     GatePassed: passed,
     Rejected: rejected,
+    Ruled: ruled,
     ToolCleared: cleared,
     ToolPrinted: printed,
     ToolFinished: finished,

@@ -16,9 +16,11 @@ from accord.core.provenance.decision import (
     Metrics,
     Participant,
     ToolExecution,
+    Verdict,
 )
 from accord.core.provenance.participants import participant
 from accord.core.provenance.thread import ConversationThread, Utterance
+from accord.core.room import waiting
 from accord.core.room.gates import Approved, GateOpened
 from accord.core.views.stretch import Stretch, decision_id, here
 
@@ -39,6 +41,8 @@ class Findings:
         self.votes: dict[tuple[str, str], Record] = {}
         self.approvals: list[Approval] = []
         self.others: list[Alternative] = []
+        self.rulings: dict[str, dict[str, Any]] = {}
+        self.verdicts: list[Verdict] = []
         self.said: dict[str, Utterance] = {}
         self.confidence: float | None = None
         self.cost: dict[str, int] = {}
@@ -91,6 +95,25 @@ class Findings:
             )
         self.approvals.append(given)
 
+    def weigh(self, arguments: Mapping[str, Any]) -> None:
+        """A step that a decision allowed: what the kernel said of it when it did."""
+        link = waiting.linked(arguments)
+        if link is None:
+            return
+        key = f"{waiting.PREFIX}{link.batch}{waiting.SNAPSHOT}"
+        said = self.rulings.get(key) or waiting.told(self.room, self.stretch.fork, key) or {}
+        found = said.get("items", {}).get(link.item, {})
+        self.verdicts.append(
+            Verdict(
+                batch=link.batch,
+                item=link.item,
+                step=link.step,
+                verdict=found.get("verdict", ""),
+                confidence=found.get("confidence", ""),
+                snapshot=said.get("sha256", ""),
+            )
+        )
+
     def be_sure(self, metadata: Mapping[str, Any] | None) -> None:
         """The agent's own number, the last it gave; never one of ours (OPEN-60)."""
         match (metadata or {}).get("confidence"):
@@ -116,6 +139,7 @@ class Findings:
             alternatives_considered=tuple(self.others),
             tool_executions=tuple(map(self._sealed, self.tools.values())),
             approvals=tuple(self.approvals),
+            verdicts=tuple(self.verdicts),
             session_name=self.room.name,
             fork=self.stretch.fork or "",
             decided_by=tuple(sorted(self.by)),
