@@ -17,6 +17,7 @@ import pytest
 from accord import settings
 from accord.git import bridge
 from accord.git.hook import HOOKS
+from tests.helpers.server import ServerProcess
 from tests.helpers.worktree import Work
 from tests.spec import proves
 
@@ -273,6 +274,20 @@ def test_a_bridge_that_says_nothing_costs_a_second_and_changes_nothing(work: Wor
 
     assert 1.0 <= took < 4.0
     assert work.message() == "made without a session\n"
+
+
+def test_a_session_that_decided_nothing_leaves_commits_alone(
+    work: Work, server: ServerProcess
+) -> None:
+    person = {"ACCORD_URL": server.url, "ACCORD_TOKEN": server.admin_token}
+    someone = work.told(**person, ACCORD_HOME=str(server.home))
+    id = someone.accord("session", "create", "--name", "Idle").out.strip()
+    repo = work.git("config", "accord.repo")
+    bound = bridge.ask("session-started", someone.env, {"repo": repo, "session": id})
+    assert bound == {"repo": repo, "sessions": [id]}
+    someone.told(ACCORD_SESSION=id).commit("said in my own way")
+
+    assert work.message() == "said in my own way\n"
 
 
 @pytest.mark.parametrize(

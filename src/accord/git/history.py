@@ -75,9 +75,9 @@ class History:
         """Run git to its end; GitError where it takes too long or says too much."""
         line = ["git", *(QUIET if quiet else ("--no-pager",)), *map(os.fsencode, words)]
         env = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-        pipe = subprocess.PIPE
+        pipe, given = subprocess.PIPE, subprocess.PIPE if data else subprocess.DEVNULL
         with subprocess.Popen(
-            line, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.path, env=env
+            line, stdin=given, stdout=pipe, stderr=pipe, cwd=self.path, env=env
         ) as git:
             return _bounded(git, data, patience, most)
 
@@ -120,6 +120,7 @@ class History:
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
         )
 
+    @cached_property
     def branch(self) -> str:
         """The branch that is checked out; empty on a detached head."""
         return self.maybe("symbolic-ref", "--quiet", "--short", "HEAD") or ""
@@ -215,13 +216,10 @@ def _bounded(git: "subprocess.Popen[bytes]", data: bytes, patience: float, most:
         git.kill()
 
     timer = threading.Timer(patience, stop)
-    helpers = [
-        threading.Thread(target=_feed, args=(git.stdin, data), daemon=True),
-        threading.Thread(target=_hear, args=(git.stderr, said), daemon=True),
-        timer,
-    ]
     timer.daemon = True
-    for helper in helpers:
+    hears = threading.Thread(target=_hear, args=(git.stderr, said), daemon=True)
+    feeds = threading.Thread(target=_feed, args=(git.stdin, data), daemon=True)
+    for helper in (timer, hears, *((feeds,) if data else ())):
         helper.start()
     try:
         out = git.stdout.read(most + 1) if git.stdout else b""
@@ -231,7 +229,7 @@ def _bounded(git: "subprocess.Popen[bytes]", data: bytes, patience: float, most:
         code = git.wait()
     finally:
         timer.cancel()
-    helpers[1].join(1.0)
+    hears.join(1.0)
     if late.is_set():
         raise GitError(f"git took longer than {patience:.0f} s")
     return Done(code, out, text(b"".join(said)).strip())

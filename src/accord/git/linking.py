@@ -90,7 +90,7 @@ def _new(repo: History, commit: Commit, message: CommitMessage, patch: str) -> d
         "sha": commit.sha,
         "parents": list(commit.parents),
         "patch_id": patch,
-        "branch": repo.branch(),
+        "branch": repo.branch,
         "files": [shown(path) for path in files[:MOST_FILES]],
         "session": message.session_id,
         "fork": message.fork_id,
@@ -132,7 +132,7 @@ def _from_message(
         "decided_by": [str(each) for each in message.decided_by],
         "reviewed_by": [str(each) for each in message.reviewed_by],
         "decided_at": commit.at,
-        "branch": repo.branch(),
+        "branch": repo.branch,
         "parents": list(commit.parents),
         "patch_id": patch,
     }

@@ -80,9 +80,11 @@ def known(repo: History, env: Mapping[str, str], settings: Mapping[str, str]) ->
         "repo": settings.get("accord.repo"),
         "session": session,
         "fork": told.get("fork"),
-        "branch": repo.branch(),
+        "branch": repo.branch,
     }
     context = bridge.ask("commit-context", env, asked) or {}
+    if not context.get("decision"):
+        return told  # a session that decided nothing says nothing
     if told.get("session") and context.get("session") not in (None, told["session"]):
         return told  # it speaks of another session
     return {**context, **told}
