@@ -89,7 +89,9 @@ def read(file: Path) -> InFile:
     try:
         said = tomllib.loads(file.read_text("utf-8"))
         return msgspec.convert(said, InFile)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as no:
+    except OSError as no:
+        raise SettingsError(f"{file} cannot be read: {no.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as no:
         raise SettingsError(f"{file} cannot be read: {no}") from None
     except msgspec.ValidationError as no:
         hint = "; put a token into ACCORD_TOKEN, never into a file" if "`token`" in str(no) else ""

@@ -53,8 +53,9 @@ COLOURS = {"ok": paint.green, "warn": paint.yellow, "fail": paint.red}
 def conclusion(states: list[str]) -> str:
     """The one line to read."""
     if fails := states.count("fail"):
-        thing = "One thing is" if fails == 1 else f"{fails} things are"
-        return paint.red(f"{thing} wrong; what to do stands below each.")
+        if fails == 1:
+            return paint.red("One thing is wrong; what to do stands below it.")
+        return paint.red(f"{fails} things are wrong; what to do stands below each.")
     if warns := states.count("warn"):
         thing = "one remark" if warns == 1 else f"{warns} remarks"
         return f"{paint.green('Accord can work here')}, with {thing}."

@@ -304,6 +304,7 @@ def _portrait(found: dict[str, Any]) -> list[str]:
         lines.append(f"         {paint.bold(line(each['id']))} {kind}, {roles}{here}{halted}")
     running = [each for each in found["tools"] if each["approved"]]
     lines += [f"Running  {line(each['tool_name'])} by {line(each['agent'])}" for each in running]
+    lines += _held(found)
     lines += _shared(found)
     lines += [
         "",
@@ -312,6 +313,18 @@ def _portrait(found: dict[str, Any]) -> list[str]:
     for gate in found["gates"]:
         lines += ["", *card(gate)]
     return lines
+
+
+def _held(found: dict[str, Any]) -> list[str]:
+    """Proposals that a decision holds back, so that nobody is asked about them yet."""
+    asked = {gate["request"]["action_ref"] for gate in found["gates"]}
+    held = (tool for tool in found["tools"] if not tool["approved"] and tool["id"] not in asked)
+    return [
+        f"Held     {line(tool['tool_name'])} by {line(tool['agent'])},"
+        f" until the decision {line(str(bound.get('batch')))} allows {line(str(bound.get('item')))}"
+        for tool in held
+        if isinstance(bound := tool["arguments"].get("decision"), dict)
+    ]
 
 
 def _shared(found: dict[str, Any]) -> list[str]:

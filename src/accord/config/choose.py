@@ -136,7 +136,10 @@ def parsed(file: Path, wrong: list[str]) -> dict[str, Any]:
             wrong.append(f"{file} is no configuration: it has more than {LARGEST_FILE} bytes")
             return {}
         return tomllib.loads(text.decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as no:
+    except OSError as no:
+        wrong.append(f"{file} cannot be read: {no.strerror}")
+        return {}
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as no:
         wrong.append(f"{file} cannot be read: {no}")
         return {}
 

@@ -144,8 +144,19 @@ class Timeline:
 
     def shelved(self, said: Envelope, payload: Envelope) -> None:
         key, seen = payload["key"], payload.get("visible_to")
+        if said["sender"] == SYSTEM and key.startswith("decision:"):
+            self.ruled(said, key, payload["content"])
+            return
         whom = f" for {listed(seen)}" if seen else ""
         self.tell(said, "context", f"adds the context {key}{whom}", code=excerpt(payload))
+
+    def ruled(self, said: Envelope, key: str, content: Envelope) -> None:
+        id, _, what = key.removeprefix("decision:").rpartition("#")
+        if what == "convergence":
+            self.tell(said, "context", f"How far {id} is agreed upon", code=content["table"])
+            return
+        lines = (each["why"] for each in content["items"].values())
+        self.tell(said, "context", f"The rules decide on {id}", code="\n".join(lines))
 
     def changed(self, said: Envelope, payload: Envelope) -> None:
         title = f"changes the context {payload['key']}"

@@ -34,6 +34,14 @@ def transcript(server: ServerProcess, token: str, session: str, after: int = 0) 
             return no.code, msgspec.json.decode(no.read())
 
 
+def polled(server: ServerProcess, token: str, session: str) -> list[str]:
+    """What the server still tells who reads from the beginning, by type."""
+    url = f"{server.url}/sessions/{session}/messages"
+    request = Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+    with urlopen(request) as answer:  # noqa: S310 - our own address
+        return [each["type"] for each in msgspec.json.decode(answer.read())["messages"]]
+
+
 async def ended(server: ServerProcess, token: str) -> str:
     """A session in which something was said, and which is over."""
     agent = server.issue("claude", "agent")
@@ -95,6 +103,7 @@ async def test_the_command_works_beside_a_server_that_writes(tmp_path: Path) -> 
             read = [each.seq async for each in alice.history(room.id)]
             assert read == list(range(1, len(read) + 1))
         assert transcript(server, token, session)[0] == 410
+        assert polled(server, token, session) == ["session.end"]
         during = accord("verify", "--data-dir", str(server.home))
         assert during.code == 0, during
         server.restart()

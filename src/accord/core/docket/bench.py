@@ -48,8 +48,11 @@ def ruling(batch: Batch, outcome: Outcome) -> Ruling:
 
 
 def problem(outcome: Outcome) -> str:
-    """The first thing that was wrong, with its line."""
-    lines = (f"line {d.line}: {d.code} {d.detail} ({d.hint})" for d in outcome.diags[:1])
+    """The first thing that was wrong, with its line where it has one."""
+    lines = (
+        " ".join(filter(None, (d.line and f"line {d.line}:", d.code, d.detail, f"({d.hint})")))
+        for d in outcome.diags[:1]
+    )
     return " ".join((f"This cannot be decided ({outcome.invalid});", *lines))
 
 

@@ -66,7 +66,7 @@ class Reader:
         last, size = "", 0
         while True:
             room, cell = await self.spot(id, actor)
-            batch = await self._behind(cell, since)
+            batch = await self._behind(room, cell, since)
             if not batch:
                 return Page(frames, last, since, more=False)
             for sealed in batch:
@@ -79,12 +79,15 @@ class Reader:
                     last = record.id
                 since = record.version
 
-    async def _behind(self, cell: Cell, since: int) -> list[Sealed]:
-        """The next records, as far as the state knows of them."""
+    async def _behind(self, room: Room, cell: Cell, since: int) -> list[Sealed]:
+        """The next records, as far as the state knows of them.
+
+        Of a session that is over the store has the word: another process may have removed them.
+        """
         missing = cell.base.version - since
         if missing <= 0:
             return []
-        if missing <= len(cell.window):
+        if missing <= len(cell.window) and not room.ended:
             return list(islice(cell.window, len(cell.window) - missing, None))
         rows = await proven.read(self.engine.events, cell.stream, since, min(STEP, missing))
         return [self._unsealed(row) for row in rows]
