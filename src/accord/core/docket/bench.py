@@ -50,10 +50,15 @@ def ruling(batch: Batch, outcome: Outcome) -> Ruling:
 def problem(outcome: Outcome) -> str:
     """The first thing that was wrong, with its line where it has one."""
     lines = (
-        " ".join(filter(None, (d.line and f"line {d.line}:", d.code, d.detail, f"({d.hint})")))
+        " ".join(filter(None, (place(d.line), d.code, d.detail, f"({d.hint})")))
         for d in outcome.diags[:1]
     )
     return " ".join((f"This cannot be decided ({outcome.invalid});", *lines))
+
+
+def place(line: int) -> str:
+    """Where it stands, if it stands on a line."""
+    return f"line {line}:" if line else ""
 
 
 def read(block: str) -> Snapshot:
