@@ -1,8 +1,8 @@
 """Start the server.
 
-Prints the address with a sign-in link, and runs until Ctrl-C. Everything that was acknowledged is
-on disk; a server that was killed goes on where it stopped. A flag beats the environment
-(ACCORD_PORT for --port), that beats the file.
+Prints the address and, on a terminal, a token to come in with; runs until Ctrl-C. Everything that
+was acknowledged is on disk; a server that was killed goes on where it stopped. A flag beats the
+environment (ACCORD_PORT for --port), that beats the file.
 
 Examples:
   accord serve
