@@ -18,7 +18,8 @@ HOME = """<!doctype html>
 <h1>Accord</h1>
 <p>People and coding agents decide together here, and nothing risky runs until the right people
 agree. This server speaks PVP over WebSocket at <code>/ws</code> and over HTTP; programs find out
-how at <a href="/openapi.json">/openapi.json</a> and <a href="/asyncapi.json">/asyncapi.json</a>.</p>
+how at <a href="/openapi.json">/openapi.json</a> and
+<a href="/asyncapi.json">/asyncapi.json</a>.</p>
 <p>From a shell, with the token the server printed or an operator gave you:</p>
 <pre>export ACCORD_URL={url}
 export ACCORD_TOKEN=…
