@@ -91,6 +91,24 @@ def test_a_linked_entry_file_becomes_one_of_its_own(tmp_path: Path) -> None:
     assert agents.startswith("shared rules\n")
 
 
+def test_a_link_that_leads_outside_is_neither_read_nor_written_through(tmp_path: Path) -> None:
+    team = Team(tmp_path / "work")
+    (tmp_path / "private").write_text("a secret\n")
+    (team.root / "AGENTS.md").symlink_to(tmp_path / "private")
+    team.pact.mkdir()
+    (team.pact / "STATE.yml").symlink_to(tmp_path / "private")
+
+    team.init()
+
+    assert "a secret" not in (team.root / "AGENTS.md").read_text()
+    assert (tmp_path / "private").read_text() == "a secret\n"
+    (team.pact / "tasks").rmdir()
+    (tmp_path / "outside").mkdir()
+    (team.pact / "tasks").symlink_to(tmp_path / "outside")
+    assert team("ann", *assignment("T1")).code == 2
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 VERBS = ("init", "join", "assign", "checkpoint", "accept", "changes", "merge", "status", "log")
 
 

@@ -16,6 +16,7 @@ Examples:
   accord pact log --replay
   accord pact validate --json
   accord pact watch --first
+  accord pact key
   accord pact help
 """
 
@@ -66,9 +67,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from accord.core.work.verbs import Caller, identity
     from accord.pact.desk import desk
+    from accord.settings import home_of
 
     seat = identity(os.environ.get("PACT_AGENT_ID", ""))
-    here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat)
+    here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home_of(os.environ))
     return act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
 
 
@@ -102,6 +104,13 @@ def _init_flags(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ID:ROLES:ENTRY",
         help="a seat, its roles, and the file that tells it so; as often as needed",
+    )
+    add(
+        *("--key",),
+        action="append",
+        default=[],
+        metavar="SEAT=KEY",
+        help="a seat's public key, as `accord pact key` prints it; its events are then signed",
     )
     add("--base-branch", default="", metavar="NAME", help="default: the branch you are on")
 
@@ -159,6 +168,12 @@ def _log_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", action="store_true", help="make STATE.yml anew from the log")
 
 
+def _validate_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict", action="store_true", help="also what no signature proves, key by key"
+    )
+
+
 def _watch_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--first", action="store_true", help="end as soon as something waits for you")
@@ -174,7 +189,8 @@ def _watch_flags(parser: argparse.ArgumentParser) -> None:
 def _init(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
     from accord.pact import verbs
 
-    return told(verbs.init(desk, caller, args.project, args.seat, args.base_branch), args)
+    done = verbs.init(desk, caller, args.project, args.seat, args.base_branch, args.key)
+    return told(done, args)
 
 
 def _join(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
@@ -278,7 +294,7 @@ def _log(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
 def _validate(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
     from accord.show.text import count, line
 
-    found = desk.validate()
+    found = desk.validate(strict=args.strict)
     wrong = [each for each in found if not each.warning]
     if args.json:
         from accord.show.output import tell
@@ -313,6 +329,17 @@ def _watch(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
     return 0 if done else LATER
 
 
+def _key(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    public = desk.key()
+    if args.json:
+        from accord.show.output import tell
+
+        tell({"seat": caller.id, "key": public})
+    else:
+        print(public)
+    return 0
+
+
 Act = Callable[["Desk", "Caller", argparse.Namespace], int]
 
 
@@ -330,8 +357,9 @@ VERBS: dict[str, tuple[str, Add, Act]] = {
     "merge": ("ship a feature whose tasks are all accepted", _merge_flags, _merge),
     "status": ("where everything stands", _status_flags, _status),
     "log": ("the events as they were recorded", _log_flags, _log),
-    "validate": ("find everything that is not as it should be", _none, _validate),
+    "validate": ("find everything that is not as it should be", _validate_flags, _validate),
     "watch": ("tell what waits for you, as soon as it does", _watch_flags, _watch),
+    "key": ("print your seat's public key, and make one if there is none", _none, _key),
     "help": ("explain the verbs and the two rules", _none, _help),
 }
 WRITING = frozenset({"join", "assign", "checkpoint", "accept", "changes", "merge"})

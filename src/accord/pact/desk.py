@@ -13,9 +13,11 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.check import Finding, findings
 from accord.core.work.event import Draft
 from accord.core.work.extended import extended
-from accord.core.work.fold import Fold
+from accord.core.work.fold import Fold, seats_in
+from accord.core.work.signed import unproven
 from accord.core.work.state import Work
 from accord.core.work.verbs import understood
+from accord.core.work.words import Kind
 from accord.engine.ports import Conflict, Mark
 from accord.pact import scaffold
 from accord.pact.carry import Carry
@@ -41,15 +43,19 @@ class World(msgspec.Struct, frozen=True):
 class Desk:
     """Everything that is done to one pact."""
 
-    def __init__(self, place: Place, seat: str, world: World | None = None) -> None:
+    def __init__(
+        self, place: Place, seat: str, world: World | None = None, home: Path | None = None
+    ) -> None:
         self.place = place
         self.seat = seat
         self.world = world or World()
+        self._home = home
         self.ledger = FileLedger(place.log, place.lock, self.world.sleep)
         self._folder = Folder(self.ledger, place.private(CACHE))
         self._shelf = Shelf(place.private(SHOWN))
         self.carry = Carry(place, self.ledger)
         self.work = Work()  # as last decided on
+        self.unsigned = False  # though the roster has a key
 
     # Reading
 
@@ -92,8 +98,8 @@ class Desk:
             self.render(found.work, found.mark)
         return found.work
 
-    def validate(self) -> list[Finding]:
-        """Everything that is not as it should be."""
+    def validate(self, *, strict: bool = False) -> list[Finding]:
+        """Everything that is not as it should be; with `strict`, also what no key proves."""
         data, _ = self.ledger.read()
         reading = pact.read(data)
         found = [Finding("line", fault.line, fault.sentence) for fault in reading.faults]
@@ -102,6 +108,10 @@ class Desk:
         if said := drift(self._state_file(), pactfiles.state_yml(work).encode()):
             found.append(Finding("a", 0, f"{said}; `accord pact log --replay` mends it"))
         found += self._tasks(work)
+        if strict:
+            from accord.pact.seal import verify
+
+            found += unproven(work, list(pact.objects(data)), verify)
         if self.carry.pending():
             said = "A switch of branches was interrupted; the next verb brings its events back"
             found.append(Finding("carry", 0, said))
@@ -151,7 +161,28 @@ class Desk:
         now = datetime.fromtimestamp(self.world.now(), UTC)
         ids = [self.world.new_id() for _ in drafts]
         ts = pact.stamp(f"{now:%Y-%m-%dT%H:%M:%S}", last)
-        return ids, pact.write(drafts, ids, ts, self.seat)
+        return ids, pact.write(drafts, ids, ts, self.seat, self._sign(drafts))
+
+    def key(self) -> str:
+        """The public key of this seat; a new pair where there was none."""
+        from accord.pact.seal import Seal
+
+        if not self._home:
+            raise Refused(Why.UNAVAILABLE, "There is no place for keys here")
+        return Seal(self._home, self.seat).make()
+
+    def _sign(self, drafts: Sequence[Draft]) -> pact.Sign | None:
+        """How this seat signs: when the roster has its key, and the private half is here."""
+        rosters = [each.payload.get("seats", ()) for each in drafts if each.kind is Kind.INIT]
+        seats = [*self.work.seats, *seats_in([seat for roster in rosters for seat in roster])]
+        key = next((seat.key for seat in seats if seat.id == self.seat), "")
+        if not key or not self._home:
+            return None
+        from accord.pact.seal import Seal
+
+        seal = Seal(self._home, self.seat)
+        self.unsigned = seal.public() != key
+        return None if self.unsigned else seal.sign
 
     def render(self, work: Work, mark: Mark) -> None:
         """Put STATE.yml on disk, as the ledger with this mark has it."""
@@ -178,8 +209,8 @@ def sound(found: Folded) -> None:
         raise Refused(Why.DAMAGED, detail)
 
 
-def desk(here: Path, wanted: str, seat: str) -> Desk:
-    """The desk for whoever works in `here`."""
+def desk(here: Path, wanted: str, seat: str, home: Path | None = None) -> Desk:
+    """The desk for whoever works in `here`; keys of seats are under `home`."""
     from accord.pact.place import place
 
-    return Desk(place(here, wanted), seat)
+    return Desk(place(here, wanted), seat, home=home)

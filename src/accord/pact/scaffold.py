@@ -11,7 +11,7 @@ from accord.stores.ledger import replace_file
 
 VERBS = (
     *("init", "join", "assign", "checkpoint", "accept", "changes"),
-    *("merge", "status", "log", "validate", "watch", "help"),
+    *("merge", "status", "log", "validate", "watch", "key", "help"),
 )
 SHELL = "\n".join(
     [
@@ -30,25 +30,30 @@ SHELL = "\n".join(
 def scaffold(place: Place, work: Work) -> None:
     """Write or refresh every file that `init` looks after; text outside its blocks stays."""
     for seat in work.seats:
-        within(place, place.root / seat.entry)
-    _block(place.directory / "PROJECT.md", pactfiles.charter(work.project, work.seats))
+        within(place.root, place.root / seat.entry)
+    for name in ("bin", "tasks"):
+        within(place.directory, place.directory / name / "x")
+    charter = pactfiles.charter(work.project, work.seats)
+    _block(place.directory, place.directory / "PROJECT.md", charter)
     for seat in work.seats:
-        _block(place.root / seat.entry, pactfiles.welcome(seat))
+        _block(place.root, place.root / seat.entry, pactfiles.welcome(seat))
     (place.directory / "tasks").mkdir(exist_ok=True)
     replace_file(place.directory / "bin" / "pact.sh", SHELL.encode())
     if place.repository:
         _attributes(place.root / ".gitattributes")
 
 
-def within(place: Place, path: Path) -> None:
-    """Refuse a path that leads out of the repository through a linked directory."""
-    if not path.parent.resolve().is_relative_to(place.root.resolve()):
-        raise Refused(Why.MALFORMED, f"{path} leads out of the repository")
+def within(root: Path, path: Path) -> None:
+    """Refuse a path that leads out of `root` through a linked directory."""
+    if not path.parent.resolve().is_relative_to(root.resolve()):
+        raise Refused(Why.MALFORMED, f"{path} leads out of {root}")
 
 
-def _block(path: Path, body: str) -> None:
-    # A link's target keeps its own text; what it says is taken over, so that nobody loses it.
-    text = path.read_text("utf-8") if path.exists() else ""
+def _block(root: Path, path: Path, body: str) -> None:
+    # A link becomes a file of its own. What its target says is taken over, so that nobody loses
+    # it; but not from outside, whence a hostile repository would fetch what is private.
+    ours = path.resolve().is_relative_to(root.resolve())
+    text = path.read_text("utf-8") if path.exists() and ours else ""
     new = pactfiles.managed(text, body)
     if new != text or path.is_symlink():
         replace_file(path, new.encode())
@@ -70,5 +75,6 @@ def task_file(place: Place, task: Task) -> None:
     """Make the task's file where there is none."""
     path = task_path(place, task.id)
     if path and not path.exists() and not path.is_symlink():
+        within(place.directory, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pactfiles.task_file(task), "utf-8")

@@ -30,22 +30,32 @@ class Done(msgspec.Struct):
 def done(desk: Desk, caller: Caller, kind: Kind, events: list[str], *notes: str) -> Done:
     """The outcome, with a word to whom the roster does not foresee in this (OPEN-99)."""
     seat = desk.work.seat(caller.id)
-    said = verbs.mismatch(seat, kind) if seat else ""
-    return Done(events, [*notes, *([said] if said else [])])
+    said = [verbs.mismatch(seat, kind)] if seat else []
+    if desk.unsigned:
+        said.append(f"the key of {caller.id} is not on this machine, so nothing was signed")
+    return Done(events, [*notes, *(each for each in said if each)])
 
 
-def init(desk: Desk, caller: Caller, project: str, seats: Sequence[str], base: str) -> Done:
+def init(
+    desk: Desk,
+    caller: Caller,
+    project: str,
+    seats: Sequence[str],
+    base: str,
+    keys: Sequence[str] = (),
+) -> Done:
     """Start a pact, or refresh the files of one; the log is never rewritten."""
     place = desk.place
-    verbs.init(Work(), caller, project, seats, base)
+    verbs.init(Work(), caller, project, seats, base, keys)
     for seat in verbs.declared(seats):
-        scaffold.within(place, place.root / seat.entry)
+        scaffold.within(place.root, place.root / seat.entry)
     here = place.repository.branch() if place.repository else ""
     with desk.ledger.locked():
         desk.carry.recover()
 
         def decide(work: Work) -> list[Draft]:
-            return verbs.init(work, caller, project, seats, base if work.started else base or here)
+            branch = base if work.started else base or here
+            return verbs.init(work, caller, project, seats, branch, keys)
 
         events = desk.record(decide)
         found = desk.load()

@@ -1,7 +1,7 @@
 """Pact's log: one JSON object of eight fields a line, written by any tool, read whatever it is."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -23,6 +23,9 @@ _WRONG = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _encode = msgspec.json.Encoder().encode
 _TEXTS = ("event_id", "ts", "agent_id", "role", "event_type", "task_id", "feature")
 _PAYLOAD = {field.name: field.type for field in msgspec.structs.fields(Payload)}
+
+
+Sign = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Fault(NamedTuple):
@@ -149,10 +152,12 @@ def stamp(now: str, last: str) -> str:
     return f"{datetime.fromtimestamp(later, UTC):%Y-%m-%dT%H:%M:%S}Z"
 
 
-def write(drafts: Sequence[Draft], ids: Sequence[str], ts: str, agent: str) -> bytes:
-    """Lines to append."""
+def write(
+    drafts: Sequence[Draft], ids: Sequence[str], ts: str, agent: str, sign: Sign | None = None
+) -> bytes:
+    """Lines to append, signed where there is a key."""
     made = (line(draft, id, ts, agent) for draft, id in zip(drafts, ids, strict=True))
-    return b"".join(_encode(each) + b"\n" for each in made)
+    return b"".join(_encode(sign(each) if sign else each) + b"\n" for each in made)
 
 
 def missing(there: bytes, here: bytes) -> bytes:

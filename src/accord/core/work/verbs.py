@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.event import Draft
+from accord.core.work.signed import is_key
 from accord.core.work.state import Feature, Seat, Task, Work
 from accord.core.work.words import (
     PROTOCOL,
@@ -90,21 +92,25 @@ def fitting(seat: Seat, caller: Caller, kind: Kind) -> None:
 # The verbs
 
 
-def init(work: Work, caller: Caller, project: str, seats: Sequence[str], base: str) -> list[Draft]:
+def init(
+    work: Work,
+    caller: Caller,
+    project: str,
+    seats: Sequence[str],
+    base: str,
+    keys: Sequence[str] = (),
+) -> list[Draft]:
     """Start a pact. The same again records nothing; anything else is refused (OPEN-101)."""
     understood(work)
     if not project.strip() or not project.isprintable():
         raise Refused(Why.MALFORMED, "Name the project with --project")
-    roster = declared(seats)
+    roster = keyed(declared(seats), keys)
     if caller.id not in {seat.id for seat in roster}:
         detail = f"PACT_AGENT_ID {caller.id} is not among the seats; declare it with --seat"
         raise Refused(Why.FORBIDDEN, detail)
     if not work.started:
         return [Draft(Kind.INIT, opening(project, roster, base))]
-    same = [(seat.id, seat.roles, seat.entry) for seat in work.seats] == [
-        (seat.id, seat.roles, seat.entry) for seat in roster
-    ]
-    if not same or work.project != project or base not in {"", work.base_branch}:
+    if list(work.seats) != roster or work.project != project or base not in {"", work.base_branch}:
         detail = "There is a pact here already, with other parameters; its log is never rewritten"
         raise Refused(Why.WRONG_STATE, detail)
     return []
@@ -112,7 +118,11 @@ def init(work: Work, caller: Caller, project: str, seats: Sequence[str], base: s
 
 def opening(project: str, roster: Sequence[Seat], base: str) -> dict[str, object]:
     """The payload of `init`."""
-    seats = [{"id": each.id, "roles": [*each.roles], "entry": each.entry} for each in roster]
+    seats = [
+        {"id": each.id, "roles": [*each.roles], "entry": each.entry}
+        | ({"key": each.key} if each.key else {})
+        for each in roster
+    ]
     return {
         "project": project,
         "protocol_version": PROTOCOL,
@@ -134,6 +144,19 @@ def declared(texts: Sequence[str]) -> list[Seat]:
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise Refused(Why.MALFORMED, f"Two seats share the {what} {twice}; each has its own")
     return roster
+
+
+def keyed(roster: list[Seat], keys: Sequence[str]) -> list[Seat]:
+    """The seats with their public keys, each given as `seat=key`; no two share one."""
+    given = dict(each.partition("=")[::2] for each in keys)
+    known = {seat.id for seat in roster}
+    for seat, key in given.items():
+        if seat not in known or not is_key(key):
+            detail = f"--key {seat}={key} must name a declared seat and its key, as seat=key"
+            raise Refused(Why.MALFORMED, detail)
+    if len(set(given.values())) != len(given):
+        raise Refused(Why.MALFORMED, "Two seats share one key; each has its own")
+    return [replace(seat, key=given.get(seat.id, "")) for seat in roster]
 
 
 def seat_of(text: str) -> Seat:
