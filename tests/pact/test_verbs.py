@@ -133,6 +133,16 @@ def test_help_needs_no_name_and_tells_verbs_and_rules(tmp_path: Path) -> None:
         assert word in ran.out
 
 
+@pytest.mark.parametrize(
+    "words", [["status"], ["log"], ["log", "--replay"], ["validate"], ["watch"]]
+)
+def test_where_there_is_no_pact_that_is_said(tmp_path: Path, words: list[str]) -> None:
+    ran = Team(tmp_path / "work")("ann", *words)
+
+    assert (ran.code, ran.out, "no pact here yet" in ran.err) == (4, "", True)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 # What is said, by whom, and the exit code; a refusal is one sentence and changes nothing.
 REFUSALS = [
     ("eve", ["join", "eve", "--roles", "worker"], 3, "not a seat"),

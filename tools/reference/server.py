@@ -24,7 +24,7 @@ from tools.reference.shapes import fields, in_words, promise, shown
 from tools.reference.words import words
 
 SOURCE = Path(accord.__file__).parent
-VARIABLE = re.compile(r"\b(ACCORD_[A-Z]+|NO_COLOR|FORCE_COLOR)\b")
+VARIABLE = re.compile(r"\b(ACCORD_[A-Z]+|PACT_AGENT_ID|PACT_DIR|NO_COLOR|FORCE_COLOR)\b")
 ENVELOPE = frozenset({"said", "ref", "to"})
 
 MIB = 1 << 20

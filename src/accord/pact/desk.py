@@ -64,10 +64,16 @@ class Desk:
         return self._folder.load()
 
     def view(self) -> Folded:
-        """The state now; refused for a version that we do not understand."""
+        """The state now; refused for a version that we do not understand, and where none is."""
+        self.exists()
         found = self.load()
         understood(found.work)
         return found
+
+    def exists(self) -> None:
+        """Refuse where there is no pact."""
+        if self.ledger.mark() == Mark() and not self.carry.pending():
+            raise Refused(Why.UNKNOWN, "There is no pact here yet; `accord pact init` starts one")
 
     def extended(self) -> Work:
         """The view that knows what other tools added."""
@@ -100,6 +106,7 @@ class Desk:
 
     def validate(self, *, strict: bool = False) -> list[Finding]:
         """Everything that is not as it should be; with `strict`, also what no key proves."""
+        self.exists()
         data, _ = self.ledger.read()
         reading = pact.read(data)
         found = [Finding("line", fault.line, fault.sentence) for fault in reading.faults]

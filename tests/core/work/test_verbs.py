@@ -201,7 +201,7 @@ def ship(team: Team, task: str, feature: str) -> None:
         *[("", False), ("-x", False), ("a..b", False), ("a b", False), ("a~1", False)],
         *[("x.lock", False), ("x.lock/y", False), (".x", False), ("x/", False), ("/x", False)],
         *[("x/.y", False), ("@", False), ("HEAD", False), ("a@{1}", False), ("a//b", False)],
-        *[("x.", False), ("a\\b", False), ("a\nb", False)],
+        *[("x.", False), ("a\\b", False), ("a\nb", False), ("\udcff", False)],
     ],
 )
 def test_a_branch_is_what_git_takes_for_one(branch: str, good: bool) -> None:
@@ -233,6 +233,7 @@ def test_only_the_owner_shows_evidence_and_it_says_something() -> None:
     assert no(BOB, "", "x") is Why.MALFORMED
     assert no(BOB, "T1", " \n") is Why.MALFORMED
     assert no(BOB, "T1", "x" * (1 << 20) + "y") is Why.TOO_LARGE
+    assert no(BOB, "T1", "\udcff") is Why.MALFORMED
     assert no(BOB, "T9", "x") is Why.UNKNOWN
     assert no(ANN, "T1", "x") is Why.FORBIDDEN
 

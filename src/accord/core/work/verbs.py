@@ -266,7 +266,7 @@ def checkpoint(work: Work, caller: Caller, id: str, evidence: str) -> list[Draft
         raise Refused(
             Why.MALFORMED, "checkpoint needs a task id and --evidence that says something"
         )
-    if len(evidence.encode()) > MOST_EVIDENCE:
+    if size(evidence) > MOST_EVIDENCE:
         detail = "The evidence is over 1 MiB; name a file or a commit that holds it"
         raise Refused(Why.TOO_LARGE, detail)
     task = the_task(work, id)
@@ -297,7 +297,7 @@ def changes(work: Work, caller: Caller, id: str, reason: str) -> list[Draft]:
     seat = seated(work, caller)
     if not id or not reason.strip():
         raise Refused(Why.MALFORMED, "changes needs a task id and --reason that says something")
-    if len(reason.encode()) > MOST_EVIDENCE:
+    if size(reason) > MOST_EVIDENCE:
         raise Refused(Why.TOO_LARGE, "The reason is over 1 MiB; say it in the task's file")
     task = judged(work, caller, id, "request changes")
     fitting(seat, caller, Kind.CHANGES)
@@ -337,6 +337,14 @@ def shippable(work: Work, id: str) -> Feature:
         detail = f"Cannot merge {id}: not accepted are {', '.join(rest)}"
         raise Refused(Why.WRONG_STATE, detail, {"tasks": rest})
     return feature
+
+
+def size(text: str) -> int:
+    """How many bytes a text has in a log; what was typed in another encoding has no place there."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise Refused(Why.MALFORMED, "The text is not UTF-8; say it in that") from None
 
 
 def the_task(work: Work, id: str) -> Task:

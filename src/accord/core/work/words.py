@@ -79,7 +79,7 @@ def is_id(text: str) -> bool:
 def is_branch(text: str) -> bool:
     """Whether git would take this as the name of a branch."""
     edges = text.startswith((".", "/")) or text.endswith((".", "/")) or text in {"@", "HEAD"}
-    return not edges and _BRANCH.fullmatch(text) is not None
+    return not edges and text.isprintable() and _BRANCH.fullmatch(text) is not None
 
 
 def is_inside(path: str) -> bool:
