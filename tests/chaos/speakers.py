@@ -44,6 +44,7 @@ class Tally:
     def __init__(self) -> None:
         self.count = 0
         self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
 
     def add(self) -> None:
         """One more."""
@@ -51,10 +52,22 @@ class Tally:
         self._news.set()
 
     async def reach(self, count: int) -> None:
-        """Until there are that many."""
+        """Until there are that many; raises what kept somebody from going on."""
         while self.count < count:
             self._news.clear()
+            self._check()
             await self._news.wait()
+
+    def watch(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        """Whoever fails is heard of at once."""
+        self._tasks.append(task)
+        task.add_done_callback(lambda _: self._news.set())
+        return task
+
+    def _check(self) -> None:
+        for task in self._tasks:
+            if task.done() and (error := task.exception()):
+                raise error
 
 
 class Speaker:

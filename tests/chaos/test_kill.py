@@ -110,8 +110,9 @@ async def test_what_was_acknowledged_outlives_every_kill(tmp_path: Path) -> None
             ears = [await stack.enter_async_context(Ear(each)) for each in (one, bob, claude, two)]
             at_work = await stack.enter_async_context(Ear(working))
             tally, enough = Tally(), asyncio.Event()
-            approving = asyncio.create_task(approver.approve())
-            speaking = [asyncio.create_task(each.speak(tally, enough)) for each in busy]
+            approving = tally.watch(asyncio.create_task(approver.approve()))
+            tasks = [asyncio.create_task(each.speak(tally, enough)) for each in busy]
+            speaking = [tally.watch(task) for task in tasks]
             ledger = Ledger(server.home, tmp_path / "copy")
 
             for number in range(ROUNDS):

@@ -75,6 +75,27 @@ async def test_a_restart_in_the_middle_of_an_answer(server: ServerProcess) -> No
         assert end.ref == out.id
 
 
+async def test_a_stop_in_the_middle_of_an_answer(server: ServerProcess) -> None:
+    """What the stopping server does not take any more is said to the next one, in order."""
+    bits = [f"{number} " for number in range(2000)]
+
+    def stop_and_start() -> None:
+        server.stop()
+        server.start()
+
+    async with a_room(server) as room:
+        asked = await room.alice.prompt("Count", "claude")
+        async with room.claude.respond(asked) as out:
+            stopping = asyncio.create_task(asyncio.to_thread(stop_and_start))
+            for bit in bits:
+                await out.write(bit)
+            await stopping
+        await room.hers.until(lambda said: said.type == "response.end")
+
+        text = [each.body.text for each in room.hers.heard if isinstance(each.body, ResponseChunk)]
+        assert "".join(text) == "".join(bits)
+
+
 async def test_a_server_that_is_stopped_says_so_and_is_awaited(server: ServerProcess) -> None:
     async with a_room(server) as room:
         await asyncio.to_thread(server.stop)

@@ -94,6 +94,10 @@ class Attendance:
         """The place of the last message heard."""
         return self._seq
 
+    def waits_for(self, id: str) -> bool:
+        """Whether the answer to this one is awaited."""
+        return id in self._outbox
+
     # The connection
 
     def enter(self) -> None:

@@ -205,9 +205,15 @@ class Hub:
             body.code, body.message, recoverable=body.recoverable, details=body.details
         )
         places = list(self._attendances.values())
+        if error.details.get("stopping") and self._keeps(body.related_to):
+            return True
         return self._loose.refuse(body.related_to, error) or any(
             place.refused(body.related_to, error) for place in places
         )
+
+    def _keeps(self, id: str) -> bool:
+        """Whether we wait for the answer to this; it is said again once the server is back."""
+        return id in self._loose or any(each.waits_for(id) for each in self._attendances.values())
 
     async def _read_on(self, session: str) -> None:
         self._behind.discard(session)

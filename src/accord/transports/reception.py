@@ -72,7 +72,8 @@ class Reception:
     def take(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
         """Hand a message to the engine; raises Refused when it cannot even be asked."""
         if self.closed:
-            raise Refused(Why.UNAVAILABLE, "The server stops; come back and send it once more")
+            detail = "The server stops; come back and send it once more"
+            raise Refused(Why.UNAVAILABLE, detail, {"stopping": True})
         kind = type(message.body)
         if kind is SessionCreate:
             message = self.named(message)
