@@ -16,7 +16,9 @@ from accord.core.kernel.times import iso
 from accord.core.people.keys import KeyRotate, ensure_keeper
 from accord.core.people.state import SKEW, Key, People, serves
 from accord.core.people.tokens import TokenIssue, TokenRevoke
-from accord.engine.ports import Clock
+from accord.engine.ports import Clock, Codec, EventLog
+from accord.transports.bridge.proof import attested
+from accord.transports.bridge.reading import Source
 from accord.transports.identity import Identity, Issued, Keyring, PublicKey, bearer, issue, verify
 from accord.transports.operator import Listed, Office, Wish
 
@@ -54,6 +56,16 @@ class Engine(Protocol):
         """The durable state of a stream."""
         ...
 
+    @property
+    def events(self) -> EventLog:
+        """The log."""
+        ...
+
+    @property
+    def codec(self) -> Codec:
+        """How records are read."""
+        ...
+
 
 class LocalDesk:
     """Knows who shows a token, by the keys of this machine and the engine's log."""
@@ -62,6 +74,11 @@ class LocalDesk:
         self.keyring = keyring
         self.clock = clock
         self._engine = engine
+
+    @property
+    def source(self) -> Source:
+        """The log, for what is signed."""
+        return self._engine
 
     async def identify(self, token: str) -> Identity:
         """Whom the token speaks for now."""
@@ -144,6 +161,11 @@ class LocalOffice:
         made = self._desk.keyring.rotate()
         await self._desk.say(self._actor, KeyRotate(Key(made.kid, made.public)))
         return made
+
+    async def attest(self, repo: str, sha: str) -> str:
+        """A signed statement of what the log has about a commit; for the house's operators."""
+        ensure_keeper(self._actor)
+        return await attested(self._desk.source, self._desk.keyring, repo, sha)
 
 
 def revocation(jti: str, reason: str) -> TokenRevoke:

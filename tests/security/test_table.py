@@ -70,6 +70,7 @@ ROUTES: dict[tuple[str, str], Row] = {
     ("GET", "/admin/tokens"): OPERATORS,
     ("DELETE", "/admin/tokens/{jti}"): OPERATORS,
     ("GET", "/admin/keys"): OPERATORS,
+    ("GET", "/admin/repos/{repo}/commits/{sha}/statement"): OPERATORS,
     ("POST", "/admin/keys"): OPERATORS,
 }
 PROBES = {"/healthz", "/readyz"}
@@ -100,7 +101,9 @@ async def ask(
 ) -> httpx.Response:
     """One request, as it stands."""
     given = headers | ({"Authorization": f"Bearer {token}"} if token else {})
-    path = route[1].replace("{id}", id).replace("{jti}", id)
+    path = (
+        route[1].replace("{id}", id).replace("{jti}", id).replace("{repo}", id).replace("{sha}", id)
+    )
     async with httpx.AsyncClient(base_url=house.url, headers=given, trust_env=False) as http:
         return await http.request(route[0], path)
 

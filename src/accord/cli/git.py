@@ -17,6 +17,8 @@ Examples:
   accord git heal
   accord git share origin
   accord git fetch origin
+  accord git export HEAD -o proof.json
+  accord git verify proof.json --key server.pub
   accord git log --session ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
   accord git log --by human:alice
   accord git branch fork_01M7GMJP1Y4T7CP7A3QNGAT9X2
@@ -28,6 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accord.cli import proof
 from accord.show import paint
 from accord.show.text import count, line, listed
 
@@ -68,6 +71,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     group = made["log"].add_mutually_exclusive_group(required=True)
     group.add_argument("--session", metavar="ID", help="commits of this session")
     group.add_argument("--by", metavar="NAME", help="commits that NAME decided")
+    proof.export_arguments(made["export"])
+    proof.verify_arguments(made["verify"])
     made["branch"].add_argument("fork", help="the fork")
     made["branch"].add_argument("--start", default="HEAD", metavar="REV", help="where it begins")
 
@@ -91,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
     repo = History()
     try:
-        if args.verb != "check-message":
+        if args.verb not in {"check-message", "verify"}:
             there(repo)
         return VERBS[args.verb][1](repo, args)
     except GitError as no:
@@ -360,6 +365,8 @@ VERBS: dict[str, tuple[str, Callable[["History", argparse.Namespace], int]]] = {
     "heal": ("find the decisions of commits again", heal),
     "share": ("send notes and decisions to a remote", share),
     "fetch": ("bring notes and decisions from a remote", fetch),
+    "export": ("a signed statement about a commit, for a stranger", proof.export),
+    "verify": ("check such a statement, without a server", proof.verify),
     "log": ("commits of a session or of a participant", log),
     "branch": ("a git branch for a fork", branch),
 }

@@ -92,6 +92,11 @@ class Remote:
         """The key that signs from now on."""
         return await self._ask("POST", "/admin/keys", PublicKey)
 
+    async def attest(self, repo: str, sha: str) -> str:
+        """A signed statement, made by the server."""
+        path = f"/admin/repos/{quote(repo, safe='')}/commits/{quote(sha, safe='')}/statement"
+        return (await asyncio.to_thread(self._send, "GET", path, None)).decode()
+
     @property
     def _secure(self) -> bool:
         return self._url.scheme in {"https", "wss"}

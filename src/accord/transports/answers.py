@@ -196,3 +196,18 @@ class Refusal(Exact, frozen=True):
     """A request that was refused changed nothing."""
 
     error: Trouble
+
+
+class StatementSignature(Exact, frozen=True):
+    """A signature over the DSSE encoding of the payload, in base64."""
+
+    keyid: str
+    sig: str
+
+
+class SignedStatement(Exact, frozen=True):
+    """A DSSE envelope around an in-toto statement."""
+
+    payloadType: str  # noqa: N815 - DSSE's name
+    payload: str
+    signatures: tuple[StatementSignature, ...]

@@ -35,11 +35,14 @@ SHAPES: dict[tuple[str, str], type] = {
     ("POST", "/admin/tokens"): Issued,
     ("GET", "/admin/tokens"): answers.Tokens,
     ("GET", "/admin/keys"): answers.Keys,
+    ("GET", "/admin/repos/{repo}/commits/{sha}/statement"): answers.SignedStatement,
     ("POST", "/admin/keys"): PublicKey,
 }
 NAMED = {
     "id": "The session; in a POST, `new` for a session that is to be created.",
     "jti": "The token's own id, which is not the token.",
+    "repo": "The repository's id, `accord.repo` in its configuration.",
+    "sha": "The commit's full id.",
 }
 
 

@@ -69,6 +69,10 @@ class Office(Protocol):
         """The key that signs from now on."""
         ...
 
+    async def attest(self, repo: str, sha: str) -> str:
+        """A signed statement of what the log has about a commit."""
+        ...
+
 
 class Desk(Protocol):
     """Who comes in over HTTP is known here, and is let into an office."""
@@ -167,6 +171,13 @@ async def rotate_key(office: Office, request: Request) -> Response:
     return reply(await office.rotate(), 201)
 
 
+async def attest_commit(office: Office, request: Request) -> Response:
+    """200 with an in-toto statement in a DSSE envelope."""
+    named = request.path_params
+    text = await office.attest(named["repo"], named["sha"])
+    return Response(text, 200, HEADERS, "application/json")
+
+
 async def read(request: Request) -> bytes:
     """The body, never more of it than there should be."""
     body, most = bytearray(), request.state.largest_body
@@ -190,6 +201,7 @@ TABLE: tuple[Endpoint, ...] = (
         query=(REASON, FORCE),
         answers={204: "nothing"},
     ),
+    Endpoint("GET", "/admin/repos/{repo}/commits/{sha}/statement", attest_commit),
     Endpoint("GET", "/admin/keys", list_keys),
     Endpoint("POST", "/admin/keys", rotate_key, answers={201: "json"}),
 )

@@ -1,7 +1,7 @@
 """Reading for the bridge: stretches of rooms, and what was linked in repositories."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -12,8 +12,7 @@ from accord.core.provenance.decision import DecisionCommit, Position
 from accord.core.views.chain import Drafted, drafted
 from accord.core.views.stretch import Stretch, cited, decision_id, heard
 from accord.engine import proven
-from accord.engine.engine import Engine
-from accord.engine.ports import Row
+from accord.engine.ports import Codec, EventLog, Row
 
 STEP = 500
 # Further back nobody follows a hook's question; a commit every so often keeps it short.
@@ -29,10 +28,24 @@ class Linked(NamedTuple):
     decision: DecisionCommit
 
 
+class Source(Protocol):
+    """A log and how to read it."""
+
+    @property
+    def events(self) -> EventLog:
+        """The log."""
+        ...
+
+    @property
+    def codec(self) -> Codec:
+        """How records are read."""
+        ...
+
+
 class Reader:
     """Every answer is read from the log, row by row proven."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Source) -> None:
         self.engine = engine
 
     async def draft(self, stretch: Stretch, wanted: str = "") -> Drafted | None:

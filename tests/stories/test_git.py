@@ -1,0 +1,94 @@
+"""From a prompt to `accord why`: a real server, real hooks, a real repository."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.helpers.bridge import ask
+from tests.helpers.server import ServerProcess
+from tests.spec import proves
+from tests.transports.test_bridge import at_work
+
+WHO = ("-c", "user.name=Bot", "-c", "user.email=bot@example.org", "-c", "commit.gpgsign=false")
+
+
+class Repo:
+    """A repository of somebody whose server has its data in `home`."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder = folder
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "PVP_", "ACCORD"))}
+        self.env = kept | {"ACCORD_HOME": str(home), "HOME": str(folder), "NO_COLOR": "1"}
+        folder.mkdir()
+        self.git("init", "-q", "-b", "main")
+
+    def run(self, *words: str) -> str:
+        done = subprocess.run(
+            words, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def git(self, *words: str) -> str:
+        return self.run("git", *WHO, *words)
+
+    def accord(self, *words: str) -> str:
+        return self.run(sys.executable, "-m", "accord", *words)
+
+    def commit(self, name: str, message: str) -> str:
+        (self.folder / name).write_text(f"{name}\n")
+        self.git("add", name)
+        self.git("commit", "-q", "-m", message)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def trailer(self, key: str, rev: str = "HEAD") -> str:
+        return self.git("log", "-1", f"--format=%(trailers:key={key},valueonly)", rev).strip()
+
+    def note(self, rev: str = "HEAD") -> dict[str, object]:
+        told: dict[str, object] = json.loads(self.git("notes", "--ref=pvp", "show", rev))
+        return told
+
+
+@proves("PVP-18.1-1", "PVP-18.3-1", "PVP-18.4-1", "PVP-18.4-2", "GIT-MAP-2")
+async def test_git_remembers_who_asked_and_who_approved(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    repo = Repo(tmp_path / "code", server.home)
+    repo.accord("git", "install")
+    id = repo.git("config", "accord.repo").strip()
+    work = await at_work(server)
+    path = server.home / "bridge.sock"
+    await asyncio.to_thread(ask, path, "session-started", repo=id, session=work.session)
+
+    await work.tool(await work.prompt("Add a login"))
+    first = await asyncio.to_thread(repo.commit, "login.py", "feat: add a login")
+    await work.tool(await work.prompt("Now log out"))
+    second = await asyncio.to_thread(repo.commit, "logout.py", "feat: log out")
+    await work.leave()
+
+    for rev in (first, second):
+        assert repo.trailer("PVP-Session", rev) == work.session
+        assert repo.trailer("Approved-By", rev) == "human:bob"
+        assert repo.trailer("PVP-Tools", rev) == "shell"
+        assert repo.trailer("PVP-Confidence", rev) == "0.87"
+        assert repo.trailer("PVP-Decision", rev) in json.dumps(repo.note(rev))
+    assert "Add a login" in json.dumps(repo.note(first))
+    assert "Add a login" not in json.dumps(repo.note(second))
+    assert "Now log out" in json.dumps(repo.note(second))
+    why = repo.accord("why", "login.py:1")
+    assert "bob" in why
+    assert "Add a login" in why
+
+    amended = repo.git("commit", "-q", "--amend", "-m", repo.git("log", "-1", "--format=%B"))
+    assert amended == ""
+    assert repo.trailer("PVP-Decision") == repo.trailer("PVP-Decision", second)
+    assert "Now log out" in json.dumps(repo.note())
+
+    server.stop()
+    repo.accord("git", "export", first, "-o", "proof.json")
+    said = repo.accord("git", "verify", "proof.json")
+    assert first in said
+    assert "approved by human:bob" in said
