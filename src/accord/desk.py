@@ -20,6 +20,7 @@ from accord.engine.ports import Clock, Codec, EventLog
 from accord.transports.bridge.proof import attested
 from accord.transports.bridge.reading import Source
 from accord.transports.identity import Identity, Issued, Keyring, PublicKey, bearer, issue, verify
+from accord.transports.keyring import public_key
 from accord.transports.operator import Listed, Office, Wish
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Office",
     "PublicKey",
     "Wish",
+    "public_key",
 ]
 
 STREAM = f"people/{DEFAULT_WORKSPACE}"

@@ -100,7 +100,7 @@ def signed_by(envelope: "Envelope", args: argparse.Namespace) -> str | None:
     from cryptography.exceptions import InvalidSignature
 
     from accord.core.kernel.refusal import Refused, Why
-    from accord.transports.keyring import public_key
+    from accord.desk import public_key
 
     found = None
     for each in envelope.signatures:
