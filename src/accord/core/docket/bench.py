@@ -14,6 +14,9 @@ from accord.core.docket.words import Policy, Tier
 from accord.core.kernel.rulings import Agreement, Finding, Ran, Ruling
 
 LONGEST_WORDS = 200
+# A room waits while its batch is ruled on, and what that takes grows with the square of these.
+MOST_ITEMS = 100
+LARGEST_TEXT = 256 * 1024
 
 
 class Bench:
@@ -22,12 +25,19 @@ class Bench:
     def rule(self, text: str, before: str, day: str) -> Ruling:
         """Decide a batch; `before` is the snapshot it goes on from, or nothing."""
         config = Config(policy=Policy.GUARDED, now=date.fromisoformat(day))
+        if why := unfit(text):
+            return Ruling("", "", problem=why)
         batch = grammar.parse(f"{text}\n\n{before}" if before else text, config)
+        if (count := len(batch.items) + len(batch.nameless)) > MOST_ITEMS:
+            return Ruling("", "", problem=f"{count} items; a session decides {MOST_ITEMS} at once")
         return ruling(batch, docket.run(batch, config))
 
     def after(self, before: str, ran: Ran, day: str) -> Ruling:
         """Decide once more, because a step was run."""
-        return self.rule(told(before, ran), before, day)
+        news = told(before, ran)
+        if not news:
+            return Ruling("", "", problem=f"{ran.step} is no step of {ran.item} any more")
+        return self.rule(news, before, day)
 
     def compare(self, snapshots: Sequence[str]) -> tuple[tuple[Agreement, ...], str]:
         """Independent snapshots of one question, and the table for people."""
@@ -35,6 +45,15 @@ class Bench:
         peers = convergence.compare(snaps, Policy.GUARDED)
         found = (Agreement(p.id, p.kind, p.next_action, holds=p.kind == HARD) for p in peers)
         return tuple(found), "\n".join(convergence.shown(peers, len(snaps)))
+
+
+def unfit(text: str) -> str:
+    """Why a text is not for a session, which alone remembers what was decided in it."""
+    if len(text) > LARGEST_TEXT:
+        return f"a session decides a batch of {LARGEST_TEXT >> 10} KiB"
+    if line := grammar.pasted(text):
+        return f"line {line}: the session keeps what was decided; leave snapshots and PREV out"
+    return ""
 
 
 def ruling(batch: Batch, outcome: Outcome) -> Ruling:
@@ -86,13 +105,12 @@ def claims_real(inp: Input) -> bool:
 
 def told(before: str, ran: Ran) -> str:
     """A result as the kernel reads it; that it was run here is an observation."""
-    snap = read(before)
-    block = next(each for each in snap.blocks if each.id == ran.item)
-    steps = [step for _, step in snapshot.numbered(block)]
-    number, step = next(
-        (each for each in enumerate(steps, 1) if each[1].output == ran.step), (0, None)
-    )
-    tier = Tier.EXPERIMENT if step is not None and step.kind in TRIALS else Tier.REAL
+    item = read(before).items.get(ran.item)
+    steps = enumerate(item.steps if item else (), 1)
+    number, step = next((each for each in steps if each[1].output == ran.step), (0, None))
+    if step is None:
+        return ""
+    tier = Tier.EXPERIMENT if step.kind in TRIALS else Tier.REAL
     status = "COMPLETED" if ran.success else "FAILED"
     words = plain(" ".join(ran.words.split())[:LONGEST_WORDS] or status)
     return "\n".join(
@@ -100,7 +118,7 @@ def told(before: str, ran: Ran) -> str:
             f"<<<I id={ran.item}>>>",
             f'<<<RESULT step=S{number} status={status} evidence_tier={tier} result="{words}">>>',
             f"<<<NEW_EVIDENCE evidence_tier={tier}>>>",
-            words,
+            f"Run here: {words}",
             "<<<END>>>",
         )
     )

@@ -56,6 +56,15 @@ def lines_of(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
+def pasted(text: str) -> int:
+    """The number of the first line that claims an earlier state; 0 where none does."""
+    for number, line in enumerate(lines_of(text), 1):
+        tag = _TAG.fullmatch(line)
+        if line.strip().startswith(snapshot.START) or (tag and tag[1] == "PREV"):
+            return number
+    return 0
+
+
 def parse(text: str, config: Config | None = None) -> Batch:
     """The batch in a text, with the snapshot pasted beside it."""
     config = config or Config()

@@ -92,7 +92,8 @@ class Snapshot:
     @property
     def invalid(self) -> bool:
         """Whether it says of itself that it is not state."""
-        return any(INVALID in each for each in self.lines)
+        # Elsewhere in a line it is somebody's title or what a tool printed.
+        return any(each.lstrip(" -").startswith(INVALID) for each in self.lines)
 
     @property
     def usable(self) -> bool:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Kind
@@ -13,7 +15,7 @@ from accord.core.kernel.log import Ask, Deciders, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Judge, Ran, Ruling
 from accord.core.kernel.times import iso
-from accord.core.room import gates, quota, shelf
+from accord.core.room import gates, guards, quota, shelf
 from accord.core.room.naming import called
 from accord.core.room.shelf import (
     ContextAdd,
@@ -23,32 +25,33 @@ from accord.core.room.shelf import (
     item_of,
     put,
 )
-from accord.core.room.state import Category, Ids, Item, Room, Tool, outcome, scope_of
+from accord.core.room.state import Category, Ids, Item, Room, Tool, outcome, scope_of, without
 from accord.core.room.waiting import (
     CONVERGENCE,
     PREFIX,
     SNAPSHOT,
     bound,
     held,
-    objection,
+    hindrance,
     stands,
     told,
 )
 
 # `decision:release` is a batch, `decision:release:bob` an independent judgement of the same.
-KEY = re.compile(r"decision:([A-Za-z0-9_-]{1,64})(?::[A-Za-z0-9_@.-]{1,64})?")
+KEY = re.compile(r"decision:([A-Za-z0-9_-]{1,64})(:[A-Za-z0-9_@.-]{1,64})?")
 MOST_HOSTS = 8
 
 
 class Submitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What lies under `decision:<id>`.
 
-    Proposals of the categories in `guards` must be bound to an item of it. What an agent claims to
-    have observed, `evidence` backs with proposals that were run here.
+    Proposals of the categories in `guards` must be bound to an item of it; where it is left out,
+    that stays as it was. What an agent claims to have observed, `evidence` backs with proposals
+    that were run here.
     """
 
     batch: str
-    guards: tuple[Category, ...] = ()
+    guards: tuple[Category, ...] | UnsetType = UNSET
     evidence: Ids = ()
 
 
@@ -61,16 +64,6 @@ class Ruled(Event, frozen=True, kw_only=True, gc=False):
 
 
 # Reading
-
-
-def check_guarded(room: Room, tool: Tool, kinds: frozenset[Category]) -> None:
-    """Whoever guards a category wants its proposals bound."""
-    if bound(tool) is not None:
-        return
-    for item in room.shelf.get(scope_of(tool.fork), {}).values():
-        if KEY.fullmatch(item.key) and kinds & frozenset(submitted(item).guards):
-            detail = f"Here such proposals go by {item.key}: name batch, item and step of it in"
-            raise Refused(Why.WRONG_STATE, f"{detail} arguments.decision")
 
 
 def submitted(item: Item) -> Submitted:
@@ -98,20 +91,33 @@ def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
     """A change; that of a batch goes on from where it stood."""
     yield from shelf.update(room, ask, body)
     if body.key.startswith(PREFIX):
-        yield from ruled(room, ask, shelf.updated(shelf.find(room, ask, body.key), body))
+        item = shelf.find(room, ask, body.key)
+        found = KEY.fullmatch(body.key)
+        if found and found[2] and item.author != ask.actor.seat:
+            raise Refused(Why.FORBIDDEN, f"{body.key} is the judgement of {item.author}")
+        yield from ruled(room, ask, shelf.updated(item, body))
 
 
 def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
     """Away; with a batch goes what was made of it."""
-    item = shelf.find(room, ask, body.key)
-    if item.author == SYSTEM and body.key.startswith(PREFIX):
-        raise Refused(Why.FORBIDDEN, f"{body.key} is the server's; remove the decision itself")
     yield from shelf.remove(room, ask, body)
     if body.key.startswith(PREFIX):
-        for made in (body.key + SNAPSHOT, body.key + CONVERGENCE):
-            if told(room, ask.message.fork, made) is not None:
-                said = ContextRemove(key=made, reason=body.reason)
-                yield ContextRemoved(said=said, fork=ask.message.fork)
+        check_removable(room, ask, shelf.find(room, ask, body.key))
+        made = body.key + SNAPSHOT
+        if told(room, ask.message.fork, made) is not None:
+            yield unsaid(ask, made, body.reason)
+        room = cleared(room, ask.message.fork, body.key, made)
+        if found := KEY.fullmatch(body.key):
+            yield from weighed(room, ask, found[1])
+
+
+def check_removable(room: Room, ask: Ask, item: Item) -> None:
+    """What the server made goes with its decision; agents take back only what is theirs."""
+    if item.author == SYSTEM:
+        raise Refused(Why.FORBIDDEN, f"{item.key} is the server's; remove the decision itself")
+    guarded = guards.of(told(room, ask.message.fork, item.key + SNAPSHOT))
+    if ask.actor.kind is Kind.AGENT and (guarded or item.author != ask.actor.seat):
+        raise Refused(Why.FORBIDDEN, f"{item.key} is for people to remove")
 
 
 def ruled(room: Room, ask: Ask, item: Item) -> Iterator[Fact]:
@@ -124,13 +130,17 @@ def ruled(room: Room, ask: Ask, item: Item) -> Iterator[Fact]:
     if judge is None:
         raise Refused(Why.WRONG_STATE, "No decision kernel is at hand here")
     said, fork = submitted(item), ask.message.fork
+    if found[2] and said.guards:
+        raise Refused(Why.MALFORMED, f"{PREFIX}{found[1]} itself says what it guards")
     check_independent(room, ask, item, found[1])
     before = told(room, fork, item.key + SNAPSHOT)
+    kinds = guards.settled(ask, guards.of(before), said.guards)
     ruling = judge.rule(said.batch, before["snapshot"] if before else "", iso(ask.at)[:10])
     if ruling.problem:
         raise Refused(Why.MALFORMED, f"{item.key}: {ruling.problem}")
     check_evidence(room, ask, ruling, said)
-    yield from announced(put(room, scope_of(fork), item), ask, found[1], item.key, ruling)
+    room = put(room, scope_of(fork), item)
+    yield from announced(room, ask, found[1], item.key, content_of(ruling, kinds))
 
 
 def check_independent(room: Room, ask: Ask, item: Item, batch: str) -> None:
@@ -151,37 +161,62 @@ def check_evidence(room: Room, ask: Ask, ruling: Ruling, said: Submitted) -> Non
         raise Refused(Why.WRONG_STATE, detail)
 
 
-def announced(room: Room, ask: Ask, batch: str, key: str, ruling: Ruling) -> Iterator[Fact]:
-    """The ruling as context, what independent judgements make of it, and the gates it opens."""
-    content = {
+def content_of(ruling: Ruling, kinds: guards.Kinds) -> dict[str, Any]:
+    """A ruling as it lies on the shelf."""
+    return {
         "snapshot": ruling.snapshot,
         "sha256": ruling.hash,
         "items": msgspec.to_builtins(ruling.items),
+        "guards": sorted(kinds),
     }
+
+
+def announced(
+    room: Room, ask: Ask, batch: str, key: str, content: dict[str, Any]
+) -> Iterator[Fact]:
+    """The ruling as context, and what follows from it."""
     yield from kept(room, ask, key + SNAPSHOT, content)
     room = shelved(room, ask.message.fork, key + SNAPSHOT, content)
-    for name, compared in convergence(room, ask, batch):
-        yield from kept(room, ask, name, compared)
-        room = shelved(room, ask.message.fork, name, compared)
+    yield from weighed(room, ask, batch)
+
+
+def weighed(room: Room, ask: Ask, batch: str) -> Iterator[Fact]:
+    """What independent judgements make of a decision, and the gates that open."""
+    key, fork = f"{PREFIX}{batch}{CONVERGENCE}", ask.message.fork
+    compared = convergence(room, ask, batch)
+    if compared is not None:
+        yield from kept(room, ask, key, compared)
+        room = shelved(room, fork, key, compared)
+    elif told(room, fork, key) is not None:
+        yield unsaid(ask, key, "There is one judgement")
+        room = cleared(room, fork, key)
     yield from freed(room, ask, batch)
 
 
-def convergence(room: Room, ask: Ask, batch: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def convergence(room: Room, ask: Ask, batch: str) -> dict[str, Any] | None:
     """How far the judgements of a batch agree, where there are several."""
     keys = sorted(room.shelf.get(scope_of(ask.message.fork), {}))
     own = f"{PREFIX}{batch}"
     hosts = [k for k in keys if k == own + SNAPSHOT or (k.startswith(own + ":") and SNAPSHOT in k)]
     if len(hosts) < 2:
-        return
+        return None
     if len(hosts) > MOST_HOSTS:
         raise Refused(Why.FULL, f"{MOST_HOSTS} judgements of one question are enough")
     said = [told(room, ask.message.fork, key) for key in hosts]
     rows, table = ask.house.judge.compare([each["snapshot"] for each in said if each])
     names = [key.removesuffix(SNAPSHOT) for key in hosts]
-    yield (
-        own + CONVERGENCE,
-        {"hosts": names, "items": list(msgspec.to_builtins(rows)), "table": table},
-    )
+    return {"hosts": names, "items": list(msgspec.to_builtins(rows)), "table": table}
+
+
+def unsaid(ask: Ask, key: str, reason: str) -> ContextRemoved:
+    """Context of the server's that goes."""
+    return ContextRemoved(said=ContextRemove(key=key, reason=reason), fork=ask.message.fork)
+
+
+def cleared(room: Room, fork: str | None, *keys: str) -> Room:
+    """The room without those on its shelf."""
+    scope = scope_of(fork)
+    return replace(room, shelf={**room.shelf, scope: without(room.shelf.get(scope, {}), *keys)})
 
 
 def kept(room: Room, ask: Ask, key: str, content: dict[str, Any]) -> Iterator[Fact]:
@@ -204,22 +239,28 @@ def freed(room: Room, ask: Ask, batch: str) -> Iterator[Fact]:
     for tool in held(room):
         link = bound(tool)
         mine = link is not None and link.batch == batch and tool.fork == ask.message.fork
-        if mine and objection(room, tool) is None:
+        if mine and hindrance(room, tool) is None:
             yield gates.for_tool(
                 room, ask, tool, called(tool.name, tool.category), stands(room, tool)
             )
 
 
 def ran(room: Room, ask: Ask, tool: Tool, *, success: bool, words: str) -> Iterator[Fact]:
-    """A bound step was run: that is evidence, and the kernel looks again."""
-    link = bound(tool)
+    """A bound step was run: that is evidence, and the kernel looks again.
+
+    Where it cannot, because the room is full or has no kernel, the result is one all the same.
+    """
+    link, judge = bound(tool), ask.house.judge
     said = told(room, tool.fork, f"{PREFIX}{link.batch}{SNAPSHOT}") if link else None
-    if link is None or said is None or link.item not in said["items"]:
+    if link is None or said is None or judge is None:
         return
     went = Ran(link.item, link.step, success, words)
-    ruling = ask.house.judge.after(said["snapshot"], went, iso(ask.at)[:10])
-    if not ruling.problem:
-        yield from announced(room, ask, link.batch, PREFIX + link.batch, ruling)
+    ruling = judge.after(said["snapshot"], went, iso(ask.at)[:10])
+    if ruling.problem:
+        return
+    content = content_of(ruling, guards.of(said))
+    with suppress(Refused):
+        yield from list(announced(room, ask, link.batch, PREFIX + link.batch, content))
 
 
 # Folding

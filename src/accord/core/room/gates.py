@@ -325,7 +325,7 @@ def vote_yes(room: Room, ask: Ask, body: Body, gate: Gate) -> Iterator[Fact]:
     if gate.initiator in room.halted:
         raise Refused(Why.WRONG_STATE, f"{gate.initiator} is stopped; prompt it again first")
     tool = room.tools.get(gate.action)
-    if tool is not None and (why := waiting.objection(room, tool)) is not None:
+    if tool is not None and (why := waiting.hindrance(room, tool)) is not None:
         raise Refused(Why.WRONG_STATE, f"The decision it is bound to holds it: {why}")
     yield Approved(
         said=body,
@@ -417,9 +417,12 @@ def overdue(room: Room, ask: Ask, *, slept: bool = False) -> Iterator[Fact]:
 
 
 def resolution_of(room: Room, gate: Gate) -> Resolution:
-    """As policy says; where nobody could have answered, silence rejects (OPEN-15)."""
+    """As policy says; where nobody could have answered yes, silence rejects (OPEN-15)."""
     vacant = ballots.vacant(gate.ballot, room.voters(gate.fork))
-    return Resolution.REJECTED if vacant or gate.initiator in room.halted else gate.on_timeout
+    tool = room.tools.get(gate.action)
+    held = tool is not None and waiting.hindrance(room, tool) is not None
+    stopped = vacant or held or gate.initiator in room.halted
+    return Resolution.REJECTED if stopped else gate.on_timeout
 
 
 def time_out(

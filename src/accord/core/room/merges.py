@@ -20,7 +20,7 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import forks, gates, grants, interrupts, quota, shelf, thinking
+from accord.core.room import forks, gates, grants, interrupts, quota, shelf, thinking, waiting
 from accord.core.room.shelf import Key
 from accord.core.room.state import (
     Fork,
@@ -281,13 +281,17 @@ def changed(room: Room, fork: str | None, base: int) -> dict[str, Item | None]:
 
 
 def brought(room: Room, merge: Merge) -> dict[str, Item | None]:
-    """What the source changed; to remove an item of its own removes nobody else's."""
+    """What the source changed; to remove an item of its own removes nobody else's.
+
+    Decisions stay where they were ruled on: a ruling is of one place, and nobody's to choose.
+    """
     held = room.shelf.get(scope_of(merge.target), {})
     buried = room.buried.get(merge.source, {})
     return {
         key: item
         for key, item in changed(room, merge.source, parted(room, merge)).items()
-        if item or key not in held or buried.get(key) == held[key].announced
+        if not key.startswith(waiting.PREFIX)
+        and (item or key not in held or buried.get(key) == held[key].announced)
     }
 
 
@@ -381,11 +385,16 @@ def marked(item: Item, held: Item | None, version: int) -> Item:
 
 
 def replaced(room: Room, merge: Merge) -> dict[str, Item]:
-    """The source's shelf, beside what nobody in the source could ever see."""
+    """The source's shelf, beside decisions and what nobody in the source could ever see."""
     source = room.forks[merge.source]
     held = room.shelf.get(scope_of(merge.target), {})
-    hidden = {k: i for k, i in held.items() if not any(sees(i, seat) for seat in source.members)}
-    return {**room.shelf.get(scope_of(source.id), {}), **hidden}
+    brings = room.shelf.get(scope_of(source.id), {})
+    stays = {
+        key: item
+        for key, item in held.items()
+        if key.startswith(waiting.PREFIX) or not any(sees(item, seat) for seat in source.members)
+    }
+    return {k: i for k, i in brings.items() if not k.startswith(waiting.PREFIX)} | stays
 
 
 def joint(room: Room, merge: Merge, settled: tuple[Resolution, ...]) -> dict[str, Item]:

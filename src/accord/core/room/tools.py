@@ -21,7 +21,7 @@ from accord.core.kernel.log import (
     stay,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import decisions, gates, grants, interrupts, waiting
+from accord.core.room import decisions, gates, grants, guards, interrupts, waiting
 from accord.core.room.grants import ToolExecute
 from accord.core.room.naming import called
 from accord.core.room.prompts import PromptSubmit
@@ -181,7 +181,7 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
         raise reached("tools", most, f"{most} proposals are open; finish one first")
     tool = tool_of(ask.message.id, body, ask.message.ref, ask.message.fork)
     kinds = called(body.tool_name, body.category)
-    decisions.check_guarded(room, tool, kinds)
+    guards.check(room, tool, kinds)
     waits = waiting.objection(room, tool)
     gated = needs_gate(room, body) or waiting.bound(tool) is not None
     yield ToolProposed(said=replace(body, requires_approval=gated))
@@ -269,6 +269,8 @@ def execute(room: Room, ask: Ask, body: ToolExecute) -> Iterator[Fact]:
     tool = granted(room, ask, body.tool_proposal, body.grant)
     if tool.started:
         raise Refused(Why.WRONG_STATE, f"The grant for {tool.id} was used already")
+    if (why := waiting.hindrance(room, tool)) is not None:
+        raise Refused(Why.WRONG_STATE, f"The decision it is bound to holds it: {why}")
     # Who approved it is the server's to say, and it has.
     said = replace(body, approved_by=())
     interrupts.check_free(room, tool.agent)

@@ -1,5 +1,6 @@
 """Proposals bound to a decision: what they are a step of, what holds them, how they are let go."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from accord.core.room.state import Id, Room, Short, Tool, scope_of
 
 PREFIX = "decision:"
 SNAPSHOT, CONVERGENCE = "#snapshot", "#convergence"
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ToolReject(Body, frozen=True, omit_defaults=True, gc=False):
@@ -74,7 +76,8 @@ def told(room: Room, fork: str | None, key: str) -> Mapping[str, Any] | None:
 def finding(room: Room, fork: str | None, link: Bound) -> Finding:
     """What the kernel says of an item; raises Refused where it has said nothing."""
     said = told(room, fork, f"{PREFIX}{link.batch}{SNAPSHOT}")
-    if said is None:
+    # Nobody's judgement alone is the decision, so a step is not bound to one.
+    if said is None or not NAME.fullmatch(link.batch):
         raise Refused(Why.UNKNOWN, f"There is no decision {link.batch} here")
     if link.item not in said["items"]:
         raise Refused(Why.UNKNOWN, f"The decision {link.batch} has no item {link.item}")
@@ -90,6 +93,14 @@ def objection(room: Room, tool: Tool) -> str | None:
     if link.item in divided(room, tool.fork, link.batch):
         return f"Independent judgements of {link.item} are far apart; settle that first"
     return None if found.allowed == link.step else found.why
+
+
+def hindrance(room: Room, tool: Tool) -> str | None:
+    """As `objection`; a decision that is gone holds what was bound to it, too."""
+    try:
+        return objection(room, tool)
+    except Refused as no:
+        return no.detail
 
 
 def divided(room: Room, fork: str | None, batch: str) -> frozenset[str]:
