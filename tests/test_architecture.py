@@ -67,6 +67,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
     "accord.retention": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
     "accord.backup": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
+    "accord.kernel": CORE,
     "accord.app": CORE
     | ENGINE
     | ADAPTERS

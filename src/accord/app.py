@@ -17,7 +17,6 @@ from accord import retention
 from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
-from accord.core.docket.bench import Bench
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import SYSTEM, ulid
 from accord.core.kernel.refusal import Refused, Why
@@ -32,6 +31,7 @@ from accord.engine.heads import HeadSigner
 from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.engine.tally import Trace
+from accord.kernel import Kernel
 from accord.stores import open_log
 from accord.transports import archive, bridge, descriptions, metrics, operator, pages, probes
 from accord.transports.caller import Callers
@@ -115,7 +115,7 @@ def fresh_ids(clock: Clock) -> Callable[[], str]:
 def make_engine(events: EventLog, house: House | None = None, **options: Any) -> Engine:
     """An engine on this log, with everything Accord knows."""
     clock = options.pop("clock", None) or SystemClock()
-    rules = msgspec.structs.replace(house or House(), judge=Bench())
+    rules = msgspec.structs.replace(house or House(), judge=Kernel())
     world = World(canonical, clock, fresh_ids(clock), rules)
     return Engine(events, CONTEXTS, world, **options)
 
