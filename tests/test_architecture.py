@@ -72,7 +72,7 @@ SEES: dict[str, frozenset[str]] = {
     | ENGINE
     | ADAPTERS
     | SETTINGS
-    | {"accord.config", "accord.desk", "accord.retention"},
+    | {"accord.config", "accord.desk", "accord.kernel", "accord.retention"},
     "accord.tracing": KERNEL,
     "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app", "accord.tracing"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
