@@ -41,7 +41,7 @@ from tests.core.room.test_decisions import (
     say,
     submits,
 )
-from tests.helpers.docket import item, ok
+from tests.helpers.docket import evidence, item, ok, result
 from tests.helpers.forks import Talk, executes_merge
 from tests.helpers.room import (
     ALICE,
@@ -313,3 +313,12 @@ def test_what_was_never_ruled_on_can_be_removed(key: str) -> None:
     room = put(a_room(), scope_of(None), old)
     assert GateOpened in kinds(say(room, CLAUDE, proposes(), "p"))
     assert kinds(say(room, ALICE, ContextRemove(key, "Old"))) == [ContextRemoved]
+
+
+@proves("UNI-19")
+@pytest.mark.parametrize("tier", ["HISTORICAL", "EXPERIMENT", "REAL"])
+def test_no_tier_of_evidence_frees_an_agents_step_by_its_word_alone(tier: str) -> None:
+    claim = item("TESTS", more=f"{result(1)}\n{evidence(tier)}", plan=None)
+    room = a_room((ALICE, submits(), "b"))
+    assert refused(room, CLAUDE, news({"batch": claim})).why is Why.WRONG_STATE
+    assert Ruled in kinds(say(room, ALICE, news({"batch": claim})))

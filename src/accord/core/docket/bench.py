@@ -97,10 +97,10 @@ def finding(snap: Snapshot, item: str) -> Finding:
 
 
 def claims_real(inp: Input) -> bool:
-    """Whether an item says that something was observed."""
+    """Whether an item says that something was observed: in news, of whatever tier closes it."""
     judged = (each.evidence_tier for each in (inp.judge.binding or {}).values())
     results = (each.evidence_tier for each in inp.results)
-    return Tier.REAL in (*inp.evidence, *results, *judged)
+    return Tier.REAL in judged or not grammar.HARD.isdisjoint((*inp.evidence, *results))
 
 
 def told(before: str, ran: Ran) -> str:
