@@ -10,7 +10,7 @@ from accord.core.room.lifecycle import SessionCreated, SessionEnded
 from accord.core.room.state import Room
 from accord.engine.cell import Answerer, Outcome
 from accord.engine.engine import Engine
-from accord.engine.ports import Sealed
+from accord.engine.ports import DamagedError, Sealed
 
 Key = TypeVar("Key")
 
@@ -36,7 +36,10 @@ class OpenSessions:
     async def look(self) -> None:
         """Take up what the log holds."""
         for stream in await self.engine.events.streams("room/"):
-            room: Room = await self.engine.state(stream)
+            try:
+                room: Room = await self.engine.state(stream)
+            except DamagedError:  # reported by whoever read it; nobody can use it either
+                continue
             if room.exists and not room.ended:
                 self._open(stream, Owner(room.workspace, room.created_by))
 

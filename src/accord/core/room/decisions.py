@@ -40,6 +40,8 @@ from accord.core.room.waiting import (
 # `decision:release` is a batch, `decision:release:bob` an independent judgement of the same.
 KEY = re.compile(r"decision:([A-Za-z0-9_-]{1,64})(:[A-Za-z0-9_@.-]{1,64})?")
 MOST_HOSTS = 8
+# Sections that say how a question is judged, or by which rules.
+JUDGING = re.compile(r"^<<<(?:B|JUDGE)[\s>]", re.MULTILINE)
 
 
 class Submitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +97,17 @@ def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
         found = KEY.fullmatch(body.key)
         if found and found[2] and item.author != ask.actor.seat:
             raise Refused(Why.FORBIDDEN, f"{body.key} is the judgement of {item.author}")
-        yield from ruled(room, ask, shelf.updated(item, body))
+        now = shelf.updated(item, body)
+        check_news(ask, now)
+        yield from ruled(room, ask, now)
+
+
+def check_news(ask: Ask, item: Item) -> None:
+    """An agent reports what happened to another's decision; how it is judged is not its to say."""
+    foreign = ask.actor.kind is Kind.AGENT and item.author != ask.actor.seat
+    if foreign and JUDGING.search(submitted(item).batch):
+        detail = f"An agent's news of {item.author}'s decision are results and evidence; judge it"
+        raise Refused(Why.FORBIDDEN, f"{detail} under {item.key}:{ask.actor.seat}")
 
 
 def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
