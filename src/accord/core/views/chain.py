@@ -148,8 +148,8 @@ def cleared(found: Findings, event: ToolCleared, record: Record) -> None:
 
 def ruled(found: Findings, event: Ruled, record: Record) -> None:
     """What the kernel says from now on."""
-    if isinstance(event.said.content, dict):
-        found.rulings[event.said.key] = event.said.content
+    content: Any = event.said.content  # the server's own, always an object
+    found.rulings[event.said.key] = content
 
 
 def printed(found: Findings, event: ToolPrinted, record: Record) -> None:
