@@ -46,19 +46,27 @@ async def test_one_where_something_happened_since_is_opened(make: Make) -> None:
     assert await started(stage) == {OPEN}
 
 
-async def test_what_is_said_in_a_quiet_room_finds_it_as_it_was(make: Make) -> None:
+async def test_one_that_everybody_left_is_still_open(make: Make) -> None:
     stage = make()
     await stage.open(CLAUDE)
     await stage.say(CLAUDE, prompts(), "before")
     for ear in stage.ears.values():
         ear.hang_up()
     await stage.wait(100_000)
+
+    assert await started(stage) == await started(stage) == {"r"}
+
+
+async def test_what_is_over_is_found_as_it_was(make: Make) -> None:
+    stage = make()
+    await two_rooms(stage)
     await started(stage)
-    assert await started(stage) == set()
 
     again = stage.again()
     await again.engine.start()
-    assert await again.state() == await stage.state()
+    assert again.engine.over == {f"room/{OVER}"}
+    ended = await again.engine.state(f"room/{OVER}")
+    assert ended == await stage.engine.state(f"room/{OVER}")
     await again.close()
 
 

@@ -19,7 +19,7 @@ from accord.engine.opener import Opener
 from accord.engine.peers import Peers
 from accord.engine.ports import Clock, Codec, DamagedError, EventLog, Row, Sealed, StoreError
 from accord.engine.pulse import Pulse
-from accord.engine.quiet import Quiet, is_quiet
+from accord.engine.quiet import Quiet, is_over
 from accord.engine.scheduler import Scheduler
 from accord.engine.snapshots import Snapshots
 from accord.engine.tally import Tally
@@ -66,6 +66,7 @@ class Engine:
         self.scheduler = Scheduler(self.clock, self._due)
         self.snapshots = Snapshots(events)
         self.quiet = Quiet(events)
+        self.over: frozenset[str] = frozenset()  # rooms that had ended when it started
         self.vault = Vault()
         self.pulse = Pulse(self)
         self.tally = Tally()
@@ -138,8 +139,10 @@ class Engine:
         self.scheduler.run_due()
         await self.settle()
         self._waking = False
-        found = [c for c in self.cells.values() if c.stream in newest and is_quiet(c)]
-        await self.quiet.keep(shape, quiet | {c.stream: c.base.version for c in found})
+        found = [c for c in self.cells.values() if c.stream in newest and is_over(c)]
+        over = quiet | {c.stream: c.base.version for c in found}
+        self.over = frozenset(over)
+        await self.quiet.keep(shape, over)
 
     async def state(self, stream: str) -> Any:
         """The durable state of a stream; StoreError when it cannot be read."""

@@ -1,4 +1,4 @@
-"""Which rooms nothing is due in, so that a start opens the others alone; a cache one may delete."""
+"""Which rooms are over, so that a start opens the others alone; a cache one may delete."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ Versions = dict[str, int]
 
 
 class Quiet:
-    """Rooms as they stood after the last start: nobody there, nothing due."""
+    """Rooms as they stood after the last start: ended, nobody there, nothing due."""
 
     def __init__(self, events: EventLog) -> None:
         self.events = events
@@ -40,6 +40,8 @@ class Quiet:
             return
 
 
-def is_quiet(cell: Cell) -> bool:
-    """Whether waking up once more would change nothing in it."""
-    return cell.idle and cell.deadline is None and not any(cell.context.present(cell.base.state))
+def is_over(cell: Cell) -> bool:
+    """Whether nobody can be in it any more, and waking up once more would change nothing."""
+    context, state = cell.context, cell.base.state
+    ended = context.beats(state) is None and not any(context.present(state))
+    return cell.idle and cell.deadline is None and ended

@@ -35,7 +35,8 @@ class OpenSessions:
 
     async def look(self) -> None:
         """Take up what the log holds."""
-        for stream in await self.engine.events.streams("room/"):
+        found = await self.engine.events.streams("room/")
+        for stream in found.keys() - self.engine.over:
             try:
                 room: Room = await self.engine.state(stream)
             except DamagedError:  # reported by whoever read it; nobody can use it either
