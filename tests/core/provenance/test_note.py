@@ -48,6 +48,8 @@ def test_fields_of_others_are_kept() -> None:
     "text",
     [
         "PVP-Session: abc\nfree words",
+        '{"version": 1, "x": 1e999}',
+        '{"version": 1, "x": 1.5e999}',
         "{",
         "[1]",
         '{"no": "version"}',

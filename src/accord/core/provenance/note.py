@@ -5,6 +5,7 @@ Standard library alone, because hooks merge notes.
 
 import json
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any
 
 from accord.core.kernel.refusal import Refused, Why
@@ -33,7 +34,7 @@ def read(text: str) -> Note:
 def _loads(text: str) -> Any:
     """JSON, or None for what is none or nests too deep to be handled safely."""
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return None if _deeper(value, DEEPEST) else value
@@ -41,6 +42,12 @@ def _loads(text: str) -> Any:
 
 def _no_number(name: str) -> float:
     raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    """A number that can be written again; `1e999` cannot."""
+    number = float(text)
+    return number if isfinite(number) else _no_number(text)
 
 
 def _deeper(value: Any, most: int) -> bool:
