@@ -22,9 +22,17 @@ SHARE = 0.7
 def change(data: bytes, most: int, seed: int) -> bytes:
     """Another input, not far from this one."""
     random = Random(seed)
-    if random.random() < SHARE and (other := mutated(data, random)) is not None:
+    if random.random() < SHARE and (other := respectful(data, random)) is not None:
         return other[:most]
-    return bytes(atheris.Mutate(data, most))
+    return bytes(atheris.Mutate(data[:most], most))
+
+
+def respectful(data: bytes, random: Random) -> bytes | None:
+    """A change within JSON, where one can be made; whatever is raised here ends the process."""
+    try:
+        return mutated(data, random)
+    except (ValueError, RecursionError, MemoryError):  # too deep or too long to write again
+        return None
 
 
 def main() -> None:
