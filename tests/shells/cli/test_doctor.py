@@ -94,7 +94,7 @@ async def test_a_store_that_lost_a_record_is_damaged(tmp_path: Path, free: str) 
 
     found = doctor("--data-dir", str(tmp_path / "home"), "--url", free, code=5)
 
-    assert found["store"][:2] == ("fail", "a record before position 4 is gone")
+    assert found["store"][:2] == ("fail", "a record is gone that nobody removed on purpose")
 
 
 def test_a_foreign_file_is_named(tmp_path: Path, free: str) -> None:

@@ -29,4 +29,5 @@ def missing_parts(db: apsw.Connection) -> Iterator[str]:
     for (stream,) in db.execute(_ORPHANED):
         yield f"{stream} was signed, but nothing of it is left"
     if (gone := db.execute(_GONE).get) != (cut := db.execute(_CUT).get):
-        yield f"{gone} records are gone, and {cut} of them were removed on purpose"
+        lost = "a record is" if gone - cut == 1 else f"{gone - cut} records are"
+        yield f"{lost} gone that nobody removed on purpose"
