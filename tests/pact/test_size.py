@@ -1,4 +1,4 @@
-"""A hundred thousand events are no burden. Bounds are generous, figures are printed."""
+"""A hundred thousand events are no burden. The figures are printed."""
 
 import json
 import resource
@@ -15,8 +15,11 @@ from tests.helpers.git import a_repository
 from tests.pact.team import Team, assignment
 
 EVENTS = 100_000
-# Seconds of CPU time; a machine that does nothing else takes about a third.
-WITHOUT, WITH, APPEND = 2.4, 0.6, 0.15
+# Seconds of CPU time, the start of Python included, as the best of a few runs.
+WITHOUT, WITH, VERB = 0.8, 0.2, 0.5
+# Seconds by the clock, with the lock, the look whether somebody wrote, and the disk.
+APPEND = 0.05
+RUNS = 4
 
 
 def stages(number: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -50,9 +53,19 @@ def lines(init: dict[str, Any]) -> Iterator[bytes]:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
-    team = Team(a_repository(tmp_path / "repo").root).init()
+    team = Installed(a_repository(tmp_path / "repo").root).init()
     (team.pact / "log.jsonl").write_bytes(b"\n".join(lines(team.events[0])) + b"\n")
     return team
+
+
+class Installed(Team):
+    """A team whose Accord was installed: Python keeps what it compiled, as pip does."""
+
+    def __call__(self, seat: str, *words: str, **env: str) -> Ran:
+        """Run a verb as somebody."""
+        kept = str(self.root.parent / "compiled")
+        known = {"PYTHONPYCACHEPREFIX": kept, "PYTHONDONTWRITEBYTECODE": ""}
+        return super().__call__(seat, *words, **(known | env))
 
 
 def measured(team: Team, *words: str) -> tuple[Ran, float]:
@@ -65,25 +78,42 @@ def measured(team: Team, *words: str) -> tuple[Ran, float]:
 
 @pytest.mark.timeout(240)
 def test_a_hundred_thousand_events_are_no_burden(team: Team) -> None:
-    cold, without = measured(team, "status")
-    assert (cold.code, "drift" in cold.err) == (0, True)
+    without, with_one, verb = list[float](), list[float](), list[float]()
+    cache = team.root / ".git" / "accord" / "pact.cache"
+    for _ in range(RUNS):
+        cache.unlink(missing_ok=True)
+        cold, took = measured(team, "status")
+        assert (cold.code, "drift" in cold.err, cache.exists()) == (0, True, True)
+        without.append(took)
     team.good("ann", "log", "--replay")
-    warm, with_one = measured(team, "status")
-    assert (warm.out, warm.err) == (cold.out, "")
-    written, verb = measured(team, *assignment("one-more", "more"))
-    assert written.code == 0, written
+    for _ in range(RUNS):
+        warm, took = measured(team, "status")
+        assert (warm.out, warm.err) == (cold.out, "")
+        with_one.append(took)
+    kept = cache.stat().st_ino
+    for number in range(RUNS):
+        written, took = measured(team, *assignment(f"more-{number}", "more"))
+        assert written.code == 0, written
+        verb.append(took)
 
+    print(f"status {min(without):.3f} s, with a cache {min(with_one):.3f} s")
+    print(f"assign {min(verb):.3f} s")
+    assert cache.stat().st_ino == kept, "a few new lines make no new cache"
+    assert min(without) < WITHOUT
+    assert min(with_one) < WITH
+    assert min(verb) < VERB
+    assert f"- id: more-{RUNS - 1}\n" in team.good("ann", "status")
+
+
+def test_an_append_is_quick_whatever_the_size(team: Team) -> None:
     here = FileLedger(team.pact / "log.jsonl", team.root / ".git" / "pactify-log.lock")
-    mark, line = here.mark(), team.log.splitlines()[-1].encode() + b"\n"
-    started = time.process_time()
-    with here.locked():
-        here.append(mark, line)
-    append = time.process_time() - started
+    line, took = team.log.splitlines()[-1].encode() + b"\n", list[float]()
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        with here.locked():
+            here.append(here.mark(), line)
+        took.append(time.perf_counter() - started)
 
-    print(f"status {without:.3f} s, with a cache {with_one:.3f} s; assign {verb:.3f} s; ")
-    print(f"the append itself {append * 1000:.2f} ms")
-    assert without < WITHOUT
-    assert with_one < WITH
-    assert append < APPEND
-    shown = team.good("ann", "status")
-    assert "- id: one-more\n" in shown
+    print(f"an append, on disk {min(took) * 1000:.2f} ms")
+    assert min(took) < APPEND
+    assert team.log.endswith("\n" + (line * RUNS).decode())

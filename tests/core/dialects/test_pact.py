@@ -5,6 +5,8 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accord.core.dialects import pact
 from accord.core.work import verbs
@@ -91,10 +93,23 @@ def test_lines_that_are_no_events_are_told_by_their_number() -> None:
     assert [number for number, _ in pact.objects(data)] == [1, 6, 7]
 
 
-def test_a_line_without_measure_is_not_read() -> None:
-    (fault,) = pact.read(b'{"event_id":4,"x":"' + b"x" * pact.LONGEST + b'"}\n').faults
+def test_a_line_is_too_long_wherever_it_stands() -> None:
+    good = b'{"event_id":"1","ts":"2026-01-01T00:00:00Z"}\n'
+    long = b'{"event_id":"2","ts":"2026-01-01T00:00:00Z","x":"' + b"x" * pact.LONGEST + b'"}\n'
+    many = good * (2 * pact.LONGEST // len(good) + 1)
 
-    assert fault == (1, "The line is over 16 MiB")
+    for before, after in ((b"", b""), (good, good)):
+        reading = pact.read(before + long + after)
+        assert [fault.sentence for fault in reading.faults] == ["The line is over 16 MiB"]
+        assert {entry.event.event_id for entry in reading.entries} <= {"1"}
+        assert [found["event_id"] for _, found in pact.objects(long + good)] == ["1"]
+    assert pact.read(many).faults == []
+
+
+def test_a_byte_order_mark_is_called_by_its_name() -> None:
+    (fault,) = pact.read(b"\xef\xbb\xbf{}\n").faults
+
+    assert fault == (1, "The line begins with a byte order mark; save the file as plain UTF-8")
 
 
 def test_nesting_without_end_is_no_event() -> None:
@@ -152,3 +167,26 @@ def test_what_another_ledger_lacks_is_found_by_id() -> None:
 
     assert pact.missing(log(one | {"more": 1}), here) == log(two, nameless) + b"broken\n"
     assert pact.missing(here, here) == b""
+
+
+PIECES = st.sampled_from(
+    [
+        *(f'{{"event_id":"{n}","ts":"2026-01-01T00:00:0{n}Z"}}' for n in range(3)),
+        *('{"ts":"2026-01-01T00:00:00+01:00"}', '{"ts":"?"}', "{}", '{"role":1,"task_id":2}'),
+        *('{"ts":"2026-01-01T00:00:00Z\\n2026-01-01T00:00:00Z"}', '{"x":"}\\n{"}', "[]", "no"),
+        *(" ", "", "\r", "\ufeff", '{"payload":', '{"payload":{"x":"\udc80"}}'),
+    ]
+)
+ENDS = st.sampled_from(["\n", "\n", "\n", "", "\r\n", "\n\n", " "])
+
+
+@proves("PACT-1.2-1", "OPEN-106")
+@given(st.lists(st.tuples(PIECES, ENDS), max_size=6))
+def test_a_log_read_at_once_is_the_one_read_line_by_line(parts: list[tuple[str, str]]) -> None:
+    """An empty line at its head, which counts as nothing, lets no log be read at once."""
+    data = "".join(piece + end for piece, end in parts).encode("utf-8", "surrogateescape")
+
+    assert pact.read(data, 2) == pact.read(b"\n" + data)
+    assert pact.read(data, 2, "2026-01-01T00:00:01") == pact.read(
+        b"\n" + data, 1, "2026-01-01T00:00:01"
+    )

@@ -1,6 +1,7 @@
 """Pact's log: one JSON object of eight fields a line, written by any tool, read whatever it is."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -11,17 +12,19 @@ from accord.core.work.event import Draft, Entry, Event, Payload, line
 
 LONGEST = 16 << 20
 # Nearly every line has this form, which compares as text.
-_PLAIN = re.compile(
-    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII
-).fullmatch
+_TIME = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
+_PLAIN = re.compile(_TIME, re.ASCII).fullmatch
+_ALL_PLAIN = re.compile(rf"(?:{_TIME}\n)*+", re.ASCII).fullmatch
+_PLAIN_LENGTH = len("2026-06-09T10:00:00Z\n")
 _RFC3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 ).fullmatch
 _decode = msgspec.json.Decoder(Event).decode
+_decode_lines = msgspec.json.Decoder(Event).decode_lines
 _anything = msgspec.json.Decoder().decode
 _WRONG = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _encode = msgspec.json.Encoder().encode
-_TEXTS = ("event_id", "ts", "agent_id", "role", "event_type", "task_id", "feature")
+_TEXTS = ("event_id", "ts", "agent_id", "event_type", "task_id", "feature")
 _PAYLOAD = {field.name: field.type for field in msgspec.structs.fields(Payload)}
 
 
@@ -52,6 +55,38 @@ def read(data: bytes, first: int = 1, at: str = "") -> Reading:
 
     `first` is the number of the first line, and `at` the instant of the event before it.
     """
+    if (found := _plainly(data, first, at)) is not None:
+        return Reading(found, [])
+    return _line_by_line(data, first, at)
+
+
+def _plainly(data: bytes, first: int, at: str) -> list[Entry] | None:
+    """The events of a log as every tool writes it, all at once; None for any other."""
+    # A value of JSON has no `}` before a new line and `{` behind it, so these are its borders.
+    lines = data.count(b"}\n{") + 1
+    whole = data.startswith(b"{") and data.endswith(b"}\n") and data.count(b"\n") == lines
+    if not whole or not _is_text(data) or _is_long(data):
+        return None
+    try:
+        events = _decode_lines(data)
+    except _WRONG:
+        return None
+    stamps = [event.ts for event in events]
+    if len(events) != lines or not _are_plain(stamps):
+        return None
+    instants = [each[:-1] for each in stamps]
+    if instants[0] < at or instants != sorted(instants):
+        return None
+    return list(map(Entry, instants, range(first, first + lines), events))
+
+
+def _are_plain(stamps: list[str]) -> bool:
+    """Whether all have the usual form; at once, since one by one takes as long as decoding."""
+    text = "\n".join([*stamps, ""])
+    return len(text) == _PLAIN_LENGTH * len(stamps) and _ALL_PLAIN(text) is not None
+
+
+def _line_by_line(data: bytes, first: int, at: str) -> Reading:
     entries, faults = list[Entry](), list[Fault]()
     strict = not _is_text(data)
     lines = data.split(b"\n")
@@ -59,7 +94,7 @@ def read(data: bytes, first: int = 1, at: str = "") -> Reading:
     in_order, before, stamp = True, at, ""
     for number, raw in enumerate(lines, first):
         try:
-            event = _decode(raw) if not strict else _decode(_text(raw))
+            event = _decode(_text(raw) if strict or len(raw) > LONGEST else raw)
         except _WRONG:
             found = _leniently(raw)
             if isinstance(found, str):
@@ -87,7 +122,21 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
+def _is_long(data: bytes) -> bool:
+    """Whether a line is longer than anybody reads."""
+    at = 0
+    while len(data) - at > LONGEST:
+        end = data.rfind(b"\n", at, at + LONGEST + 1)
+        if end < 0:
+            return True
+        at = end + 1
+    return False
+
+
 def _text(raw: bytes) -> bytes:
+    """The line, if it is text and of a size that is read."""
+    if len(raw) > LONGEST:
+        raise msgspec.DecodeError
     raw.decode()
     return raw
 
@@ -98,6 +147,8 @@ def _leniently(raw: bytes) -> Event | str:
         return ""
     if len(raw) > LONGEST:
         return "The line is over 16 MiB"
+    if raw.startswith(BOM_UTF8):
+        return "The line begins with a byte order mark; save the file as plain UTF-8"
     try:
         found = _anything(_text(raw))
     except _WRONG:
@@ -135,7 +186,7 @@ def objects(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every line that is an object, as it stands."""
     for number, raw in enumerate(data.split(b"\n")[:-1], 1):
         try:
-            found = _anything(raw)
+            found = _anything(_text(raw))
         except _WRONG:
             continue
         if isinstance(found, dict):

@@ -12,6 +12,7 @@ END = "<!-- pact:end -->"
 _BEGIN, _END = "pact:begin", "pact:end"
 _FRONT = re.compile(r"---\r?\n(.*?)^---\r?$", re.DOTALL | re.MULTILINE)
 _PAIR = re.compile(r"([a-z]+):[ \t]*(.*?)[ \t]*\r?", re.ASCII)
+_STATUS = {status: status.value for status in Status}
 _DECISION_FIELDS = ("id", "feature", "owner", "reviewer")
 
 
@@ -39,11 +40,11 @@ def _feature(feature: Feature) -> str:
 
 def _task(task: Task) -> str:
     # Existing tools show that changes were asked for until something new is shown.
-    status = Status.CHANGES_REQUESTED if task.returned else task.status
+    status = _STATUS[Status.CHANGES_REQUESTED if task.returned else task.status]
     evidence = task.evidence.replace("\n", " ").replace("\t", " ") if task.evidence else "null"
     deps = f"\n        deps: [{', '.join(task.deps)}]" if task.deps else ""
     return (
-        f"      - id: {task.id}\n        owner: {task.owner}\n        status: {status.value}\n"
+        f"      - id: {task.id}\n        owner: {task.owner}\n        status: {status}\n"
         f"        reviewer: {task.reviewer}\n        spec: {task.spec}\n"
         f"        evidence: {evidence}{deps}"
     )

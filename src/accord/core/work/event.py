@@ -27,12 +27,14 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One line of a log; what it leaves out has its default (PACT 1.2)."""
+    """One line of a log; what it leaves out has its default (PACT 1.2).
+
+    The role that it claims is not read: it follows from the type (PACT 2.1).
+    """
 
     event_id: str = ""
     ts: str = ""
     agent_id: str = ""
-    role: str = ""
     event_type: str = ""
     task_id: str = ""
     feature: str = ""

@@ -11,6 +11,8 @@ from accord.core.work.state import Feature, Seat, Task, Work
 from accord.core.work.words import LIFTED, Kind, Status
 
 HIGHEST = 10**9
+# Under names of their own: looking a member up takes as long as an event does.
+ACCEPTED, AWAITING, IN_PROGRESS = Status.ACCEPTED, Status.AWAITING_REVIEW, Status.IN_PROGRESS
 
 
 class Skipped(NamedTuple):
@@ -44,15 +46,15 @@ class Fold:
 
     def take(self, entries: Iterable[Entry]) -> "Fold":
         """Fold events; one that was seen before, or is of a kind we do not know, passes by."""
-        table, seen, at = self.table(), self.seen, self.at
+        kinds, seen, at = self.table().get, self.seen, self.at
         for entry in entries:
             event = entry.event
-            if event.event_id:
-                if event.event_id in seen:
+            if id := event.event_id:
+                if id in seen:
                     continue
-                seen.add(event.event_id)
+                seen.add(id)
             at = entry.at
-            if (apply := table.get(event.event_type)) and (no := apply(self, event)):
+            if (apply := kinds(event.event_type)) and (no := apply(self, event)):
                 self.skipped.append(Skipped(entry.line, *no))
         self.at = at
         return self
@@ -103,20 +105,19 @@ def on_init(fold: Fold, event: Event) -> No:
 
 def on_assign(fold: Fold, event: Event) -> No:
     """A new task; a feature begins with its first, and keeps that one's branch."""
-    payload, id = event.payload, event.task_id
+    payload, id, name = event.payload, event.task_id, event.feature
     if id in fold.tasks:
         return "e", f"Task {id} exists already, in feature {fold.tasks[id].feature}"
-    if (feature := fold.features.get(event.feature)) and feature.shipped:
-        return "state", f"Feature {event.feature} is shipped; it takes no task {id}"
+    if (feature := fold.features.get(name)) and feature.shipped:
+        return "state", f"Feature {name} is shipped; it takes no task {id}"
     if feature is None:
-        fold.features[event.feature] = Feature(event.feature, payload.branch)
-        fold.members[event.feature] = []
-        fold.open[event.feature] = 0
-    fold.members[event.feature].append(id)
-    fold.open[event.feature] += 1
+        fold.features[name] = Feature(name, payload.branch)
+        fold.members[name] = []
+        fold.open[name] = 0
+    fold.members[name].append(id)
+    fold.open[name] += 1
     deps = tuple(words_in(payload.deps)) if payload.deps else ()
-    task = Task(id, event.feature, payload.owner, payload.reviewer, payload.spec, deps)
-    fold.tasks[id] = task
+    fold.tasks[id] = task = Task(id, name, payload.owner, payload.reviewer, payload.spec, deps)
     fold.wait(task)
     return None
 
@@ -125,7 +126,7 @@ def on_join(fold: Fold, event: Event) -> No:
     """Whoever comes takes up all that was given to it."""
     for id in fold.waiting.pop(event.agent_id, ()):
         task = fold.tasks[id]
-        fold.tasks[id] = moved(task, Status.IN_PROGRESS, returned=task.returned)
+        fold.tasks[id] = moved(task, IN_PROGRESS, returned=task.returned)
     return None
 
 
@@ -135,10 +136,11 @@ def on_checkpoint(fold: Fold, event: Event) -> No:
         return unknown(event)
     if event.agent_id != task.owner:
         return "rule1", f"{event.agent_id} is not the owner of {task.id} ({task.owner})"
-    if task.status is Status.ACCEPTED:
+    if task.status is ACCEPTED:
         return "state", f"{task.id} is accepted, which no checkpoint takes back"
     fold.busy(task)
-    fold.tasks[task.id] = moved(task, Status.AWAITING_REVIEW, evidence=event.payload.evidence)
+    evidence = event.payload.evidence
+    fold.tasks[task.id] = told(task, AWAITING, evidence, task.reason)
     return None
 
 
@@ -148,14 +150,14 @@ def on_verdict(fold: Fold, event: Event) -> No:
         return unknown(event)
     if event.agent_id != task.reviewer or event.agent_id == task.owner:
         return "rule1", f"{event.agent_id} may not judge {task.id}; its reviewer is {task.reviewer}"
-    if task.status is not Status.AWAITING_REVIEW:
+    if task.status is not AWAITING:
         return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
     if event.event_type == Kind.ACCEPT:
-        fold.tasks[task.id] = moved(task, Status.ACCEPTED, reason="")
+        fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "")
         fold.open[task.feature] -= 1
     else:
-        said = event.payload.reason
-        fold.tasks[task.id] = moved(task, Status.CHANGES_REQUESTED, reason=said, returned=True)
+        said, asked = event.payload.reason, Status.CHANGES_REQUESTED
+        fold.tasks[task.id] = told(task, asked, task.evidence, said, returned=True)
         fold.wait(task)
     return None
 
@@ -188,15 +190,13 @@ def fold(entries: Iterable[Entry]) -> Work:
     return Fold().take(entries).work()
 
 
-def moved(
-    task: Task,
-    status: Status,
-    *,
-    evidence: str | None = None,
-    reason: str | None = None,
-    returned: bool = False,
-) -> Task:
-    """The task in another state; what is not named stays."""
+def moved(task: Task, status: Status, *, returned: bool = False) -> Task:
+    """The task in another state; what was said of it stays."""
+    return told(task, status, task.evidence, task.reason, returned=returned)
+
+
+def told(task: Task, status: Status, evidence: str, reason: str, *, returned: bool = False) -> Task:
+    """The task in another state, with what was said of it. By place, since a log has many."""
     return Task(
         task.id,
         task.feature,
@@ -205,8 +205,8 @@ def moved(
         task.spec,
         task.deps,
         status,
-        task.evidence if evidence is None else evidence,
-        task.reason if reason is None else reason,
+        evidence,
+        reason,
         returned,
     )
 
