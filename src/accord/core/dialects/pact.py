@@ -1,7 +1,6 @@
 """Pact's log: one JSON object of eight fields a line, written by any tool, read whatever it is."""
 
 import re
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import msgspec
 from accord.core.work.event import Draft, Entry, Event, Payload, line
 
 LONGEST = 16 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Nearly every line has this form, which compares as text.
 _TIME = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
 _PLAIN = re.compile(_TIME, re.ASCII).fullmatch
@@ -147,7 +147,7 @@ def _leniently(raw: bytes) -> Event | str:
         return ""
     if len(raw) > LONGEST:
         return "The line is over 16 MiB"
-    if raw.startswith(BOM_UTF8):
+    if raw.startswith(_BYTE_ORDER_MARK):
         return "The line begins with a byte order mark; save the file as plain UTF-8"
     try:
         found = _anything(_text(raw))
