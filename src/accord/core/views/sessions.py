@@ -50,6 +50,8 @@ def may_read(room: Room, seat: str, record: Record) -> bool:
 
 def summary(room: Room, seat: str | None) -> dict[str, Any]:
     """One line of a listing; None is the operator of the machine, who may read its files."""
+    inside = seat is None or seat in room.members
+    gates = room.gates.values() if inside else ()
     return {
         "id": room.id,
         "name": room.name,
@@ -57,7 +59,7 @@ def summary(room: Room, seat: str | None) -> dict[str, Any]:
         "created_at": iso(room.created_at),
         "created_by": room.created_by,
         "participants": len(room.members),
-        "open_gates": sum(reads(room, gate.fork, seat) for gate in room.gates.values()),
+        "open_gates": sum(reads(room, gate.fork, seat) for gate in gates),
         "standing": standing(room, seat or ""),
         "lost": lost(room, seat or ""),
     }
