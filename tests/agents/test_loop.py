@@ -1,7 +1,7 @@
 """An agent in a real session: it answers, waits for the gate, runs what was granted, no more."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,23 +34,23 @@ class Stage(NamedTuple):
 
     async def until(self, kind: type[Body], number: int = 1) -> Any:
         """The body of that many-th message of this kind."""
-
-        def found() -> list[Envelope]:
-            return [said for said in self.heard if isinstance(said.body, kind)]
-
         async with asyncio.timeout(PATIENCE), self.news:
-            await self.news.wait_for(lambda: len(found()) >= number)
-        return found()[number - 1].body
+            await self.news.wait_for(lambda: self.count(kind) >= number)
+        return self.said(kind)[number - 1].body
+
+    def said(self, kind: type[Body]) -> list[Envelope]:
+        return [said for said in self.heard if isinstance(said.body, kind)]
 
     def count(self, kind: type[Body]) -> int:
-        return sum(isinstance(said.body, kind) for said in self.heard)
+        return len(self.said(kind))
 
 
 @asynccontextmanager
-async def stage(server: ServerProcess) -> AsyncIterator[Stage]:
-    """Alice opens a session and listens."""
+async def stage(server: ServerProcess, session: str | None = None) -> AsyncIterator[Stage]:
+    """Alice opens a session, or comes into hers, and listens."""
     async with Client(server.url, token=server.issue("alice", roles=["admin"])) as client:
-        made = Stage(await client.create(name="Loop"), [], asyncio.Condition())
+        alice = await (client.join(session) if session else client.create(name="Loop"))
+        made = Stage(alice, [], asyncio.Condition())
 
         async def listen() -> None:
             async for said in made.alice.messages():
@@ -73,6 +73,7 @@ async def agent(
     workdir: Path,
     *steps: Step,
     script: Script | None = None,
+    told: Mapping[str, str] | None = None,
     refused: Callable[[ServerRefused], None] = lambda _: None,
 ) -> AsyncIterator[Agent]:
     """Claude, who follows these steps at every prompt."""
@@ -80,7 +81,7 @@ async def agent(
     async with Client(server.url, token=token) as client:
         seat = await client.join(session)
         mind = Scripted(script or Script((Reply(steps),)))
-        made = Agent(seat, mind, workdir, refused=refused)
+        made = Agent(seat, mind, workdir, told=told, refused=refused)
         running = asyncio.create_task(made.run())
         try:
             yield made

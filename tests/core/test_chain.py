@@ -12,6 +12,7 @@ from accord.core.kernel.log import Record
 from accord.core.provenance import decision as decisions
 from accord.core.provenance import thread as threads
 from accord.core.provenance.decision import DecisionCommit
+from accord.core.room.merges import MergeExecute, Resolution
 from accord.core.room.prompts import PromptAmend
 from accord.core.room.secrets import SecretShare
 from accord.core.room.shelf import ContextAdd, ContextRemove
@@ -22,7 +23,7 @@ from accord.core.room.tools import ToolResult
 from accord.core.views.chain import Drafted, drafted
 from accord.core.views.stretch import Stretch, cited, decision_id, heard
 from tests.helpers.docket import item, ok, step
-from tests.helpers.forks import START, Talk, adds, forks, merges
+from tests.helpers.forks import START, Talk, adds, forks, merges, updates
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -244,6 +245,23 @@ def test_an_answer_that_goes_on_while_one_commits_is_told_as_far_as_it_got() -> 
     assert [each.content for each in second.thread.messages] == ["Then that."]
     assert alone is not None
     assert [each.content for each in alone.thread.messages] == [""]
+
+
+def test_what_an_agent_says_of_its_own_commit_is_no_reason_for_the_next() -> None:
+    talk = a_talk()
+    talk.says(CLAUDE, proposes(arguments={"argv": ["git", "commit"]}), id="commit", ref=START)
+    talk.says(BOB, approves_tool(BOB, "commit"))
+    first = decision(talk)
+    talk.says(CLAUDE, finishes("commit"))
+    talk.says(CLAUDE, ResponseStart("claude", START), id="r")
+    talk.says(CLAUDE, ResponseEnd("complete"), ref="r")
+    report = decided(talk, first.until)
+    a_tool(talk, "next")
+    second = decision(talk, first.until)
+
+    assert first.tool_executions[0].outcome == "unfinished"
+    assert report is None
+    assert [tool.id for tool in second.tool_executions] == ["next"]
 
 
 def test_the_second_commit_covers_only_what_came_after_the_first() -> None:
@@ -482,3 +500,54 @@ def test_a_step_of_a_decision_that_is_gone_is_told_without_a_verdict() -> None:
     [verdict] = decision(talk, since - 1).verdicts
 
     assert (verdict.item, verdict.verdict, verdict.snapshot) == ("DEPLOY", "", "")
+
+
+@proves("GIT-MAP-2", "PVP-18.5-1")
+def test_a_merge_tells_which_fork_came_back_and_how_conflicts_were_settled() -> None:
+    talk = a_talk()
+    talk.says(CAROL, adds("plan", "one"), id="c")
+    talk.says(CAROL, forks("Try it", BOB, CLAUDE, copy=True), id="f")
+    first = decision(talk)
+    talk.says(CAROL, updates("plan", "two"), fork="try-it")
+    talk.says(CAROL, updates("plan", "three"))
+    talk.says(CAROL, merges("try-it"), id="m")
+    waiting = decision(talk, first.until)
+    settled = (Resolution("plan", "use_source"),)
+    talk.says(CAROL, MergeExecute("m", settled), id="x")
+    made = decision(talk, first.until)
+    alone = decision(talk, waiting.until)
+
+    (asked,), (back,) = waiting.merges, made.merges
+    assert (asked.fork, asked.branch, asked.done) == ("try-it", "pvp/try-it", False)
+    assert (back.id, back.strategy, back.summary, back.done) == ("m", "append", "It works", True)
+    assert back.by == ("human:carol",)
+    assert [(each.key, each.resolution) for each in back.settled] == [("plan", "use_source")]
+    assert alone.merges == made.merges
+    assert "human:carol" in alone.decided_by
+    assert made.alternatives_considered == waiting.alternatives_considered == ()
+    assert "m" in made.pvp_messages
+    assert "x" in made.pvp_messages
+
+
+def test_a_merge_that_was_refused_is_no_merge() -> None:
+    talk = a_talk()
+    talk.says(CAROL, forks("Try", BOB, CLAUDE), id="f")
+    talk.says(CLAUDE, merges("try"), id="m")
+    talk.says(BOB, rejects_tool(BOB, "m", "Not yet"), id="no")
+
+    assert decision(talk).merges == ()
+
+
+def test_a_merge_whose_proposal_is_not_for_all_is_not_told() -> None:
+    talk = a_talk()
+    talk.says(CAROL, forks("Try", BOB, CLAUDE), id="f")
+    talk.says(CAROL, merges("try"), id="m")
+    talk.says(CAROL, MergeExecute("m"), id="x")
+    records = [each for each in numbered(talk) if each.id != "m"]
+    stretch = Stretch(talk.room, "repo")
+
+    found = drafted(stretch, heard(stretch, records), {})
+
+    assert found is not None
+    assert found.decision.merges == ()
+    assert "x" not in found.decision.pvp_messages

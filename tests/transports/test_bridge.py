@@ -249,3 +249,43 @@ async def test_a_shared_secret_never_reaches_a_note(work: Work) -> None:
     assert value not in text
     assert "ghp_" not in text
     assert "[redacted]" in text
+
+
+@proves("OPEN-63")
+async def test_a_commit_decides_what_its_type_usually_does_unless_it_says_otherwise(
+    work: Work,
+) -> None:
+    said = [["PVP-Decision-Type", "exploration"]]
+    wanted: dict[str, tuple[dict[str, Any], str]] = {
+        A: ({"type": "fix"}, "bugfix"),
+        B: ({"type": "chore", "scope": "deps"}, "dependency"),
+        C: ({"type": "fix", "message_trailers": said}, "exploration"),
+        "d" * 40: ({"type": "wip"}, ""),
+    }
+    found = {}
+    for sha, (asked, _) in wanted.items():
+        await work.tool(await work.prompt())
+        (made,) = decisions_of((await work.ask("commit-created", sha=sha, **asked))["note"])
+        found[sha] = made.decision_type
+
+    assert found == {sha: kind for sha, (_, kind) in wanted.items()}
+
+
+async def test_a_session_that_is_over_makes_way_for_the_next(
+    server: ServerProcess, work: Work
+) -> None:
+    await work.prompt()
+    await work.ask("session-started")
+    ended = {"reason": "Done", "final_state": "completed"}
+    await work.talk.alice.say("session.end", work.session, ended)
+    await work.bob.hear_until("session.end")
+    left = await work.ask("commit-context", session=None)
+    other = await at_work(server)
+    await other.prompt()
+    bound = await other.ask("session-started")
+    now = await other.ask("commit-context", session=None)
+    await other.leave()
+
+    assert left["session"] == work.session  # what it left is still to be committed
+    assert bound["sessions"] == [other.session]
+    assert now["session"] == other.session

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from accord.agents import shell
@@ -20,7 +21,12 @@ class Done(shell.Done, frozen=True):
 
 
 async def run(
-    session: Session, granted: ToolExecute, body: ToolPropose, workdir: Path, limits: shell.Limits
+    session: Session,
+    granted: ToolExecute,
+    body: ToolPropose,
+    workdir: Path,
+    limits: shell.Limits,
+    told: Mapping[str, str],
 ) -> Done:
     """The one place where anything is run; the server is told first, and counts the use.
 
@@ -38,7 +44,7 @@ async def run(
         await session.output(granted, text, stream)
 
     try:
-        done = await perform(body, workdir, hear, limits)
+        done = await perform(body, workdir, hear, limits, told)
     except BaseException:
         with contextlib.suppress(ClientError):
             took = int((time.monotonic() - began) * 1000)
@@ -63,7 +69,11 @@ def result(granted: ToolExecute, done: shell.Done) -> ToolResult:
 
 
 async def perform(
-    body: ToolPropose, workdir: Path, hear: shell.Listener, limits: shell.Limits
+    body: ToolPropose,
+    workdir: Path,
+    hear: shell.Listener,
+    limits: shell.Limits,
+    told: Mapping[str, str],
 ) -> shell.Done:
     """Do it; what cannot be done has a reason, too."""
     if body.tool_name != "shell":
@@ -72,4 +82,4 @@ async def perform(
         made = shell.call(body.arguments)
     except shell.NotACommandError as no:
         return shell.Done(None, 0, str(no))
-    return await shell.run(made, workdir, hear, limits)
+    return await shell.run(made, workdir, hear, limits, told)

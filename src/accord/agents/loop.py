@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -46,7 +46,9 @@ class Agent:
     """Answers prompts to it, one after the other, until the session ends.
 
     Runs nothing but what it proposed itself and holds a live grant for. A stop ends at once what
-    it does; a pause holds it after the present tool, until somebody prompts or amends.
+    it does; a pause holds it after the present tool, until somebody prompts or amends. What it
+    runs knows the session by `PVP_SESSION_ID`, so that a commit made there is linked to it;
+    `told` is what else its commands find in their environment.
     """
 
     def __init__(
@@ -56,11 +58,13 @@ class Agent:
         workdir: Path,
         *,
         limits: shell.Limits | None = None,
+        told: Mapping[str, str] | None = None,
         refused: Callable[[ServerRefused], None] = lambda _: None,
     ) -> None:
         self.session = session
         self.workdir = workdir
         self.limits = limits or shell.Limits()
+        self._told = dict(told or {})
         self._mind = mind
         self._refused = refused
         self._arrived = asyncio.Event()
@@ -182,7 +186,8 @@ class Agent:
             return Outcome(ran=False, reason=str(no))
         await self.breathe()
         place = self.session.within(prompt.fork)
-        done = await hands.run(place, granted, body, self.workdir, self.limits)
+        told = {**self._told, **whose(self.session.id, prompt.fork)}
+        done = await hands.run(place, granted, body, self.workdir, self.limits, told)
         return Outcome(done.began, done.success, done.printed, done.problem or "")
 
     async def _decision(self, proposal: str) -> ToolExecute:
@@ -202,6 +207,11 @@ class Agent:
     async def _complain(self, about: str, what: str, fork: str | None) -> None:
         report = ErrorReport(code="AGENT_ERROR", message=what, recoverable=True, related_to=about)
         await self.session.within(fork).send(report, about)
+
+
+def whose(session: str, fork: str | None) -> dict[str, str]:
+    """What git hooks go by: whose work a commit is."""
+    return {"PVP_SESSION_ID": session} | ({"PVP_FORK_ID": fork} if fork else {})
 
 
 async def over(task: asyncio.Task[None]) -> None:

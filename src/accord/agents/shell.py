@@ -17,10 +17,13 @@ import msgspec
 Stream = Literal["stdout", "stderr"]
 Listener = Callable[[Stream, str], Awaitable[None]]
 
-# A command sees what it needs to find programs and to speak the user's language, and no more:
-# what is not on this list may be a secret.
+# A command sees what it needs to find programs, to speak the user's language and to find the git
+# bridge, and no more: what is not on this list may be a secret.
 VISIBLE = frozenset(
-    {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+    {
+        *("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"),
+        *("ACCORD_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
+    }
 )
 PIECE = 8192
 MARK = "RUN_BY_ACCORD"  # by this the children of a command are known
@@ -76,8 +79,17 @@ def environment(full: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-async def run(made: Call, workdir: Path, listener: Listener, limits: Limits | None = None) -> Done:
-    """Run it there; the listener hears what it prints as it prints it."""
+async def run(
+    made: Call,
+    workdir: Path,
+    listener: Listener,
+    limits: Limits | None = None,
+    told: Mapping[str, str] | None = None,
+) -> Done:
+    """Run it there; the listener hears what it prints as it prints it.
+
+    `told` is in its environment besides.
+    """
     bounds = limits or Limits()
     began = time.monotonic()
     mark = secrets.token_hex(16)
@@ -86,7 +98,7 @@ async def run(made: Call, workdir: Path, listener: Listener, limits: Limits | No
         return int((time.monotonic() - began) * 1000)
 
     try:
-        process = await start(made.argv, workdir, mark)
+        process = await start(made.argv, workdir, mark, told or {})
     except OSError as error:
         return Done(None, took(), f"{made.argv[0]} cannot be run: {error.strerror or error}")
     meter = Meter(listener, bounds.output)
@@ -104,12 +116,12 @@ async def run(made: Call, workdir: Path, listener: Listener, limits: Limits | No
     return Done(process.returncode, took(), problem, cut=meter.cut)
 
 
-async def start(argv: Sequence[str], workdir: Path, mark: str) -> Process:
+async def start(argv: Sequence[str], workdir: Path, mark: str, told: Mapping[str, str]) -> Process:
     """The process, in a group of its own, so that its children end with it."""
     return await asyncio.create_subprocess_exec(
         *argv,
         cwd=workdir,
-        env={**environment(os.environ), MARK: mark},
+        env={**environment(os.environ), **told, MARK: mark},
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=PIPE,

@@ -10,6 +10,7 @@ Examples:
   accord git install --aliases
   accord git uninstall
   accord git status
+  accord git bind ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
   accord git check-message .git/COMMIT_EDITMSG
   accord git parse HEAD --json
   accord git coverage origin/main..HEAD --threshold 80
@@ -30,7 +31,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accord.cli import proof
+from accord.cli import binding, proof
 from accord.show import paint
 from accord.show.text import count, line, listed
 
@@ -51,6 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = made["install"].add_argument
     add("--aliases", action="store_true", help="also git pvp-log, pvp-notes, pvp-session, pvp-by")
     add("--rewrite-ref", action="store_true", help="also let git itself carry notes along a rebase")
+    for name in ("bind", "unbind"):
+        binding.arguments(made[name])
     made["check-message"].add_argument("file", help="a file with a commit message, or -")
     made["parse"].add_argument("rev", nargs="?", default="HEAD", help="a commit (default: HEAD)")
     made["coverage"].add_argument(
@@ -163,22 +166,41 @@ def status(repo: "History", args: argparse.Namespace) -> int:
     id = repo.maybe("config", "accord.repo") or ""
     rewrite = repo.maybe("config", "--get-all", "notes.rewriteRef") or ""
     number = len(decisions.known(repo))
+    bound = binding.sessions_of(id) if id else ()
     if args.json:
         told = [
             {"name": h.name, "installed": h.ours, "current": h.current, "chained": h.chained}
             for h in hooks
         ]
-        tell({"repo": id, "hooks": told, "decisions": number, "notes": notes.exist(repo)})
+        tell(
+            {
+                "repo": id,
+                "hooks": told,
+                "decisions": number,
+                "notes": notes.exist(repo),
+                "sessions": None if bound is None else list(bound),
+            }
+        )
         return 0
     print(f"repository  {line(id) or 'has no id; `accord git install` gives it one'}")
     print(f"hooks       {line(str(installing.folder(repo)))}")
     table(("hook", "state"), [(hook.name, state(hook)) for hook in hooks])
     print(f"records     {count(number, 'decision')}")
+    print(f"sessions    {working(bound)}")
     if ledger.NOTES not in rewrite.split():
         print(
             "notes       the hooks carry them along a rebase; `--rewrite-ref` makes git do it, too"
         )
     return 0
+
+
+def working(bound: tuple[str, ...] | None) -> str:
+    """Whose work commits here are."""
+    if bound is None:
+        return "no server of yours answers on this machine"
+    if len(bound) > 1:
+        return f"{listed(map(line, bound))}; {binding.several(bound)}"
+    return listed(map(line, bound)) or "none is bound; `accord git bind SESSION` does it"
 
 
 def state(hook: Any) -> str:
@@ -358,6 +380,8 @@ VERBS: dict[str, tuple[str, Callable[["History", argparse.Namespace], int]]] = {
     "install": ("put the hooks into this repository", install),
     "uninstall": ("take them out again", uninstall),
     "status": ("what is set up here", status),
+    "bind": ("commits here are of a session from now on", binding.bind),
+    "unbind": ("commits here are of it no longer", binding.unbind),
     "check-message": ("what is wrong with a commit message; exit code 2", check_message),
     "parse": ("what a commit's message says", parse),
     "coverage": ("how many commits say how they were decided", coverage),

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from accord.git.tree import Entry, Limb, Tree, branch_of
+from accord.core.provenance.refs import branch_of
+from accord.git.tree import Entry, Limb, Tree
 from accord.show import paint
 from accord.show.text import line, listed
 

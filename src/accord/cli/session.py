@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from accord.cli import branches, shelf, steer, where
+from accord.cli import binding, branches, shelf, steer, where
 from accord.cli.parsing import Some, Whole
 from accord.cli.quorum import HELP as QUORUM_HELP
 from accord.cli.quorum import quorum
@@ -79,6 +79,7 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--name", help="what it is about")
     add("--id", dest="session", metavar="SESSION", help="its id (default: a new one)")
+    add("--no-git", action="store_true", help="commits in this repository are not of it")
     rules = parser.add_argument_group("rules, where they differ from the usual")
     add = rules.add_argument
     add(
@@ -161,12 +162,15 @@ async def _create(args: argparse.Namespace) -> None:
     config = rules(args)
     async with where.client(args) as client:
         session = await client.create(config, name=args.name, id=args.session, listen=False)
+    bound = None if args.no_git else binding.here(session.id)
     if args.json:
-        tell({"id": session.id, "url": client.url})
+        tell({"id": session.id, "url": client.url, "repo": bound.repo if bound else None})
         return
     print(session.id)
     if sys.stderr.isatty():
-        print(_next_steps(session.id, config), file=sys.stderr)
+        print(_next_steps(session.id, config, bound), file=sys.stderr)
+    elif bound and len(bound.sessions) > 1:
+        print(f"accord: {binding.several(bound.sessions)}", file=sys.stderr)
 
 
 def rules(args: argparse.Namespace) -> Any:
@@ -194,12 +198,13 @@ def categories(text: str) -> tuple[str, ...]:
     return () if text.strip() == "none" else Some((*Category, "none"))(text)
 
 
-def _next_steps(session: str, config: Any) -> str:
+def _next_steps(session: str, config: Any, bound: binding.Bound | None = None) -> str:
     import msgspec
 
     lines = [
         "",
         f"  In this session {gated(msgspec.to_builtins(config))}.",
+        *(f"  {each}." for each in (binding.shown(bound.sessions) if bound else ())),
         "",
         f"  export ACCORD_SESSION={session}",
         "  accord session log --follow     what is said and done",

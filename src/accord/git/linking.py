@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accord.core.provenance.kinds import recorded
+from accord.core.provenance.kinds import recorded, usual
 from accord.core.provenance.message import CommitMessage, parse
 from accord.core.provenance.note import VERSION, Note
 
@@ -17,6 +17,7 @@ from .preparing import SQUASHED
 MOST_REWRITTEN = 5000
 MOST_FILES = 2000
 MOST_TRAILERS = 200
+MOST_TYPE = 64
 
 
 def committed(repo: History) -> None:
@@ -24,13 +25,16 @@ def committed(repo: History) -> None:
     commit = repo.commit("HEAD")
     squashed = _squashed(repo)
     message = parse(commit.message)
-    if not (message.has_context or squashed) or _rebasing(repo):
+    forks = _brought(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
+    if not (message.has_context or squashed or forks) or _rebasing(repo):
         return
     patch = repo.patch_of(commit.sha)
     known = _known(repo, message.decision_ids) or _copied(repo, patch)
     earlier = _carried(repo, squashed) | known
     fresh = message.has_context and not known
     new = _new(repo, commit, message, patch) if fresh else {}
+    for session, names in forks.items():
+        new |= _told(repo, commit, message, patch, session=session, merges=sorted(names))
     ids = frozenset(new) | earlier
     if ids:
         patches = frozenset({patch} - {""})
@@ -81,8 +85,32 @@ def _known(repo: History, ids: Iterable[str]) -> frozenset[str]:
     return frozenset(decisions.records(repo, ids))
 
 
+def _brought(repo: History, commit: Commit) -> dict[str, set[str]]:
+    """The forks whose commits a merge brings in, by their session."""
+    if not decisions.there(repo):
+        return {}
+    first, *others = commit.parents
+    shas = repo.ask("rev-list", f"--max-count={MOST_REWRITTEN}", *others, f"^{first}").split()
+    ids = _carried(repo, shas)
+    found: dict[str, set[str]] = {}
+    for note in decisions.records(repo, ids).values():
+        for each in _decisions(note):
+            session, fork = each.get("pvp_session"), each.get("fork")
+            if isinstance(session, str) and isinstance(fork, str) and fork:
+                found.setdefault(session, set()).add(fork)
+    return found
+
+
 def _new(repo: History, commit: Commit, message: CommitMessage, patch: str) -> dict[str, Note]:
     """The record as the server tells it; failing that, what the message says."""
+    told = _told(repo, commit, message, patch)
+    return told or _from_message(repo, commit, message, patch, repo.files(commit.sha))
+
+
+def _told(
+    repo: History, commit: Commit, message: CommitMessage, patch: str, **more: Any
+) -> dict[str, Note]:
+    """The record as the server tells it."""
     files = repo.files(commit.sha)
     settings = repo.settings(r"^accord\.repo$")
     facts = {
@@ -95,21 +123,25 @@ def _new(repo: History, commit: Commit, message: CommitMessage, patch: str) -> d
         "session": message.session_id,
         "fork": message.fork_id,
         "decision": next(iter(message.decision_ids), None),
+        "type": (message.header.type or "")[:MOST_TYPE],
+        "scope": (message.header.scope or "")[:MOST_TYPE],
         "message_trailers": [[each.key, each.value] for each in message.trailers[:MOST_TRAILERS]],
+        **more,
     }
     answer = bridge.ask("commit-created", os.environ, facts)
     note = answer.get("note") if answer else None
-    if isinstance(note, dict) and (ids := decision_ids(note)):
-        return dict.fromkeys(ids, note)
-    return _from_message(repo, commit, message, patch, files)
+    return dict.fromkeys(decision_ids(note), note) if isinstance(note, dict) else {}
 
 
 def decision_ids(note: Note) -> tuple[str, ...]:
     """The decisions that a note holds."""
-    found = note.get("decisions")
-    each = found if isinstance(found, list) else []
-    names = (one.get("id") for one in each if isinstance(one, dict))
+    names = (each.get("id") for each in _decisions(note))
     return tuple(name for name in names if isinstance(name, str) and is_id(name))
+
+
+def _decisions(note: Note) -> list[dict[str, Any]]:
+    found = note.get("decisions")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _from_message(
@@ -125,7 +157,7 @@ def _from_message(
         "pvp_session": message.session_id or "",
         "git_sha": commit.sha,
         "pvp_messages": list(message.message_ids),
-        "decision_type": recorded(message.decision_type or ""),
+        "decision_type": recorded(message.decision_type or _usual(message)),
         "confidence_score": message.confidence,
         "files_changed": [shown(path) for path in files[:MOST_FILES]],
         "fork": message.fork_id,
@@ -139,6 +171,10 @@ def _from_message(
     filled = {name: value for name, value in told.items() if value or name == "pvp_session"}
     session = {"session": {"id": message.session_id}} if message.session_id else {}
     return {id: {"version": VERSION, **session, "decisions": [filled]}}
+
+
+def _usual(message: CommitMessage) -> str:
+    return usual(message.header.type or "", message.header.scope) or ""
 
 
 # After a rebase or an amend

@@ -4,19 +4,18 @@ A session is a tree of the repository, a fork a branch of it, messages together 
 a merge commit.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.decision import DecisionCommit
 from accord.core.provenance.record import decisions_of
+from accord.core.provenance.refs import branch_of
 
 from . import decisions
 from .history import Commit, History
 
 MOST = 2000
-_unsafe = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Entry(NamedTuple):
@@ -42,11 +41,6 @@ class Tree(NamedTuple):
     session: str
     name: str
     limbs: tuple[Limb, ...]
-
-
-def branch_of(fork: str) -> str:
-    """The branch that stands for a fork, safe as a name in git (OPEN-77)."""
-    return f"pvp/{_unsafe.sub(lambda found: f'_{ord(found[0]):x}_', fork)[:120]}"
 
 
 def grow(repo: History, session: str | None = None) -> list[Tree]:

@@ -56,3 +56,17 @@ def test_the_shortest_reference_means_one_thing() -> None:
     assert short("msg", "twin0000", ("twin00001",)) == "msg-twin0000"
     assert short("fork", "abc") == "fork-abc"
     assert matches(parse(short("msg", "01HX7K9PAAAA", others)), others) == ("01HX7K9PAAAA",)
+
+
+@proves("OPEN-77", "UNI-20")
+def test_a_fork_and_its_branch_find_each_other() -> None:
+    forks = ("try-oauth", "fork x/1", "ä")
+
+    assert [refs.branch_of(each) for each in forks] == [
+        "pvp/try-oauth",
+        "pvp/fork_20_x_2f_1",
+        "pvp/_e4_",
+    ]
+    assert [refs.fork_of(refs.branch_of(each), forks) for each in forks] == list(forks)
+    assert refs.fork_of("main", forks) is None
+    assert refs.fork_of("try-oauth", forks) is None

@@ -56,6 +56,26 @@ class Alternative(_Part, frozen=True, kw_only=True, omit_defaults=True):
     commits: tuple[str, ...] = ()
 
 
+class Settled(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """A conflict of a merge, by its key, and which side it was settled for."""
+
+    key: str
+    resolution: str  # `use_source`, `use_target` or `custom`
+
+
+class Merged(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """A fork that came back: what a merge commit is about. Not `done`: proposed so far."""
+
+    id: str  # of the proposal
+    fork: str
+    branch: str = ""
+    strategy: str = ""
+    summary: str = ""
+    by: tuple[Participant, ...] = ()
+    done: bool = False
+    settled: tuple[Settled, ...] = ()
+
+
 class Verdict(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """What the decision kernel said of a step that was run; `snapshot` is that ruling's hash."""
 
@@ -101,6 +121,7 @@ class DecisionCommit(_Part, frozen=True, kw_only=True, omit_defaults=True):
     files_changed: tuple[str, ...] = ()
 
     verdicts: tuple[Verdict, ...] = ()
+    merges: tuple[Merged, ...] = ()
     session_name: str = ""
     fork: str = ""
     decided_by: tuple[Participant, ...] = ()

@@ -31,10 +31,11 @@ RECORDED = (
     *("implementation", "refactor", "bugfix", "exploration", "revert", "documentation"),
     *("test", "configuration", "dependency", "optimization"),
 )
+MERGE = "merge-resolution"
 # GIT-DECTYPE-1, the words of the trailer.
 WRITTEN = (
     *("implementation", "architecture", "exploration", "correction", "reversion"),
-    "merge-resolution",
+    MERGE,
 )
 DECISION_TYPES = tuple(dict.fromkeys((*RECORDED, *WRITTEN)))
 
@@ -42,7 +43,7 @@ _TO_RECORD = {
     "correction": "bugfix",
     "reversion": "revert",
     "architecture": "implementation",
-    "merge-resolution": "implementation",
+    MERGE: "implementation",
 }
 _TO_TRAILER = {"bugfix": "correction", "revert": "reversion"}
 

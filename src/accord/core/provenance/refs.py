@@ -1,5 +1,6 @@
 """`[pvp:<ref>]`: a message, fork, session or decision, by its id or how that begins (OPEN-73)."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ KINDS = {
 }
 SHORTEST = 8
 _WIRE_PREFIXES = ("ses_", "dec_", "msg_")
+BRANCHES = "pvp/"
+LONGEST_BRANCH = 120
+_unsafe = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Ref(NamedTuple):
@@ -20,6 +24,17 @@ class Ref(NamedTuple):
     kind: str | None
     id: str
     text: str
+
+
+def branch_of(fork: str) -> str:
+    """The branch that stands for a fork, safe as a name in git (OPEN-77)."""
+    name = _unsafe.sub(lambda found: f"_{ord(found[0]):x}_", fork)[:LONGEST_BRANCH]
+    return f"{BRANCHES}{name}"
+
+
+def fork_of(branch: str, forks: Iterable[str]) -> str | None:
+    """The one of these forks that a branch stands for; None for any other branch."""
+    return next((fork for fork in forks if branch_of(fork) == branch), None)
 
 
 def parse(text: str) -> Ref:

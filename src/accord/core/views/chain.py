@@ -10,13 +10,20 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from accord.core.kernel.log import Event, Record
-from accord.core.provenance.decision import Alternative, DecisionCommit, ToolExecution
+from accord.core.provenance.decision import (
+    Alternative,
+    DecisionCommit,
+    Merged,
+    Settled,
+    ToolExecution,
+)
+from accord.core.provenance.refs import branch_of
 from accord.core.provenance.thread import ConversationThread, Utterance
 from accord.core.room.decisions import Ruled
 from accord.core.room.forks import ForkCreated
 from accord.core.room.gates import Approved, GatePassed, Rejected
 from accord.core.room.grants import ToolCleared
-from accord.core.room.merges import MergeProposed
+from accord.core.room.merges import MergeExecuted, MergeProposed
 from accord.core.room.prompts import PromptAmended, PromptSubmitted
 from accord.core.room.streams import ResponseChunked, ResponseEnded, ResponseStarted
 from accord.core.room.tools import ToolFinished, ToolPrinted, ToolProposed
@@ -45,7 +52,7 @@ def drafted(
         found.known[record.id] = record
         if add := ADDS.get(type(record.event)):
             add(found, record.event, record)
-    if not found.chain:
+    if not found.chain or found.only_reports:
         return None
     last = next(record for record in reversed(records) if record.seq)
     return Drafted(found.decision(last), found.thread())
@@ -109,6 +116,7 @@ def rejected(found: Findings, event: Rejected, record: Record) -> None:
     """Something that was proposed and not done."""
     reason = getattr(event.said, "reason", "")
     found.say(record, reason)
+    found.merges.pop(found.action(event.gate), None)
     about = found.known.get(found.action(event.gate))
     if about is None:
         return
@@ -162,6 +170,7 @@ def finished(found: Findings, event: ToolFinished, record: Record) -> None:
     """How it ended; one that ran for an earlier commit is that one's."""
     said = event.said
     if said.tool_proposal not in found.tools:
+        found.reported = True
         return
     found.be_sure(said.metadata)
     if said.result is not None:
@@ -179,14 +188,41 @@ def forked(found: Findings, event: ForkCreated, record: Record) -> None:
     by = (found.called(record.sender),)
     words = event.said.reason
     found.others.append(
-        Alternative(kind="fork", id=fork.id, description=words, by=by, branch=f"pvp/{fork.id}")
+        Alternative(kind="fork", id=fork.id, description=words, by=by, branch=branch_of(fork.id))
     )
 
 
 def merging(found: Findings, event: MergeProposed, record: Record) -> None:
     """Somebody wants a fork's work here."""
+    said = event.said
     found.link(record.id, by=record.sender)
-    found.say(record, event.said.summary)
+    found.say(record, said.summary)
+    found.merges[record.id] = Merged(
+        id=record.id,
+        fork=said.source_fork,
+        branch=branch_of(said.source_fork),
+        strategy=said.strategy.value,
+        summary=said.summary,
+        by=(found.called(record.sender),),
+    )
+
+
+def merged(found: Findings, event: MergeExecuted, record: Record) -> None:
+    """It is here, and how conflicts were settled; with what is for the shelf alone."""
+    proposal = found.known.get(event.said.merge_proposal)
+    if proposal is None or not isinstance(wanted := proposal.event, MergeProposed):
+        return
+    if proposal.id not in found.merges:
+        merging(found, wanted, proposal)
+    found.link(record.id, by=record.sender)
+    begun = found.merges[proposal.id]
+    answers = event.said.resolved_conflicts or ()
+    found.merges[proposal.id] = replace(
+        begun,
+        done=True,
+        by=tuple(sorted({*begun.by, found.called(record.sender)})),
+        settled=tuple(Settled(key=a.conflict_id, resolution=a.resolution) for a in answers),
+    )
 
 
 ADDS: Mapping[type[Event], Callable[[Findings, Any, Record], None]] = {
@@ -205,4 +241,5 @@ ADDS: Mapping[type[Event], Callable[[Findings, Any, Record], None]] = {
     ToolFinished: finished,
     ForkCreated: forked,
     MergeProposed: merging,
+    MergeExecuted: merged,
 }

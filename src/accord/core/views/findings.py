@@ -1,6 +1,6 @@
 """What has been found so far on the way from a conversation to a decision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -13,6 +13,7 @@ from accord.core.provenance.decision import (
     Alternative,
     Approval,
     DecisionCommit,
+    Merged,
     Metrics,
     Participant,
     ToolExecution,
@@ -41,17 +42,24 @@ class Findings:
         self.votes: dict[tuple[str, str], Record] = {}
         self.approvals: list[Approval] = []
         self.others: list[Alternative] = []
+        self.merges: dict[str, Merged] = {}
         self.rulings: dict[str, dict[str, Any]] = {}
         self.verdicts: list[Verdict] = []
         self.said: dict[str, Utterance] = {}
         self.confidence: float | None = None
         self.cost: dict[str, int] = {}
+        self.reported = False  # a tool that an earlier commit has came to its end
 
     def link(self, id: str, *, by: str | None = None) -> None:
         """This message is part of the chain; `by`: whose decision it was."""
         self.chain[id] = None
         if by is not None:
             self.by.add(self.called(by))
+
+    @property
+    def only_reports(self) -> bool:
+        """An agent that has committed says so afterwards, which decides nothing for the next."""
+        return self.reported and not (self.by or self.approvals)
 
     def say(self, record: Record, content: str) -> None:
         """One more line of the conversation."""
@@ -136,10 +144,11 @@ class Findings:
             pvp_session=self.room.id,
             pvp_messages=tuple(self.chain)[-MOST_MESSAGES:],
             confidence_score=self.confidence,
-            alternatives_considered=tuple(self.others),
+            alternatives_considered=tuple(self._lost()),
             tool_executions=tuple(map(self._sealed, self.tools.values())),
             approvals=tuple(self.approvals),
             verdicts=tuple(self.verdicts),
+            merges=tuple(self.merges.values()),
             session_name=self.room.name,
             fork=self.stretch.fork or "",
             decided_by=tuple(sorted(self.by)),
@@ -148,6 +157,11 @@ class Findings:
             until=last.seq,
             metrics=Metrics(**self.cost) if self.cost else None,
         )
+
+    def _lost(self) -> Iterator[Alternative]:
+        """What was not done; a fork that comes back, or a merge that did after all, is not lost."""
+        back = {each.fork for each in self.merges.values()}
+        yield from (each for each in self.others if each.kind != "fork" or each.id not in back)
 
     def _sealed(self, tool: ToolExecution) -> ToolExecution:
         seal = self.seals.get(tool.id)

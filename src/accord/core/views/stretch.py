@@ -7,6 +7,7 @@ from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Event, Record
 from accord.core.room.gates import GateOpened, GatePassed, Rejected
 from accord.core.room.grants import ToolCleared
+from accord.core.room.merges import MergeExecuted
 from accord.core.room.state import Room
 from accord.core.room.tools import ToolProposed
 
@@ -51,6 +52,8 @@ def _cites(event: Event, ref: str | None) -> Iterator[str]:
     match event:
         case ToolCleared():
             yield event.said.tool_proposal
+        case MergeExecuted():
+            yield event.said.merge_proposal
         case GatePassed() | Rejected():
             yield event.gate
         case GateOpened():

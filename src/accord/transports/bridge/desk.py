@@ -13,7 +13,7 @@ from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.core.provenance import decision as decisions
-from accord.core.provenance import kinds
+from accord.core.provenance import kinds, refs
 from accord.core.provenance.commits import (
     CommitRecord,
     Repo,
@@ -37,6 +37,7 @@ PROTOCOL = 1
 TRIES = 5
 NOTHING = "Nothing was asked, done or approved since the last commit"
 MANY = "Several sessions work here; name one in ACCORD_SESSION"
+NO_MERGE = "No merge of {forks} was proposed or done since the last commit"
 NONE = "No session works here; name one in ACCORD_SESSION, or bind one"
 
 
@@ -81,7 +82,7 @@ class Desk:
 
     async def commit_context(self, ask: table.CommitContext) -> table.Answer:
         """The trailers' values; without `decision` there is nothing to write."""
-        place = await self.place(ask.repo, ask.session, ask.fork)
+        place = await self.place(ask.repo, ask.session, ask.fork, ask.branch)
         found = await self.reader.draft(place.stretch)
         if found is None:
             return {"session": place.room.id, "messages": [], "reason": NOTHING}
@@ -120,10 +121,12 @@ class Desk:
     # Recording
 
     async def session_started(self, ask: table.SessionStarted) -> table.Answer:
-        """On record, for a session that exists and goes on."""
+        """On record, for a session that exists and goes on; those that are over make way."""
         room = await self.room(ask.session)
         if room.ended:
             raise Refused(Why.ENDED, f"The session {room.id} has ended")
+        for over in await self.over((await self.repo(ask.repo)).bound):
+            await self.tell(ask.repo, self.engine.ids(), SessionUnbind(over))
         await self.tell(ask.repo, self.engine.ids(), SessionBind(room.id))
         return {"repo": ask.repo, "sessions": list((await self.repo(ask.repo)).bound)}
 
@@ -154,12 +157,15 @@ class Desk:
         """The decision of this commit: one that its message names, or whatever is next."""
         if ask.decision and (before := await self.reader.decided(ask.repo, ask.decision)):
             return facts(before, ask)
-        place = await self.place(ask.repo, ask.session, ask.fork)
+        place = await self.place(ask.repo, ask.session, ask.fork, ask.branch)
         found = await self.reader.draft(place.stretch, ask.decision)
         if found is None and ask.decision:
             raise Refused(Why.UNKNOWN, f"{ask.decision} is no decision of this repository")
         if found is None:
             raise Refused(Why.UNKNOWN, NOTHING)
+        back = {each.fork for each in found.decision.merges}
+        if ask.merges and not back.intersection(ask.merges):
+            raise Refused(Why.UNKNOWN, NO_MERGE.format(forks=" and ".join(ask.merges)))
         cleaned = scrub(decisions.to_json(found.decision), self.clean(place.room.id))
         return facts(decisions.from_json(cleaned), ask)
 
@@ -177,14 +183,27 @@ class Desk:
         """The filter, which knows the secrets that are shared in the session now."""
         return redactor(self.engine.vault.values(f"room/{session}"))
 
-    async def place(self, repo: str, session: str | None, fork: str | None) -> Place:
+    async def place(
+        self, repo: str, session: str | None, fork: str | None, branch: str = ""
+    ) -> Place:
         """Whose work it is; what is unclear is refused, never guessed."""
         known = await self.repo(repo)
-        room = await self.room(session or only(known.bound))
-        where = None if fork in TRUNK else fork
+        room = await self.room(session or only(await self.working(known.bound)))
+        named = fork if fork is not None else refs.fork_of(branch, room.forks)
+        where = None if named in TRUNK else named
         if where is not None and where not in room.forks:
             raise Refused(Why.UNKNOWN, f"There is no fork {where} in {room.id}")
         return Place(known, room, where)
+
+    async def working(self, bound: Sequence[str]) -> Sequence[str]:
+        """Those that go on; where none does, what they left is still to be committed."""
+        over = await self.over(bound)
+        return [each for each in bound if each not in over] or bound
+
+    async def over(self, bound: Sequence[str]) -> Sequence[str]:
+        """Those that have ended."""
+        rooms = [await self.engine.state(f"room/{each}") for each in bound]
+        return [room.id for room in rooms if room.ended]
 
     async def repo(self, id: str) -> Repo:
         """What is known of a repository."""
@@ -227,10 +246,12 @@ def facts(decision: DecisionCommit, ask: table.CommitCreated) -> DecisionCommit:
 
 
 def kind_of(ask: table.CommitCreated) -> str:
-    """What its message calls the decision, in the record's words (OPEN-62)."""
+    """What its message calls the decision, in the record's words; else what is usual (OPEN-62)."""
     said = {key.lower(): value.strip() for key, value in ask.message_trailers}
     word = said.get("pvp-type") or said.get("pvp-decision-type") or ""
-    return kinds.recorded(word) if word in kinds.DECISION_TYPES else ""
+    known = kinds.recorded(word) if word in kinds.DECISION_TYPES else ""
+    resolved = kinds.recorded(kinds.MERGE) if ask.merges else ""
+    return known or resolved or kinds.usual(ask.type, ask.scope) or ""
 
 
 def summary(link: Linked) -> dict[str, Any]:

@@ -27,6 +27,9 @@ Session = Annotated[
     str, Meta(min_length=1, max_length=128, description="the session; else the one bound here")
 ]
 Fork = Annotated[str, Meta(max_length=128, description="the fork whose work it is")]
+Branch = Annotated[
+    str, Meta(max_length=1024, description="the branch it is on; a fork's, if it is one's")
+]
 Line = Annotated[str, Meta(max_length=4096)]
 Value = Annotated[str, Meta(max_length=65_536)]
 
@@ -47,6 +50,7 @@ class CommitContext(Asking, frozen=True, kw_only=True):
     repo: Repo
     session: Session | None = None
     fork: Fork | None = None
+    branch: Branch = ""
 
 
 class ExtendedMetadata(Asking, frozen=True, kw_only=True):
@@ -79,10 +83,16 @@ class CommitCreated(Asking, frozen=True, kw_only=True):
     patch_id: Annotated[
         str, Meta(pattern=r"^[0-9a-f]{0,64}$", description="as `git patch-id --stable` says")
     ] = ""
-    branch: Annotated[str, Meta(max_length=1024, description="the branch it is on")] = ""
+    branch: Branch = ""
+    merges: Annotated[
+        tuple[Fork, ...],
+        Meta(max_length=64, description="the forks that a merge commit brings in"),
+    ] = ()
     files: Annotated[
         tuple[Line, ...], Meta(max_length=MOST_FILES, description="the paths it changes")
     ] = ()
+    type: Annotated[str, Meta(max_length=64, description="its type, as in `feat(scope): …`")] = ""
+    scope: Annotated[str, Meta(max_length=1024, description="its scope")] = ""
     message_trailers: Annotated[
         tuple[tuple[Line, Value], ...],
         Meta(max_length=256, description="its trailers; only its type is read from them"),

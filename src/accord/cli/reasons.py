@@ -1,0 +1,237 @@
+"""A reason as a person reads it: the commit, the decision, who agreed, what lost, what was said."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from accord.show import paint
+from accord.show.prose import railed
+from accord.show.text import count, line, listed, moment, unstyled, width, wrapped
+
+if TYPE_CHECKING:
+    from accord.core.provenance.decision import Approval, DecisionCommit, Merged
+    from accord.core.provenance.thread import Utterance
+    from accord.git.why import Reason
+
+SHORT = 10
+INDENT = "  "
+LABEL = 13
+MOST_SAID = 12
+MOST_MESSAGES = 8
+# What somebody did by saying something of this type.
+DOES = {
+    "prompt.submit": "asks",
+    "prompt.amend": "asks for more",
+    "response.start": "answers",
+    "response.end": "answers",
+    "tool.propose": "proposes",
+    "tool.approve": "approves",
+    "gate.approve": "approves",
+    "tool.reject": "rejects",
+    "gate.reject": "rejects",
+    "merge.propose": "proposes to merge",
+}
+SAYS = "says"
+
+Fact = tuple[str, str]
+
+
+def answer(reasons: list["Reason"], *, whole: bool) -> Iterator[str]:
+    """All of them; of several commits, each in short."""
+    if not reasons:
+        yield "This is not committed yet, so git knows of no reason"
+    brief = len(reasons) > 1
+    for number, reason in enumerate(reasons):
+        yield from [""] if number else []
+        yield from shown(reason, whole=whole, brief=brief)
+
+
+def shown(reason: "Reason", *, whole: bool, brief: bool) -> Iterator[str]:
+    """One commit."""
+    from accord.core.provenance.record import decisions_of
+
+    commit = reason.commit
+    yield from _place(reason)
+    yield f"{paint.yellow(commit.sha[:SHORT])} {paint.bold(line(plain(commit.subject)))}"
+    yield f"{INDENT}{paint.dim(f'{line(plain(commit.author))}, {minute(commit.at)}')}"
+    made = decisions_of(reason.record)
+    if not made:
+        yield from _unknown(reason)
+        return
+    if reason.by not in {"note", "commit"} or len(made) > 1:
+        yield from wrapped(_origin(reason, len(made)), INDENT)
+    for each in made:
+        yield from [] if brief else [""]
+        yield from _decision(each, commit.sha)
+    if not brief:
+        yield from _conversation(reason.record, whole=whole)
+
+
+def _place(reason: "Reason") -> Iterator[str]:
+    """The line that was asked about, or how many."""
+    if len(reason.lines) == 1:
+        only = reason.lines[0]
+        yield f"{line(plain(only.path))}:{only.number}"
+        yield from railed(plain(only.text), indent=INDENT)
+    elif reason.lines:
+        yield f"{line(plain(reason.lines[0].path))}, {count(len(reason.lines), 'line')}"
+
+
+def _origin(reason: "Reason", number: int) -> str:
+    """By which sign the decisions were found."""
+    from accord.git.why import SIGNS
+
+    return f"comes of {count(number, 'decision')}, found by {SIGNS[reason.by]}"
+
+
+def _unknown(reason: "Reason") -> Iterator[str]:
+    """No record: what the message itself says, if anything."""
+    message = reason.message
+    yield f"{INDENT}No decision is on record for this commit"
+    if message.session_id:
+        yield f"{INDENT}Its message names the session {line(message.session_id)}"
+    told = [
+        (name, f"{people(map(str, who))}, as the message says")
+        for name, who in (
+            ("decided by", message.decided_by),
+            ("approved by", message.approved_by),
+            ("reviewed by", message.reviewed_by),
+        )
+        if who
+    ]
+    yield from _table(told, INDENT)
+
+
+# A decision
+
+
+def _decision(made: "DecisionCommit", sha: str) -> Iterator[str]:
+    """Who, who agreed, to what, instead of what; then with what and from where."""
+    kind = f" · {line(made.decision_type)}" if made.decision_type else ""
+    yield f"{INDENT}{paint.cyan(line(made.id))}{kind}"
+    yield from _table(_facts(made, sha), INDENT * 2)
+
+
+def _facts(made: "DecisionCommit", sha: str) -> Iterator[Fact]:
+    """Names and values; an empty value is not shown."""
+    from accord.core.provenance import confidence
+
+    at = f", {minute(made.decided_at)}" if made.decided_at else ""
+    yield "decided by", f"{people(made.decided_by)}{at}" if made.decided_by else at[2:]
+    for said in dict.fromkeys(_approval(each, made) for each in made.approvals):
+        yield "approved by", said
+    yield "reviewed by", people(made.reviewed_by)
+    for other in made.alternatives_considered:
+        because = f": {line(other.reason)}" if other.reason else ""
+        yield "instead of", f"{line(other.description or other.id)}{because}"
+    for merge in made.merges:
+        yield "merges", _merge(merge)
+    for ruled in made.verdicts:
+        sure = f", confidence {ruled.confidence}" if ruled.confidence else ""
+        yield "verdict", line(f"{ruled.batch}/{ruled.item}: {ruled.verdict or 'unknown'}{sure}")
+    yield "tools", listed(line(each) for each in made.tools)
+    score = made.confidence_score
+    yield "confidence", "" if score is None else f"{confidence.band(score)} ({score:.2f})"
+    yield "session", ", ".join(filter(None, (line(made.session_name), line(made.pvp_session))))
+    yield "fork", line(made.fork)
+    on = f" on {line(made.branch)}" if made.branch else ""
+    moved = made.git_sha and made.git_sha != sha
+    yield "first as", f"{line(made.git_sha[:SHORT])}{on}" if moved else ""
+    yield "source", "" if made.position else "the commit's own trailers; no server vouches for it"
+
+
+def _approval(given: "Approval", made: "DecisionCommit") -> str:
+    what = _action(given.action, made)
+    about = f" for {line(what)}" if what else ""
+    own = ", their own proposal" if given.self_approved else ""
+    said = f": {line(given.comment)}" if given.comment else ""
+    return f"{paint.green(line(given.by))}{about}{own}{said}"
+
+
+def _action(id: str, made: "DecisionCommit") -> str:
+    """What an approval was about, in its own words where the record has them."""
+    for tool in made.tool_executions:
+        if tool.id == id:
+            return tool.description or tool.name
+    for merge in made.merges:
+        if merge.id == id:
+            return f"the merge of {merge.fork}"
+    return id
+
+
+def _merge(merge: "Merged") -> str:
+    where = f" ({line(merge.branch)})" if merge.branch else ""
+    said = f": {line(merge.summary)}" if merge.summary else ""
+    yet = "" if merge.done else "; only proposed then"
+    settled = "".join(f"; {line(s.key)}: {line(s.resolution)}" for s in merge.settled)
+    return f"fork {line(merge.fork)}{where}{said}{settled}{yet}"
+
+
+def _table(facts: Iterable[Fact], indent: str) -> Iterator[str]:
+    """Labels on the left, each said once; long values go on below themselves."""
+    before = ""
+    for name, value in facts:
+        if not value:
+            continue
+        label = "" if name == before else name
+        before = name
+        first, *rest = _folded(value, width() - len(indent) - LABEL)
+        yield f"{indent}{paint.dim(label.ljust(LABEL))}{first}"
+        yield from (f"{indent}{' ' * LABEL}{each}" for each in rest)
+
+
+def _folded(value: str, room: int) -> list[str]:
+    """Words in lines that fit; a style that begins a value is as wide as nothing."""
+    lines = [""]
+    for word in value.split(" "):
+        if lines[-1] and len(unstyled(lines[-1])) + 1 + len(unstyled(word)) > max(20, room):
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
+    return lines
+
+
+# The conversation
+
+
+def _conversation(record: dict[str, Any], *, whole: bool) -> Iterator[str]:
+    """What was said, the beginning of each unless all is wanted; a day is named once."""
+    from accord.core.provenance.record import thread_of
+
+    said = list(thread_of(record).messages)
+    if not said:
+        return
+    yield ""
+    yield f"{INDENT}{paint.bold('What was said')}"
+    kept = said if whole else said[:MOST_MESSAGES]
+    day = ""
+    for each in kept:
+        today = f"{moment(each.timestamp):%Y-%m-%d}"
+        if today != day:
+            yield f"{INDENT * 2}{paint.dim(today)}"
+        day = today
+        yield from _utterance(each, whole=whole)
+    if len(kept) < len(said):
+        left = count(len(said) - len(kept), "more message")
+        yield f"{INDENT * 2}… {left}; --whole shows all"
+
+
+def _utterance(said: "Utterance", *, whole: bool) -> Iterator[str]:
+    at = paint.dim(f"{moment(said.timestamp):%H:%M}")
+    yield f"{INDENT * 2}{at}  {line(said.sender)} {DOES.get(said.type, SAYS)}"
+    if said.content.strip():
+        yield from wrapped(said.content, " " * 11, None if whole else MOST_SAID)
+
+
+def people(names: Iterable[str]) -> str:
+    """`human:alice and ai:claude`."""
+    return listed(line(each) for each in names)
+
+
+def minute(at: str) -> str:
+    """A moment, to the minute."""
+    return f"{moment(at):%Y-%m-%d %H:%M}"
+
+
+def plain(text: str) -> str:
+    """Words of git that may be no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

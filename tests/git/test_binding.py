@@ -1,0 +1,74 @@
+"""Which session the commits of a repository are of, as people say it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.server import ServerProcess
+from tests.helpers.worktree import Work
+
+
+@pytest.fixture
+def alice(work: Work, server: ServerProcess) -> Work:
+    """In a repository with hooks, beside her server."""
+    return work.told(
+        ACCORD_HOME=str(server.home), ACCORD_URL=server.url, ACCORD_TOKEN=server.admin_token
+    )
+
+
+def sessions(work: Work) -> list[str]:
+    found: list[str] = work.accord("git", "status", "--json").json["sessions"]
+    return found
+
+
+def test_a_session_that_is_opened_in_a_repository_works_there(alice: Work) -> None:
+    made = alice.accord("session", "create", "--json").json
+
+    assert made["repo"] == alice.git("config", "accord.repo")
+    assert sessions(alice) == [made["id"]]
+    assert f"sessions    {made['id']}" in alice.accord("git", "status").out
+
+
+def test_who_opens_a_second_is_told_that_hooks_do_not_guess(alice: Work) -> None:
+    first = alice.accord("session", "create").out.strip()
+    ran = alice.accord("session", "create")
+    second = ran.out.strip()
+    assert "2 sessions work here now, and hooks do not guess" in ran.err
+    ran = alice.accord("git", "unbind", first)
+
+    assert ran.out == f"Commits here are of {second}\n"
+    assert sessions(alice) == [second]
+
+
+def test_a_session_may_be_kept_out_and_let_in_later(alice: Work) -> None:
+    id = alice.accord("session", "create", "--no-git").out.strip()
+    assert sessions(alice) == []
+    assert "none is bound" in alice.accord("git", "status").out
+    ran = alice.told(ACCORD_SESSION=id).accord("git", "bind")
+    assert ran.out == f"Commits here are of {id}\n"
+
+    assert alice.accord("git", "unbind", id, "--json").json["sessions"] == []
+
+
+def test_a_session_that_nobody_knows_is_not_bound(alice: Work, work: Work) -> None:
+    unknown = alice.accord("git", "bind", "ses_unknown")
+    away = work.accord("git", "bind", "ses_1")
+
+    for ran in (unknown, away):
+        assert ran.code == 4
+        assert "No server of yours on this machine knows ses_" in ran.err
+    assert alice.accord("git", "bind").code == 2
+    assert work.accord("git", "status", "--json").json["sessions"] is None
+    assert "no server of yours answers" in work.accord("git", "status").out
+
+
+def test_a_repository_without_hooks_is_left_alone(
+    plain: Work, server: ServerProcess, tmp_path: Path
+) -> None:
+    told = {"ACCORD_URL": server.url, "ACCORD_TOKEN": server.admin_token}
+    alice = plain.told(ACCORD_HOME=str(server.home), **told)
+    ran = alice.accord("session", "create", "--json")
+    assert (ran.code, ran.json["repo"]) == (0, None)
+    assert alice.accord("git", "bind", ran.json["id"]).code == 5
+
+    assert alice.at(tmp_path).accord("session", "create", "--json").json["repo"] is None
