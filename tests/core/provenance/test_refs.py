@@ -2,6 +2,7 @@
 
 import pytest
 
+from accord.core.provenance import refs
 from accord.core.provenance.refs import Ref, matches, parse, short
 from tests.spec import proves
 
