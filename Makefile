@@ -3,6 +3,8 @@
 PYTHON ?= python3
 CORE_COVERAGE ?= 100
 ARGS ?=
+# One worker for each core; a file's tests stay together and in order.
+WORKERS ?= logical
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,7 +32,7 @@ demo: setup ## Plays a whole session by itself in a throw-away repository and pr
 	@$(BIN)/python -m accord.demo $(ARGS)
 
 test: lint types ## Every check: lint, types, all tests, coverage of the core.
-	$(BIN)/coverage run -m pytest --durations=10 $(ARGS)
+	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --durations=10 $(ARGS)
 	@$(BIN)/coverage report --format=total | sed 's/^/coverage of everything, in percent: /'
 	$(BIN)/coverage report --include='src/accord/core/*' --fail-under=$(CORE_COVERAGE)
 

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Container
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,15 @@ from tests.spec import proves
 T0 = 1_750_000_000_000
 NOW = T0 // 1000
 MINUTE = 60_000
-GONE = object()
+
+
+class Gone(Enum):
+    """In the place of a claim that is not made; its name is the same in every process."""
+
+    GONE = "gone"
+
+
+GONE = Gone.GONE
 
 
 @pytest.fixture(scope="module")
