@@ -18,8 +18,9 @@ from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
 from accord.core.kernel.authority import Kind, Role
-from accord.core.kernel.ids import SYSTEM, ulid
+from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.ulid import ulid
 from accord.core.people.tokens import TokenRevoked
 from accord.core.provenance import commits
 from accord.core.room.state import House, Resolution

@@ -9,10 +9,11 @@ from starlette.requests import Request
 
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.ids import SYSTEM, ulid
+from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
+from accord.core.kernel.ulid import ulid
 from accord.core.people.keys import KeyRotate, ensure_keeper
 from accord.core.people.state import SKEW, Key, People, serves
 from accord.core.people.tokens import TokenIssue, TokenRevoke

@@ -197,11 +197,11 @@ def test_writers_at_the_same_time_lose_nothing(work: Work) -> None:
     sha = work.commit("chore: begin")
     code = (
         "import sys; from pathlib import Path; from accord.git import decisions as d\n"
-        "from accord.git.history import History\n"
+        "from accord.git.repository import Repository\n"
         "for n in range(4):\n"
         "  id = f'dec_{sys.argv[2]}-{n}-0000'\n"
         "  note = {'version': 1, 'decisions': [{'id': id, 'pvp_session': 's'}]}\n"
-        "  d.attach(History(), {sys.argv[1]: d.Link(frozenset({id}))}, {id: note})\n"
+        "  d.attach(Repository(), {sys.argv[1]: d.Link(frozenset({id}))}, {id: note})\n"
     )
     running = [
         subprocess.Popen([sys.executable, "-c", code, sha, str(n)], cwd=work.path, env=work.env)

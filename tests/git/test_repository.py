@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.git.repository import GitError, Repository, find
+from accord.git.process import GitError
+from accord.git.repository import Repository, find
 from tests.helpers.git import a_repository
 
 
@@ -22,7 +23,7 @@ def test_a_repository_is_found_from_anywhere_inside(tmp_path: Path) -> None:
 
 def test_a_linked_work_tree_has_a_directory_of_its_own(tmp_path: Path) -> None:
     repo = a_repository(tmp_path / "repo")
-    repo.run("worktree", "add", "-q", str(tmp_path / "other"), "-b", "side")
+    repo.act("worktree", "add", "-q", str(tmp_path / "other"), "-b", "side")
 
     other = find(tmp_path / "other")
 
@@ -42,13 +43,13 @@ def test_what_git_refuses_comes_with_its_own_words(tmp_path: Path) -> None:
     repo = a_repository(tmp_path / "repo")
 
     with pytest.raises(GitError, match="nothing-here"):
-        repo.run("switch", "nothing-here")
+        repo.act("switch", "nothing-here")
     assert not repo.says("rev-parse", "--verify", "nothing-here")
 
 
 def test_branches_files_and_changes_are_told(tmp_path: Path) -> None:
     repo = a_repository(tmp_path / "repo", {"a b.txt": "one\n", "c": "x\n"})
-    repo.run("branch", "side")
+    repo.act("branch", "side")
     (repo.root / "a b.txt").write_text("two\n")
     (repo.root / "new").write_text("?\n")
 
@@ -66,16 +67,16 @@ def test_branches_files_and_changes_are_told(tmp_path: Path) -> None:
         *(True, False),
         False,
     )
-    repo.run("commit", "-qam", "second")
+    repo.act("commit", "-qam", "second")
     assert repo.differing("main", "side") == {"a b.txt"}
     assert (repo.contains("main", "side"), repo.contains("side", "main")) == (True, False)
-    repo.run("switch", "-q", "--detach")
+    repo.act("switch", "-q", "--detach")
     assert repo.branch() == ""
 
 
 def test_a_machine_without_git_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repo = Repository(tmp_path, tmp_path, tmp_path)
+    repo = Repository(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(GitError, match="not installed"):
-        repo.run("status")
+        repo.act("status")

@@ -12,15 +12,15 @@ os.environ.setdefault("GIT_CONFIG_NOSYSTEM", "1")
 def a_repository(root: Path, files: dict[str, str] | None = None) -> Repository:
     """A repository on `main` with one commit."""
     root.mkdir(parents=True, exist_ok=True)
-    bare = Repository(root, root, root)
-    bare.run("init", "-q", "-b", "main")
-    bare.run("config", "user.name", "Olga")
-    bare.run("config", "user.email", "olga@example.org")
+    bare = Repository(root)
+    bare.act("init", "-q", "-b", "main")
+    bare.act("config", "user.name", "Olga")
+    bare.act("config", "user.email", "olga@example.org")
     for name, text in (files or {"README.md": "# Here\n"}).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, "utf-8")
-    bare.run("add", ".")
-    bare.run("commit", "-q", "-m", "first")
+    bare.act("add", ".")
+    bare.act("commit", "-q", "-m", "first")
     made = find(root)
     assert made is not None
     return made

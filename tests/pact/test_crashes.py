@@ -49,9 +49,9 @@ def prepared(root: Path, until: Act) -> Repository:
     repo = a_repository(root, {"code.py": "one\n"})
     here, ann = at(root, "ann")
     verbs.init(here, ann, "demo", SEATS, "")
-    repo.run("add", ".")
-    repo.run("commit", "-qm", "the pact")
-    repo.run("branch", "cart")
+    repo.act("add", ".")
+    repo.act("commit", "-qm", "the pact")
+    repo.act("branch", "cart")
     verbs.assign(here, ann, Assignment("T1", "cart", "cart", "bob", "ann"))
     for step in (joins, commits, merges):
         if step is until:
@@ -98,7 +98,7 @@ def die_before(step: int) -> None:
     for module in (carry, desk, scaffold):
         module.replace_file = replaced  # type: ignore[attr-defined]
     FileLedger.append = counted(FileLedger.append)  # type: ignore[method-assign]
-    Repository.read = counted(Repository.read)  # type: ignore[method-assign]
+    Repository.run = counted(Repository.run)  # type: ignore[method-assign]
     Path.unlink = counted(Path.unlink)  # type: ignore[method-assign]
 
 

@@ -21,13 +21,13 @@ class GitTeam(Team):
         super().__init__(root)
         self.repo: Repository = a_repository(root, {"code.py": "one\n"})
         self.init()
-        self.repo.run("add", ".")
-        self.repo.run("commit", "-qm", "the pact")
-        self.repo.run("branch", "cart")
+        self.repo.act("add", ".")
+        self.repo.act("commit", "-qm", "the pact")
+        self.repo.act("branch", "cart")
 
     def commit(self, text: str) -> None:
         (self.root / "code.py").write_text(text)
-        self.repo.run("commit", "-qm", "work", "--", "code.py")
+        self.repo.act("commit", "-qm", "work", "--", "code.py")
 
     def accepted(self) -> None:
         """The task is done on its branch, and accepted there."""
@@ -84,16 +84,16 @@ def test_a_dirty_tree_is_refused_and_nothing_changes(team: GitTeam) -> None:
 
 def test_both_branches_keep_what_each_has_recorded(team: GitTeam) -> None:
     team.good("ann", *assignment("M1", "pay"))
-    team.repo.run("commit", "-qam", "M1 on main")
-    team.repo.run("switch", "-q", "cart")
+    team.repo.act("commit", "-qam", "M1 on main")
+    team.repo.act("switch", "-q", "cart")
     team.assign("T1")
-    team.repo.run("commit", "-qam", "T1 on cart")
-    team.repo.run("switch", "-q", "main")
+    team.repo.act("commit", "-qam", "T1 on cart")
+    team.repo.act("switch", "-q", "main")
     team.good("ann", *assignment("M2", "pay"))
     (team.root / ".pact" / "STATE.yml").write_text("conflict\n")
-    team.repo.run("checkout", "-q", "HEAD", "--", ".pact/STATE.yml")
+    team.repo.act("checkout", "-q", "HEAD", "--", ".pact/STATE.yml")
     with (team.pact / "log.jsonl").open("a") as log:
-        known = json.loads(team.repo.run("show", "cart:.pact/log.jsonl").splitlines()[-1])
+        known = json.loads(team.repo.act("show", "cart:.pact/log.jsonl").splitlines()[-1])
         log.write(json.dumps(known) + "\n")
 
     team.good("bob", "join", "bob", "--roles", "worker")
@@ -104,7 +104,7 @@ def test_both_branches_keep_what_each_has_recorded(team: GitTeam) -> None:
 
 def test_when_git_refuses_to_switch_everything_is_as_before(team: GitTeam) -> None:
     team.assign()
-    team.repo.run("worktree", "add", "-q", str(team.root.parent / "other"), "cart")
+    team.repo.act("worktree", "add", "-q", str(team.root.parent / "other"), "cart")
     before, state = team.log, team.state
 
     ran = team("bob", "join", "bob", "--roles", "worker")
@@ -122,11 +122,11 @@ def test_merge_is_a_real_one_and_the_event_comes_last(team: GitTeam) -> None:
 
     assert team.repo.branch() == "main"
     assert (team.root / "code.py").read_text() == "two\n"
-    parents = team.repo.run("log", "-1", "--format=%P|%s")
+    parents = team.repo.act("log", "-1", "--format=%P|%s")
     assert (len(parents.split("|")[0].split()), parents.split("|")[1]) == (2, "Merge cart (cart)")
     assert team.kinds == ["init", "assign", "join", "checkpoint", "accept", "merge"]
     assert team("ann", "validate").code == 0
-    assert team.repo.run("status", "--porcelain", "--untracked-files=no").split() == [
+    assert team.repo.act("status", "--porcelain", "--untracked-files=no").split() == [
         *("M", ".pact/STATE.yml", "M", ".pact/log.jsonl")
     ]
 
@@ -134,17 +134,17 @@ def test_merge_is_a_real_one_and_the_event_comes_last(team: GitTeam) -> None:
 @proves("UNI-21", "OPEN-111")
 def test_a_merge_that_git_cannot_do_changes_nothing(team: GitTeam) -> None:
     team.accepted()
-    team.repo.run("commit", "-qam", "accepted")
-    team.repo.run("switch", "-q", "main")
+    team.repo.act("commit", "-qam", "accepted")
+    team.repo.act("switch", "-q", "main")
     team.commit("three\n")
-    team.repo.run("switch", "-q", "cart")
-    before, head = team.log, team.repo.run("rev-parse", "main")
+    team.repo.act("switch", "-q", "cart")
+    before, head = team.log, team.repo.act("rev-parse", "main")
 
     ran = team("ann", "merge", "cart")
 
     assert (ran.code, "git does not merge" in ran.err) == (5, True), ran
     assert (team.repo.branch(), team.log) == ("cart", before)
-    assert team.repo.run("rev-parse", "main") == head
+    assert team.repo.act("rev-parse", "main") == head
     assert not team.repo.says("rev-parse", "--verify", "MERGE_HEAD")
     assert "merge" not in team.kinds
 
@@ -153,16 +153,16 @@ def test_a_merge_that_git_cannot_do_changes_nothing(team: GitTeam) -> None:
 def test_a_task_that_only_the_branch_knows_of_counts(team: GitTeam) -> None:
     team.accepted()
     team.good("ann", *assignment("T2"))
-    team.repo.run("commit", "-qam", "one more task, on cart alone")
+    team.repo.act("commit", "-qam", "one more task, on cart alone")
     lines = team.log.splitlines(keepends=True)
-    team.repo.run("switch", "-q", "main")
+    team.repo.act("switch", "-q", "main")
     (team.pact / "log.jsonl").write_text("".join(lines[:-1]))
-    head = team.repo.run("rev-parse", "main")
+    head = team.repo.act("rev-parse", "main")
 
     ran = team("ann", "merge", "cart")
 
     assert (ran.code, "not accepted are T2" in ran.err) == (5, True), ran
-    assert team.repo.run("rev-parse", "main") == head
+    assert team.repo.act("rev-parse", "main") == head
 
 
 def test_a_branch_without_anything_new_is_not_shipped_by_mistake(team: GitTeam) -> None:
@@ -183,13 +183,13 @@ def test_checkpoint_commits_only_when_asked_and_only_what_git_knows(team: GitTea
     team.good("bob", "join", "bob", "--roles", "worker")
     (team.root / "code.py").write_text("two\n")
     (team.root / "notes.txt").write_text("private\n")
-    head = team.repo.run("rev-parse", "HEAD")
+    head = team.repo.act("rev-parse", "HEAD")
     team.good("bob", "checkpoint", "T1", "--evidence", "one")
-    assert team.repo.run("rev-parse", "HEAD") == head
+    assert team.repo.act("rev-parse", "HEAD") == head
 
     team.good("bob", "checkpoint", "T1", "--evidence", "two", "--commit")
 
-    assert team.repo.run("log", "-1", "--format=%s") == "pact T1: checkpoint by bob"
+    assert team.repo.act("log", "-1", "--format=%s") == "pact T1: checkpoint by bob"
     assert team.repo.differing("HEAD~1", "HEAD") == {
         *("code.py", ".pact/log.jsonl", ".pact/STATE.yml")
     }
@@ -207,12 +207,12 @@ def test_a_commit_that_a_hook_refuses_leaves_no_event(team: GitTeam) -> None:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho no lint >&2\nexit 1\n")
     hook.chmod(0o755)
-    before, status = team.log, team.repo.run("status", "--porcelain")
+    before, status = team.log, team.repo.act("status", "--porcelain")
 
     ran = team("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
 
     assert (ran.code, "no lint" in ran.err) == (5, True)
-    assert (team.log, team.repo.run("status", "--porcelain")) == (before, status)
+    assert (team.log, team.repo.act("status", "--porcelain")) == (before, status)
     assert team("ann", "validate").code == 0
 
 
@@ -228,9 +228,9 @@ def test_work_is_not_committed_to_the_base_branch(team: GitTeam) -> None:
 def test_a_pact_that_git_ignores_stays_where_it_is(tmp_path: Path) -> None:
     repo = a_repository(tmp_path / "repo", {".gitignore": ".pact/\n", "code.py": "one\n"})
     team = Team(repo.root).init()
-    repo.run("branch", "cart")
-    repo.run("add", "CLAUDE.md", "AGENTS.md", "CY.md", ".gitattributes")
-    repo.run("commit", "-qm", "entries")
+    repo.act("branch", "cart")
+    repo.act("add", "CLAUDE.md", "AGENTS.md", "CY.md", ".gitattributes")
+    repo.act("commit", "-qm", "entries")
     team.assign()
     before = team.log
 
@@ -250,22 +250,22 @@ def test_a_pact_that_git_ignores_stays_where_it_is(tmp_path: Path) -> None:
 def test_branches_that_both_wrote_merge_without_loss_both_ways(team: GitTeam) -> None:
     repo = team.repo
     for branch, tasks in (("one", ("A1", "A2")), ("two", ("B1", "B2"))):
-        repo.run("switch", "-q", "main")
-        repo.run("switch", "-q", "-c", branch)
+        repo.act("switch", "-q", "main")
+        repo.act("switch", "-q", "-c", branch)
         for task in tasks:
             team.good("ann", *assignment(task, branch))
         team.good("bob", "checkpoint", tasks[0], "--evidence", branch)
-        repo.run("commit", "-qam", branch)
+        repo.act("commit", "-qam", branch)
     states = set[str]()
     for ours, theirs in (("one", "two"), ("two", "one")):
-        repo.run("switch", "-q", "-C", "both", ours)
-        repo.run("merge", "-q", "--no-edit", theirs)
+        repo.act("switch", "-q", "-C", "both", ours)
+        repo.act("merge", "-q", "--no-edit", theirs)
         team.good("ann", "log", "--replay")
         assert team("ann", "validate").code == 0
         assert set(team.statuses()) == {"A1", "A2", "B1", "B2"}
         assert team.state == state_yml(fold(pact.read(team.log.encode()).entries))
         states.add("\n".join(sorted(team.state.splitlines())))
-        repo.run("checkout", "-q", "HEAD", "--", ".pact")
+        repo.act("checkout", "-q", "HEAD", "--", ".pact")
     assert len(states) == 1
 
 
@@ -273,10 +273,10 @@ def test_branches_that_both_wrote_merge_without_loss_both_ways(team: GitTeam) ->
 def test_the_same_task_on_two_branches_is_one_task_and_reported(team: GitTeam) -> None:
     repo = team.repo
     for branch in ("one", "two"):
-        repo.run("switch", "-q", "-C", branch, "main")
+        repo.act("switch", "-q", "-C", branch, "main")
         team.good("ann", *assignment("T1", branch))
-        repo.run("commit", "-qam", branch)
-    repo.run("merge", "-q", "--no-edit", "one")
+        repo.act("commit", "-qam", branch)
+    repo.act("merge", "-q", "--no-edit", "one")
     team.good("ann", "log", "--replay")
 
     ran = team("ann", "validate")

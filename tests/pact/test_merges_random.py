@@ -90,12 +90,12 @@ def test_every_order_of_merging_comes_to_one_sound_state(tmp_path: Path, seed: i
     random = Random(seed)
     repo = Repo(tmp_path / "repo", random)
     for branch in BRANCHES:
-        repo.git.run("switch", "-q", "-c", branch, "main")
+        repo.git.act("switch", "-q", "-c", branch, "main")
         for _ in range(12):
             repo.anything()
         repo.commit()
     # Branches that know of each other leave lines that both have, in other places.
-    repo.git.run("merge", "-q", "-X", "ours", "-m", "met", "one")
+    repo.git.act("merge", "-q", "-X", "ours", "-m", "met", "one")
     repo.desk("ann").replay()
     for _ in range(6):
         repo.anything()
@@ -111,5 +111,5 @@ def test_every_order_of_merging_comes_to_one_sound_state(tmp_path: Path, seed: i
         ids.add(frozenset(entry.event.event_id for entry in reading.entries))
         repo.desk("ann").replay()
         assert (repo.git.root / ".pact" / "STATE.yml").read_text() == state_yml(work)
-        repo.git.run("checkout", "-q", "HEAD", "--", ".pact")
+        repo.git.act("checkout", "-q", "HEAD", "--", ".pact")
     assert (len(states), len(ids)) == (1, 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from accord.show.text import count, line
 
 if TYPE_CHECKING:
-    from accord.git.history import History
+    from accord.git.repository import Repository
 
 UNKNOWN_HERE = (
     "no server of yours on this machine knows {session}; `accord serve` starts one, and hooks go by"
@@ -32,17 +32,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", help="default: ACCORD_SESSION")
 
 
-def bind(repo: "History", args: argparse.Namespace) -> int:
+def bind(repo: "Repository", args: argparse.Namespace) -> int:
     """From now on commits here are of this session."""
     return _told(_asked(repo, args, "session-started"), args)
 
 
-def unbind(repo: "History", args: argparse.Namespace) -> int:
+def unbind(repo: "Repository", args: argparse.Namespace) -> int:
     """No longer."""
     return _told(_asked(repo, args, "session-ended"), args)
 
 
-def _asked(repo: "History", args: argparse.Namespace, action: str) -> Bound:
+def _asked(repo: "Repository", args: argparse.Namespace, action: str) -> Bound:
     from accord.cli.where import session_of
     from accord.core.kernel.refusal import Refused, Why
 
@@ -88,12 +88,12 @@ def sessions_of(id: str) -> tuple[str, ...] | None:
 
 def here(session: str) -> Bound | None:
     """Bind a session to the repository that one stands in, if it has hooks; else nothing."""
-    from accord.git.history import History
-    from accord.git.repository import GitError
+    from accord.git.process import GitError
+    from accord.git.repository import Repository
 
     id = None
     with suppress(OSError, GitError):
-        id = History().maybe("config", "accord.repo")
+        id = Repository().maybe("config", "accord.repo")
     return _say("session-started", id, session) if id else None
 
 

@@ -36,7 +36,7 @@ from accord.show import paint
 from accord.show.text import count, line, listed
 
 if TYPE_CHECKING:
-    from accord.git.history import History
+    from accord.git.repository import Repository
 
 BELOW = 5
 BAD_MESSAGE = 2
@@ -94,10 +94,10 @@ def percentage(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """What the chosen verb does."""
     from accord.core.kernel.refusal import Refused, Why
-    from accord.git.history import History
-    from accord.git.repository import GitError
+    from accord.git.process import GitError
+    from accord.git.repository import Repository
 
-    repo = History()
+    repo = Repository()
     try:
         if args.verb not in {"check-message", "verify"}:
             there(repo)
@@ -107,15 +107,15 @@ def run(args: argparse.Namespace) -> int:
         raise Refused(Why.WRONG_STATE, f"git: {said}") from None
 
 
-def there(repo: "History") -> None:
+def there(repo: "Repository") -> None:
     """A sentence instead of git's, where there is no repository."""
     from accord.core.kernel.refusal import Refused, Why
 
-    if repo.run("rev-parse", "--git-dir").code:
+    if not repo.exists:
         raise Refused(Why.UNKNOWN, "There is no git repository here; `git init` makes one")
 
 
-def install(repo: "History", args: argparse.Namespace) -> int:
+def install(repo: "Repository", args: argparse.Namespace) -> int:
     """Hooks in."""
     from accord.git import installing
     from accord.show.output import tell
@@ -134,7 +134,7 @@ def install(repo: "History", args: argparse.Namespace) -> int:
     return 0
 
 
-def uninstall(repo: "History", args: argparse.Namespace) -> int:
+def uninstall(repo: "Repository", args: argparse.Namespace) -> int:
     """Hooks out."""
     from accord.git import installing
     from accord.show.output import tell
@@ -157,9 +157,9 @@ STATES = {
 }
 
 
-def status(repo: "History", args: argparse.Namespace) -> int:
+def status(repo: "Repository", args: argparse.Namespace) -> int:
     """What is set up."""
-    from accord.git import decisions, installing, ledger, notes
+    from accord.git import decisions, installing, ledger
     from accord.show.output import table, tell
 
     hooks = installing.look(repo)
@@ -177,7 +177,7 @@ def status(repo: "History", args: argparse.Namespace) -> int:
                 "repo": id,
                 "hooks": told,
                 "decisions": number,
-                "notes": notes.exist(repo),
+                "notes": bool(ledger.tips(repo)[ledger.NOTES]),
                 "sessions": None if bound is None else list(bound),
             }
         )
@@ -211,7 +211,7 @@ def state(hook: Any) -> str:
     return f"{said}, after the one that was there" if hook.chained else said
 
 
-def check_message(repo: "History", args: argparse.Namespace) -> int:
+def check_message(repo: "Repository", args: argparse.Namespace) -> int:
     """What is wrong with a message."""
     from accord.core.provenance.check import check, cleaned
     from accord.show.output import tell
@@ -226,7 +226,7 @@ def check_message(repo: "History", args: argparse.Namespace) -> int:
     return BAD_MESSAGE if any(each.error for each in found) else 0
 
 
-def parse(repo: "History", args: argparse.Namespace) -> int:
+def parse(repo: "Repository", args: argparse.Namespace) -> int:
     """What a commit's message says."""
     from accord.core.kernel.refusal import Refused, Why
     from accord.core.provenance.message import metadata
@@ -256,7 +256,7 @@ def spoken(value: Any) -> str:
             return str(value)
 
 
-def coverage(repo: "History", args: argparse.Namespace) -> int:
+def coverage(repo: "Repository", args: argparse.Namespace) -> int:
     """How many say how they were decided."""
     from accord.git.coverage import measure
     from accord.show.output import tell
@@ -275,7 +275,7 @@ def coverage(repo: "History", args: argparse.Namespace) -> int:
     return 0 if found.percent >= args.threshold else BELOW
 
 
-def tree(repo: "History", args: argparse.Namespace) -> int:
+def tree(repo: "Repository", args: argparse.Namespace) -> int:
     """Sessions, forks and merges as commits."""
     from accord.cli.limbs import drawn, told
     from accord.git.tree import grow
@@ -292,15 +292,16 @@ def tree(repo: "History", args: argparse.Namespace) -> int:
     return 0
 
 
-def heal(repo: "History", args: argparse.Namespace) -> int:
+def heal(repo: "Repository", args: argparse.Namespace) -> int:
     """Find decisions again."""
     from accord.git.healing import heal as mend
-    from accord.git.healing import remember_branch
+    from accord.git.healing import remember_branch, trunk_of
     from accord.git.why import SIGNS
     from accord.show.output import tell
 
     found = mend(repo, ["--end-of-options", args.range])
-    remember_branch(repo)
+    if head := repo.resolve("HEAD"):
+        remember_branch(repo, head, trunk_of(repo))
     if args.json:
         told = [{"commit": e.commit.sha, "decisions": sorted(e.ids), "by": e.by} for e in found]
         tell({"healed": told})
@@ -312,14 +313,14 @@ def heal(repo: "History", args: argparse.Namespace) -> int:
     return 0
 
 
-def share(repo: "History", args: argparse.Namespace) -> int:
+def share(repo: "Repository", args: argparse.Namespace) -> int:
     """Send records to a remote."""
     from accord.git import sharing
 
     return _shared(sharing.share(repo, args.remote), args)
 
 
-def fetch(repo: "History", args: argparse.Namespace) -> int:
+def fetch(repo: "Repository", args: argparse.Namespace) -> int:
     """Bring records from a remote."""
     from accord.git import sharing
 
@@ -340,7 +341,7 @@ def _shared(done: Any, args: argparse.Namespace) -> int:
     return 0
 
 
-def log(repo: "History", args: argparse.Namespace) -> int:
+def log(repo: "Repository", args: argparse.Namespace) -> int:
     """Commits of a session or of a participant."""
     from accord.git import finding
     from accord.show.output import tell
@@ -363,7 +364,7 @@ def shown(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def branch(repo: "History", args: argparse.Namespace) -> int:
+def branch(repo: "Repository", args: argparse.Namespace) -> int:
     """A branch for a fork."""
     from accord.git.tree import make_branch
     from accord.show.output import tell
@@ -376,7 +377,7 @@ def branch(repo: "History", args: argparse.Namespace) -> int:
     return 0
 
 
-VERBS: dict[str, tuple[str, Callable[["History", argparse.Namespace], int]]] = {
+VERBS: dict[str, tuple[str, Callable[["Repository", argparse.Namespace], int]]] = {
     "install": ("put the hooks into this repository", install),
     "uninstall": ("take them out again", uninstall),
     "status": ("what is set up here", status),

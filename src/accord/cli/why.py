@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> int:
 
     from accord.cli.git import there
     from accord.git import why
-    from accord.git.history import History
+    from accord.git.repository import Repository
     from accord.show.output import tell
 
-    repo, began = History(), time.monotonic()
+    repo, began = Repository(), time.monotonic()
     there(repo)
     reasons = why.why(repo, why.target(repo, args.target))
     took = time.monotonic() - began

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from accord.core.dialects.codes import CODES
-from accord.core.kernel.ids import SYSTEM, ulid
+from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Body, Lifetime
 from accord.core.kernel.refusal import Why
 from accord.core.kernel.times import iso
+from accord.core.kernel.ulid import ulid
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.core.room.notices import ErrorReport

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .history import History, refusal, text
+from .repository import Repository, refusal, text
 
 IGNORED = ".git-blame-ignore-revs"
 PATIENCE_S = 60.0
@@ -25,7 +25,7 @@ class Line(NamedTuple):
         return set(self.sha) == {"0"}
 
 
-def blame(repo: History, path: str, lines: tuple[int, int] | None, rev: str = "") -> list[Line]:
+def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str = "") -> list[Line]:
     """The lines of a file, all or from one to another."""
     span = [f"-L{lines[0]},{lines[1]}"] if lines else []
     words = ["blame", "-w", "-M", "--porcelain", *span]
@@ -38,12 +38,12 @@ def blame(repo: History, path: str, lines: tuple[int, int] | None, rev: str = ""
     return list(_lines(text(done.out)))
 
 
-def _ignoring(repo: History) -> list[str]:
+def _ignoring(repo: Repository) -> list[str]:
     """The usual file of commits that only moved things, unless the configuration names one."""
     if repo.maybe("config", "blame.ignoreRevsFile"):
         return []
-    top = repo.maybe("rev-parse", "--show-toplevel")
-    if not top or repo.run("cat-file", "-e", f"HEAD:{IGNORED}").code:
+    top = repo.places.root
+    if not top or not repo.says("cat-file", "-e", f"HEAD:{IGNORED}"):
         return []
     return [f"--ignore-revs-file={top}/{IGNORED}"]
 

@@ -31,8 +31,17 @@ def ask(
     for path in sockets(env):
         if _is_ours(path) and (answer := _over_socket(path, said, until)) is not None:
             return answer
+    return _over_http(said, env, until) if _has_port(env) else None
+
+
+def in_reach(env: Mapping[str, str]) -> bool:
+    """Whether there is anybody to ask, as far as one sees without asking."""
+    return any(map(_is_ours, sockets(env))) or _has_port(env)
+
+
+def _has_port(env: Mapping[str, str]) -> bool:
     elsewhere = bool(env.get("ACCORD_HOME")) and not _token(env)
-    return None if elsewhere or not _port_is_ours() else _over_http(said, env, until)
+    return not elsewhere and _port_is_ours()
 
 
 def sockets(env: Mapping[str, str]) -> Iterator[str]:

@@ -1,20 +1,17 @@
 """`commit-msg`: a message that speaks of a session says it well; others are not our business."""
 
 import sys
-from pathlib import Path
 
 from accord.core.provenance.check import WIDEST, Rules, cleaned
 from accord.core.provenance.check import check as findings
 from accord.core.provenance.message import parse
 
-from .history import History
+from .repository import Repository
 
 
-def check(repo: History, file: str) -> int:
+def check(repo: Repository, draft: bytes) -> int:
     """1 where there is PVP context and the message is wrong, with the reasons."""
-    text = Path(file).read_text("utf-8", "surrogateescape")
-    if "pvp" not in text.lower():
-        return 0
+    text = draft.decode("utf-8", "surrogateescape")
     settings = repo.settings(r"^(accord\.|core\.commentchar$)")
     said = cleaned(text, settings.get("core.commentchar", "#")[:1])
     message = parse(said)

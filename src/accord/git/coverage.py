@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from accord.core.provenance.message import parse
 
-from . import decisions, notes
-from .history import Commit, History
+from . import decisions
+from .repository import Commit, Repository
 
 MOST = 100_000
 
@@ -33,11 +33,14 @@ def has_trailers(commit: Commit) -> bool:
     )
 
 
-def measure(repo: History, which: Sequence[str], most: int = MOST) -> Coverage:
-    """Look at these commits."""
+def of(commits: Sequence[Commit], recorded: int = 0) -> Coverage:
+    """Of commits that were read already."""
+    without = tuple(commit for commit in commits if not has_trailers(commit))
+    return Coverage(len(commits), len(commits) - len(without), recorded, without)
+
+
+def measure(repo: Repository, which: Sequence[str], most: int = MOST) -> Coverage:
+    """Look at these commits, and at what is on record for them."""
     found = repo.commits(*which, most=most)
-    without = tuple(commit for commit in found if not has_trailers(commit))
-    linked = set(decisions.of_commits(repo, (commit.sha for commit in found)))
-    if notes.exist(repo):
-        linked |= set(notes.of(repo, (commit.sha for commit in found)))
-    return Coverage(len(found), len(found) - len(without), len(linked), without)
+    linked, noted = decisions.on_record(repo, (commit.sha for commit in found))
+    return of(found, len(linked.keys() | noted.keys()))

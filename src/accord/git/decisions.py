@@ -5,13 +5,14 @@ A rebase changes the commit, a note is lost in a clone; the patch and the id sta
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
 
 from accord.core.provenance.note import Note, merged
 
 from . import notes
-from .history import History, text
-from .ledger import DECISIONS, Change, save
+from .ledger import DECISIONS, Change, look, save
+from .repository import Repository, text
 
 _id = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{7,100}").fullmatch
 _hex = re.compile(r"[0-9a-f]{40,64}").fullmatch
@@ -45,15 +46,10 @@ def by_commit(sha: str) -> str:
     return f"by-commit/{sha[:2]}/{sha}"
 
 
-def read(repo: History, paths: Iterable[str]) -> dict[str, bytes]:
+def read(repo: Repository, paths: Iterable[str]) -> Mapping[str, bytes]:
     """Files of the ref."""
-    names = {f"{DECISIONS}:{path}": path for path in paths}
-    return {names[name]: content for name, content in repo.objects(names).items()}
-
-
-def there(repo: History) -> bool:
-    """Whether this repository has decisions at all."""
-    return repo.run("rev-parse", "--verify", "--quiet", DECISIONS).code == 0
+    wanted = list(paths)
+    return look(repo, wanted).files if wanted else {}
 
 
 def ids_in(content: bytes) -> frozenset[str]:
@@ -61,65 +57,116 @@ def ids_in(content: bytes) -> frozenset[str]:
     return frozenset(filter(is_id, text(content).split()[:MOST_IDS]))
 
 
-def of_commits(repo: History, shas: Iterable[str]) -> dict[str, frozenset[str]]:
+def of_commits(repo: Repository, shas: Iterable[str]) -> dict[str, frozenset[str]]:
     """Which decisions are on record for each commit."""
     return _index(repo, {by_commit(sha): sha for sha in shas if _hex(sha)})
 
 
-def of_patches(repo: History, patches: Iterable[str]) -> dict[str, frozenset[str]]:
+def of_patches(repo: Repository, patches: Iterable[str]) -> dict[str, frozenset[str]]:
     """Which decisions are on record for each patch."""
     return _index(repo, {by_patch(patch): patch for patch in patches if _hex(patch)})
 
 
-def _index(repo: History, wanted: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def _index(repo: Repository, wanted: Mapping[str, str]) -> dict[str, frozenset[str]]:
     return {wanted[path]: ids_in(content) for path, content in read(repo, wanted).items()}
 
 
-def records(repo: History, ids: Iterable[str]) -> dict[str, Note]:
+def on_record(
+    repo: Repository, shas: Iterable[str]
+) -> tuple[dict[str, frozenset[str]], dict[str, Note]]:
+    """Of these commits, the decisions that our ref names and the notes."""
+    wanted = {by_commit(sha): sha for sha in shas if _hex(sha)}
+    if not wanted:
+        return {}, {}
+    seen = look(repo, wanted, set(wanted.values()))
+    linked = {wanted[path]: ids_in(content) for path, content in seen.files.items()}
+    return linked, {sha: _parsed(content) for sha, content in seen.notes.items()}
+
+
+def records(repo: Repository, ids: Iterable[str]) -> dict[str, Note]:
     """The whole records, as notes with one decision each."""
     wanted = {by_id(id): id for id in ids if is_id(id)}
     found = read(repo, wanted)
-    return {wanted[path]: notes.parsed(text(content)) for path, content in found.items()}
+    return {wanted[path]: _parsed(content) for path, content in found.items()}
 
 
-def known(repo: History) -> tuple[str, ...]:
+def known(repo: Repository) -> tuple[str, ...]:
     """The ids of all decisions."""
     listed = repo.maybe("ls-tree", "-r", "-z", "--name-only", DECISIONS, "--", "by-id/") or ""
     names = (path.rpartition("/")[2] for path in listed.split("\0") if path.endswith(".json"))
     return tuple(sorted(name.removesuffix(".json") for name in names))
 
 
-def links(repo: History) -> dict[str, frozenset[str]]:
+def links(repo: Repository) -> dict[str, frozenset[str]]:
     """Every commit on record with its decisions."""
     listed = repo.maybe("ls-tree", "-r", "-z", "--name-only", DECISIONS, "--", "by-commit/") or ""
     return of_commits(repo, (path.rpartition("/")[2] for path in listed.split("\0") if path))
 
 
-def attach(repo: History, links: Mapping[str, Link], new: Mapping[str, Note] | None = None) -> bool:
+def decision_ids(note: Note) -> tuple[str, ...]:
+    """The decisions that a note holds."""
+    names = (each.get("id") for each in decisions_in(note))
+    return tuple(name for name in names if isinstance(name, str) and is_id(name))
+
+
+def decisions_in(note: Note) -> list[dict[str, Any]]:
+    """The same as they stand there."""
+    found = note.get("decisions")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def attach(
+    repo: Repository,
+    links: Mapping[str, Link],
+    new: Mapping[str, Note] | None = None,
+    spare: Mapping[str, Note] | None = None,
+) -> bool:
     """Tie commits to decisions, in notes and in our ref; whatever is there already stays.
 
-    `new` are records that are not stored yet, by decision id.
+    `new` are records to store, by decision id; `spare` those to store where there is none.
     """
-    return save(repo, lambda: _change(repo, links, new or {}))
+    return save(repo, lambda: _change(repo, links, new or {}, spare or {}))
 
 
-def _change(repo: History, links: Mapping[str, Link], new: Mapping[str, Note]) -> Change:
-    ids = {id for link in links.values() for id in link.ids} | set(new)
-    stored = records(repo, ids)
-    whole = {id: _both(stored.get(id), new.get(id)) for id in ids}
-    before = notes.raw(repo, links)
-    wanted = {
-        sha: notes.stored(*_parts(before.get(sha), (whole[id] for id in sorted(link.ids))))
+def _change(
+    repo: Repository, links: Mapping[str, Link], new: Mapping[str, Note], spare: Mapping[str, Note]
+) -> Change:
+    wanted: dict[str, set[str]] = {}
+    for sha, link in links.items():
+        for path in (by_commit(sha), *map(by_patch, link.patches)):
+            wanted.setdefault(path, set()).update(link.ids)
+    ids = {id for link in links.values() for id in link.ids} | {*new, *spare}
+    paths = {id: by_id(id) for id in sorted(ids) if is_id(id)}
+    seen = look(repo, [*wanted, *paths.values()], links)
+    stored = {id: _parsed(seen.files[at]) for id, at in paths.items() if at in seen.files}
+    fresh = {**{id: note for id, note in spare.items() if id not in stored}, **new}
+    whole = {id: _both(stored.get(id), fresh.get(id)) for id in ids}
+    told = {
+        sha: notes.stored(*_parts(seen.notes.get(sha), (whole[id] for id in sorted(link.ids))))
         for sha, link in links.items()
         if link.ids
     }
-    changed = {sha: note for sha, note in wanted.items() if before.get(sha) != note}
-    return Change(changed, _files(repo, links, {id: whole[id] for id in new}))
+    bodies = {paths[id]: notes.stored(note) for id in fresh if id in paths and (note := whole[id])}
+    files = _named(wanted, seen.files) | bodies
+    return Change(seen.tips, _differing(told, seen.notes), _differing(files, seen.files))
+
+
+def _named(wanted: Mapping[str, AbstractSet[str]], before: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files of the index that name these decisions besides those that they name already."""
+    return {path: listed(ids | ids_in(before.get(path, b""))) for path, ids in wanted.items()}
+
+
+def _differing(wanted: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: each for name, each in wanted.items() if before.get(name) != each}
+
+
+def _parsed(content: bytes) -> Note:
+    return notes.parsed(text(content))
 
 
 def _parts(before: bytes | None, found: Iterable[Note | None]) -> list[Note]:
     known = [note for note in found if note]
-    return known if before is None else [notes.parsed(text(before)), *known]
+    return known if before is None else [_parsed(before), *known]
 
 
 def _both(one: Note | None, other: Note | None) -> Note | None:
@@ -127,33 +174,17 @@ def _both(one: Note | None, other: Note | None) -> Note | None:
     return merged(*found) if found else None
 
 
-def _files(
-    repo: History, links: Mapping[str, Link], new: Mapping[str, Note | None]
-) -> dict[str, bytes]:
-    wanted: dict[str, set[str]] = {}
-    for sha, link in links.items():
-        for path in (by_commit(sha), *map(by_patch, link.patches)):
-            wanted.setdefault(path, set()).update(link.ids)
-    bodies = {by_id(id): notes.stored(note) for id, note in new.items() if note and is_id(id)}
-    before = read(repo, [*wanted, *bodies])
-    index = {path: listed(ids | ids_in(before.get(path, b""))) for path, ids in wanted.items()}
-    return {path: body for path, body in {**index, **bodies}.items() if before.get(path) != body}
-
-
 def listed(ids: Iterable[str]) -> bytes:
     """The content of a file of the index."""
     return "".join(f"{id}\n" for id in sorted(filter(is_id, ids))).encode()
 
 
-def index(repo: History, entries: Mapping[str, frozenset[str]]) -> bool:
+def index(repo: Repository, entries: Mapping[str, frozenset[str]]) -> bool:
     """Name decisions under further paths of the index."""
 
     def change() -> Change:
-        before = read(repo, entries)
-        wanted = {
-            path: listed(ids | ids_in(before.get(path, b""))) for path, ids in entries.items()
-        }
-        return Change({}, {path: body for path, body in wanted.items() if before.get(path) != body})
+        seen = look(repo, entries)
+        return Change(seen.tips, {}, _differing(_named(entries, seen.files), seen.files))
 
     return save(repo, change)
 

@@ -2,17 +2,17 @@
 
 from accord.core.provenance.message import DECISION_BY, SESSION, parse
 
-from .history import Commit, History
+from .repository import Commit, Repository
 
 MOST = 10_000
 
 
-def of_session(repo: History, id: str) -> list[Commit]:
+def of_session(repo: Repository, id: str) -> list[Commit]:
     """Commits on any ref whose `PVP-Session` is this id, not one that it begins."""
     return [commit for commit in _near(repo, SESSION, id) if parse(commit.message).session_id == id]
 
 
-def by_participant(repo: History, name: str) -> list[Commit]:
+def by_participant(repo: Repository, name: str) -> list[Commit]:
     """Commits on any ref that this participant decided: `alice`, or `human:alice`."""
     return [
         commit
@@ -24,7 +24,7 @@ def by_participant(repo: History, name: str) -> list[Commit]:
     ]
 
 
-def _near(repo: History, key: str, value: str) -> list[Commit]:
+def _near(repo: Repository, key: str, value: str) -> list[Commit]:
     """All that might be; a value that trailers encode is found by the key alone."""
     plain = value.isascii() and value.isalnum()
     which = ("--branches", "--remotes", "--tags", "HEAD")

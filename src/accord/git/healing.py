@@ -11,14 +11,15 @@ from typing import NamedTuple
 from accord.core.provenance import refs
 from accord.core.provenance.message import DECISION, parse
 
-from . import decisions, notes
-from .decisions import Link
-from .history import Commit, History
-from .linking import decision_ids
-from .repository import GitError
+from . import decisions, patches
+from .decisions import Link, decision_ids
+from .ledger import DECISIONS
+from .process import GitError
+from .repository import BRANCHES, Commit, Repository
 
 MOST = 1000
 MOST_TIPS = 200
+SETTINGS = r"^(accord\.|init\.defaultbranch$)"
 _trailer = re.compile(rf"^\s*{DECISION}:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE).findall
 _ref = re.compile(r"\[pvp:(dec-[A-Za-z0-9_.-]+)\]").findall
 _quoted = re.compile(
@@ -34,26 +35,29 @@ class Healed(NamedTuple):
     by: str
 
 
-def heal(repo: History, which: Sequence[str], most: int = MOST) -> list[Healed]:
+def heal(repo: Repository, which: Sequence[str], most: int = MOST) -> list[Healed]:
     """Tie commits that have no record to the decisions that led to them."""
-    if not decisions.there(repo):
+    if not repo.refs(DECISIONS):
         return []
-    found = list(find(repo, lacking(repo, repo.commits(*which, most=most))))
+    return mend(repo, repo.commits(*which, most=most))
+
+
+def mend(repo: Repository, commits: Sequence[Commit]) -> list[Healed]:
+    """The same for commits that were read already."""
+    found = list(find(repo, lacking(repo, commits)))
     if found:
-        patches = repo.patches(each.commit.sha for each in found)
+        names = patches.of_many(repo, (each.commit.sha for each in found))
         links = {
-            each.commit.sha: Link(each.ids, frozenset({patches.get(each.commit.sha, "")} - {""}))
+            each.commit.sha: Link(each.ids, frozenset({names.get(each.commit.sha, "")} - {""}))
             for each in found
         }
         decisions.attach(repo, links)
     return found
 
 
-def lacking(repo: History, commits: Sequence[Commit]) -> list[Commit]:
+def lacking(repo: Repository, commits: Sequence[Commit]) -> list[Commit]:
     """Those without a link or without a note."""
-    shas = [commit.sha for commit in commits]
-    linked = decisions.of_commits(repo, shas)
-    noted = notes.of(repo, shas) if notes.exist(repo) else {}
+    linked, noted = decisions.on_record(repo, (commit.sha for commit in commits))
     return [
         commit
         for commit in commits
@@ -62,29 +66,29 @@ def lacking(repo: History, commits: Sequence[Commit]) -> list[Commit]:
     ]
 
 
-def find(repo: History, commits: Sequence[Commit]) -> Iterator[Healed]:
+def find(repo: Repository, commits: Sequence[Commit]) -> Iterator[Healed]:
     """What led to each of these commits, by the surest sign there is."""
     if not commits:
         return
     shas = [commit.sha for commit in commits]
     linked = decisions.of_commits(repo, shas)
     named = _named(repo, commits)
-    patches = repo.patches(shas)
-    by_patch = decisions.of_patches(repo, patches.values())
+    names = patches.of_many(repo, shas)
+    by_patch = decisions.of_patches(repo, names.values())
     branches: dict[str, frozenset[str]] | None = None
     for commit in commits:
-        same = _same(repo, commit, by_patch.get(patches.get(commit.sha, ""), frozenset()))
+        same = _same(repo, commit, by_patch.get(names.get(commit.sha, ""), frozenset()))
         if ids := linked.get(commit.sha):
             yield Healed(commit, ids, "commit")
         elif ids := named.get(commit.sha, frozenset()) | same:
             yield Healed(commit, ids, "name" if named.get(commit.sha) else "patch")
-        elif patch := patches.get(commit.sha):
+        elif patch := names.get(commit.sha):
             branches = _branches(repo, commits) if branches is None else branches
             if ids := branches.get(patch, frozenset()):
                 yield Healed(commit, ids, "branch")
 
 
-def _named(repo: History, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
+def _named(repo: Repository, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
     """By trailers, also those that a squash left in the body, references and quoted commits."""
     named = {commit.sha: set(_ids_said(commit)) for commit in commits}
     short = {commit.sha: set(_ref(commit.message)) for commit in commits}
@@ -111,7 +115,7 @@ def _ids_said(commit: Commit) -> Iterator[str]:
         yield from (id for id in value.split(",") if decisions.is_id(id))
 
 
-def _same(repo: History, commit: Commit, ids: frozenset[str]) -> frozenset[str]:
+def _same(repo: Repository, commit: Commit, ids: frozenset[str]) -> frozenset[str]:
     """A patch of nothing but binary files says little, so the files must be the same, too."""
     if not ids:
         return ids
@@ -133,7 +137,7 @@ def _files_in(note: Mapping[str, object]) -> Iterator[str]:
 # A branch as one patch
 
 
-def _branches(repo: History, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
+def _branches(repo: Repository, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
     """What each branch that is not merged changed as a whole, and the decisions in it.
 
     A branch that a forge squashed lives on as a ref or, when that was deleted, as commits on
@@ -151,7 +155,7 @@ def _branches(repo: History, commits: Sequence[Commit]) -> dict[str, frozenset[s
     return found
 
 
-def _tips(repo: History, linked: Mapping[str, frozenset[str]]) -> list[str]:
+def _tips(repo: Repository, linked: Mapping[str, frozenset[str]]) -> list[str]:
     shown = repo.ask("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes")
     asked = "".join(f"{sha}\n" for sha in linked).encode()
     checked = repo.ask("cat-file", "--batch-check=%(objectname) %(objecttype)", data=asked)
@@ -164,35 +168,40 @@ def _tips(repo: History, linked: Mapping[str, frozenset[str]]) -> list[str]:
 
 
 def _whole(
-    repo: History, base: str, tip: str, linked: Mapping[str, frozenset[str]]
+    repo: Repository, base: str, tip: str, linked: Mapping[str, frozenset[str]] | None = None
 ) -> dict[str, frozenset[str]]:
+    """All that changed from one to the other as one patch, with the decisions in between."""
     inside = repo.ask("rev-list", f"--max-count={MOST}", f"{base}..{tip}").splitlines()
-    ids = frozenset(id for sha in inside for id in linked.get(sha, ()))
-    patch = repo.patch_id(base, tip) if ids else ""
+    known = decisions.of_commits(repo, inside) if linked is None else linked
+    ids = frozenset(id for sha in inside for id in known.get(sha, ()))
+    patch = patches.between(repo, base, tip) if ids else ""
     return {patch: ids} if patch else {}
 
 
-def remember_branch(repo: History) -> bool:
-    """Keep what this branch changes as one patch, so that its squash is known in every clone."""
-    head, trunk = repo.resolve("HEAD"), trunk_of(repo)
-    base = repo.maybe("merge-base", trunk, head) if trunk and head else None
-    if not (head and base) or base == head:
+def remember_branch(repo: Repository, tip: str, trunk: str | None) -> bool:
+    """Keep what a branch changes as one patch, so that its squash is known in every clone."""
+    base = repo.maybe("merge-base", trunk, tip) if trunk and trunk != tip else None
+    if not base or base == tip:
         return False
-    whole = _whole(repo, base, head, decisions.links(repo))
-    for patch, ids in whole.items():
-        decisions.index(repo, {decisions.by_patch(patch): ids})
-    return bool(whole)
+    whole = _whole(repo, base, tip)
+    entries = {decisions.by_patch(patch): ids for patch, ids in whole.items()}
+    return bool(entries) and decisions.index(repo, entries)
 
 
-def trunk_of(repo: History) -> str | None:
-    """Where branches go back to."""
-    usual = repo.maybe("config", "accord.trunk") or repo.maybe("config", "init.defaultBranch")
-    remote = ["refs/remotes/origin/HEAD"]
-    names = [*remote, *(f"refs/heads/{name}" for name in (usual, "main", "master") if name)]
-    return next((name for name in names if repo.resolve(name)), None)
+def trunk_names(settings: Mapping[str, str]) -> list[str]:
+    """Where branches go back to, the surest first; `settings` has `accord.` and `init.`."""
+    usual = settings.get("accord.trunk") or settings.get("init.defaultbranch")
+    local = (f"{BRANCHES}{name}" for name in (usual, "main", "master") if name)
+    return ["refs/remotes/origin/HEAD", *dict.fromkeys(local)]
 
 
-def ids_of(repo: History, commit: Commit) -> tuple[frozenset[str], str]:
+def trunk_of(repo: Repository) -> str | None:
+    """The commit where the trunk is."""
+    names = trunk_names(repo.settings(SETTINGS))
+    return next(iter(repo.refs(*names).values()), None)
+
+
+def ids_of(repo: Repository, commit: Commit) -> tuple[frozenset[str], str]:
     """The decisions of one commit, without writing anything, and by which sign."""
     try:
         found = next(find(repo, [commit]), None)

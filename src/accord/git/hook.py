@@ -3,23 +3,28 @@
 A hook never stands between people and their commit: whatever goes wrong here is nothing (OPEN-57).
 Only `commit-msg` says no, to a message that claims a session and says it badly, and `pre-push`
 where the repository asks for it. `ACCORD_DEBUG=1` shows what went wrong.
+
+What a commit without a session has no need of is imported only once there is one.
 """
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-HOOKS = (
-    *("prepare-commit-msg", "commit-msg", "post-commit"),
-    *("post-merge", "post-rewrite", "pre-push"),
-)
+from . import bridge, squash
+from .ledger import any_record
+from .repository import Commit, Repository
+
+REBASING = ("rebase-merge", "rebase-apply")
+REPLAYING = (*REBASING, "CHERRY_PICK_HEAD")
+ACTS = frozenset({"", "message", "template"})  # OPEN-69: not of a merge, a squash or an amend
 
 
 def main(words: Sequence[str]) -> int:
     """Run one hook; 1 refuses, anything else is 0."""
     name, *rest = words or [""]
     try:
-        return run(name, rest)
+        return RUNS[name](Repository(), rest) if name in RUNS else 0
     except Exception as error:  # noqa: BLE001 - a hook that fails must not fail the commit
         if os.environ.get("ACCORD_DEBUG"):
             import traceback
@@ -28,40 +33,92 @@ def main(words: Sequence[str]) -> int:
         return 0
 
 
-def run(name: str, words: Sequence[str]) -> int:
-    """The hook of this name, with git's arguments."""
-    from .history import History
-
-    repo = History()
-    if name == "prepare-commit-msg":
+def prepare_commit_msg(repo: Repository, words: Sequence[str]) -> int:
+    """Trailers, where something is known."""
+    file, source = words[0], words[1] if len(words) > 1 else ""
+    squash.remember(repo)
+    draft = _content(file)
+    named = any(name.startswith("PVP_") for name in os.environ)
+    somebody = named or bridge.in_reach(os.environ) or b"pvp" in draft.lower()
+    if somebody and source in ACTS and not repo.has_file(*REPLAYING):
         from . import preparing
 
-        preparing.prepare(repo, words[0], words[1] if len(words) > 1 else "")
-        return 0
-    if name == "commit-msg":
-        from . import checking
-
-        return checking.check(repo, words[0])
-    if name == "post-commit":
-        from . import linking
-
-        linking.committed(repo)
-        return 0
-    if name == "post-merge":
-        from . import linking
-
-        linking.merged(repo)
-        return 0
-    if name == "post-rewrite":
-        from . import linking
-
-        linking.rewritten(repo, sys.stdin.read())
-        return 0
-    if name == "pre-push":
-        from . import pushing
-
-        return pushing.check(repo, words[0], sys.stdin.read())
+        preparing.prepare(repo, file, draft, source)
     return 0
+
+
+def commit_msg(repo: Repository, words: Sequence[str]) -> int:
+    """Whether a message that speaks of a session says it well."""
+    draft = _content(words[0])
+    if b"pvp" not in draft.lower():
+        return 0
+    from . import checking
+
+    return checking.check(repo, draft)
+
+
+def post_commit(repo: Repository, words: Sequence[str]) -> int:
+    """A record of the commit, if it speaks of a session or squashed others."""
+    del words
+    return _linked(repo, repo.checked_out())
+
+
+def post_merge(repo: Repository, words: Sequence[str]) -> int:
+    """A record of the merge commit, for which git calls no `post-commit`."""
+    del words
+    commit = repo.checked_out()
+    fresh = "Merge made by" in commit.reflog  # no fast-forward, and no squash
+    return _linked(repo, commit) if fresh else 0
+
+
+def _linked(repo: Repository, commit: Commit) -> int:
+    squashed = squash.taken(repo)
+    speaks = "pvp" in commit.message.lower()
+    # During a rebase, `post-rewrite` will come and carry over whatever there is.
+    if (speaks or squashed or _joins(repo, commit)) and not repo.has_file(*REBASING):
+        from . import linking
+
+        linking.link(repo, commit, squashed)
+    return 0
+
+
+def _joins(repo: Repository, commit: Commit) -> bool:
+    """Whether it may bring a fork's commits in."""
+    return len(commit.parents) > 1 and any_record(repo)
+
+
+def post_rewrite(repo: Repository, words: Sequence[str]) -> int:
+    """Records go on to the commits that took the others' place."""
+    del words
+    pairs = sys.stdin.read()
+    if any_record(repo):
+        from . import linking
+
+        linking.rewritten(repo, pairs)
+    return 0
+
+
+def pre_push(repo: Repository, words: Sequence[str]) -> int:
+    """Records follow what is pushed, and a word on what is not covered."""
+    from . import pushing
+
+    return pushing.check(repo, words[0], sys.stdin.read())
+
+
+def _content(file: str) -> bytes:
+    with open(file, "rb") as draft:  # noqa: PTH123 - `pathlib` takes longer than all of this
+        return draft.read()
+
+
+RUNS: dict[str, Callable[[Repository, Sequence[str]], int]] = {
+    "prepare-commit-msg": prepare_commit_msg,
+    "commit-msg": commit_msg,
+    "post-commit": post_commit,
+    "post-merge": post_merge,
+    "post-rewrite": post_rewrite,
+    "pre-push": pre_push,
+}
+HOOKS = tuple(RUNS)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from accord.core.kernel.ids import ulid
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.ulid import ulid
 
-from .history import History
 from .hook import HOOKS
 from .ledger import NOTES
-from .repository import GitError
+from .process import GitError
+from .repository import Repository
 
 MARK = "# Accord writes down why; `accord git uninstall` takes this file away again."
 BEFORE = ".before-accord"
@@ -63,13 +63,13 @@ class Installed(NamedTuple):
     shared: bool
 
 
-def folder(repo: History) -> Path:
+def folder(repo: Repository) -> Path:
     """Where git looks for hooks: `core.hooksPath`, or the repository's own, also in a worktree."""
-    done = repo.run("rev-parse", "--git-path", "hooks", quiet=False)
+    done = repo.run("rev-parse", "--git-path", "hooks", hooks=True)
     if done.code:
         raise Refused(Why.UNKNOWN, "There is no git repository here; `git init` makes one")
     found = os.fsdecode(done.out.removesuffix(b"\n"))
-    return ((repo.path or Path()) / Path(found).expanduser()).absolute()
+    return (Path(repo.path or "") / Path(found).expanduser()).absolute()
 
 
 def program(name: str) -> str:
@@ -93,7 +93,7 @@ def program(name: str) -> str:
     )
 
 
-def look(repo: History) -> list[Hook]:
+def look(repo: Repository) -> list[Hook]:
     """Each of our hooks as it lies there."""
     place = folder(repo)
     return [_look(place, name) for name in HOOKS]
@@ -115,7 +115,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def install(repo: History, *, aliases: bool = False, rewrite: bool = False) -> Installed:
+def install(repo: Repository, *, aliases: bool = False, rewrite: bool = False) -> Installed:
     """Give the repository an id and its hooks; doing it again changes nothing."""
     place = folder(repo)
     id = repo.maybe("config", "--local", "accord.repo")
@@ -137,11 +137,9 @@ def install(repo: History, *, aliases: bool = False, rewrite: bool = False) -> I
     return Installed(id, place, tuple(look(repo)), is_shared(repo, place))
 
 
-def is_shared(repo: History, place: Path) -> bool:
+def is_shared(repo: Repository, place: Path) -> bool:
     """Whether other repositories, or everybody who clones this one, use the same folder."""
-    common = repo.ask("rev-parse", "--git-common-dir")
-    own = ((repo.path or Path()) / common).resolve()
-    return not place.resolve().is_relative_to(own)
+    return not place.resolve().is_relative_to(repo.common.resolve())
 
 
 def _put(hook: Hook) -> None:
@@ -159,7 +157,7 @@ def _put(hook: Hook) -> None:
     part.replace(hook.path)
 
 
-def uninstall(repo: History) -> list[Hook]:
+def uninstall(repo: Repository) -> list[Hook]:
     """Take our hooks away and put back what was there; the records stay."""
     found = [hook for hook in look(repo) if hook.ours]
     for hook in found:
@@ -174,7 +172,7 @@ def uninstall(repo: History) -> list[Hook]:
     return found
 
 
-def _graph(repo: History) -> None:
+def _graph(repo: Repository) -> None:
     """Git's own index of which commit touched which path: `accord why` is ten times as quick."""
     with suppress(GitError):  # a help, not a need
         repo.run("commit-graph", "write", "--reachable", "--changed-paths", patience=60.0)

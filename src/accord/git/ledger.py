@@ -1,61 +1,107 @@
-"""Writes to our refs: notes and decisions in one go, or not at all when somebody was quicker.
+"""Our two refs, read at once and written in one go, or not at all when somebody was quicker.
 
 `git fast-import` builds trees without index and work tree, and moves a ref only if the new
 commit contains the old one: compare and swap. Whoever loses reads again and tries again.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from .history import History, refusal
-from .repository import GitError
+from .process import GitError
+from .repository import Repository, refusal, text
 
 NOTES = "refs/notes/pvp"
 DECISIONS = "refs/accord/decisions"
 TRIES = 12
 WHO = "Accord <accord@localhost>"
+MANY = 200  # from here on it is quicker to list all notes
+DEEPEST = 3  # git spreads notes over folders; with three levels there are millions
+
+Tips = Mapping[str, str | None]
+
+
+class Seen(NamedTuple):
+    """What the two refs hold, and the commits that they stood at before it was read."""
+
+    tips: Tips
+    notes: Mapping[str, bytes]
+    files: Mapping[str, bytes]
 
 
 class Change(NamedTuple):
-    """What shall stand in the two refs, whole: notes by commit, files of the decisions by path."""
+    """What shall stand there, whole: notes by commit, files of the decisions by path."""
 
+    tips: Tips  # as they were when this was thought out
     notes: Mapping[str, bytes]
     files: Mapping[str, bytes]
     merged: str | None = None  # decisions from elsewhere, whose history becomes ours as well
 
 
-def save(repo: History, change: Callable[[], Change]) -> bool:
+def look(repo: Repository, paths: Iterable[str] = (), shas: Collection[str] = ()) -> Seen:
+    """These files of the decisions and the notes of these commits, where there are any."""
+    files = {f"{DECISIONS}:{path}": path for path in paths}
+    few = len(shas) <= MANY
+    places = {f"{NOTES}:{place}": sha for sha in shas for place in _places(sha)} if few else {}
+    found = repo.objects([NOTES, DECISIONS, *files, *places])
+    return Seen(
+        {ref: found[ref].sha if ref in found else None for ref in (NOTES, DECISIONS)},
+        {sha: found[name].content for name, sha in places.items() if name in found}
+        if few
+        else dict(_listed(repo, shas)),
+        {path: found[name].content for name, path in files.items() if name in found},
+    )
+
+
+def _places(sha: str) -> Iterator[str]:
+    """Where a note may lie."""
+    for depth in range(DEEPEST + 1):
+        yield "/".join([*(sha[2 * each : 2 * each + 2] for each in range(depth)), sha[2 * depth :]])
+
+
+def _listed(repo: Repository, shas: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    listed = repo.run("notes", f"--ref={NOTES}", "list")
+    rows = (row.split(" ") for row in text(listed.out).splitlines())
+    blobs = {row[1]: row[0] for row in rows if len(row) == 2 and row[1] in shas}
+    contents = repo.objects(set(blobs.values()))
+    yield from ((sha, contents[blob].content) for sha, blob in blobs.items() if blob in contents)
+
+
+def tips(repo: Repository) -> Tips:
+    """The commits that the two refs stand at."""
+    found = repo.refs(NOTES, DECISIONS)
+    return {ref: found.get(ref) for ref in (NOTES, DECISIONS)}
+
+
+def any_record(repo: Repository) -> bool:
+    """Whether this repository has records at all."""
+    return any(tips(repo).values())
+
+
+def save(repo: Repository, change: Callable[[], Change]) -> bool:
     """Write what `change` makes of the state as it is; False where there was nothing to write."""
     for turn in range(TRIES):
-        tips = _tips(repo)
         wanted = change()
-        stream = _stream(wanted, tips)
+        stream = _stream(wanted)
         if not stream:
             return False
         done = repo.run("fast-import", "--quiet", "--date-format=raw", data=stream)
         if done.code == 0:
             return True
-        if not (_tips(repo) != tips or "Not updating" in done.err or "lock" in done.err):
+        if not (tips(repo) != wanted.tips or "Not updating" in done.err or "lock" in done.err):
             raise refusal(done)
         time.sleep(0.01 * turn)
     raise GitError("too many others write to the decisions of this repository; try again")
 
 
-def _tips(repo: History) -> dict[str, str | None]:
-    listed = repo.ask("for-each-ref", "--format=%(refname) %(objectname)", NOTES, DECISIONS)
-    found = dict(line.split(" ") for line in listed.splitlines())
-    return {ref: found.get(ref) for ref in (NOTES, DECISIONS)}
-
-
-def _stream(change: Change, tips: Mapping[str, str | None]) -> bytes:
+def _stream(change: Change) -> bytes:
     parts: list[bytes] = []
     if change.notes:
-        parts += _begin(NOTES, tips[NOTES], "Notes by Accord")
+        parts += _begin(NOTES, change.tips[NOTES], "Notes by Accord")
         for sha, note in sorted(change.notes.items()):
             parts += [f"N inline {sha}\n".encode(), _data(note)]
     if change.files or change.merged:
-        parts += _begin(DECISIONS, tips[DECISIONS], "Decisions by Accord")
+        parts += _begin(DECISIONS, change.tips[DECISIONS], "Decisions by Accord")
         parts += [f"merge {change.merged}\n".encode()] if change.merged else []
         for path, content in sorted(change.files.items()):
             parts += [f"M 100644 inline {path}\n".encode(), _data(content)]

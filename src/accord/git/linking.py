@@ -1,18 +1,18 @@
-"""`post-commit` and `post-rewrite`: the record of a commit, written to the note and to our ref."""
+"""The record of a commit that was just made, or made again: to its note and to our ref."""
 
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from accord.core.kernel.ulid import ulid
 from accord.core.provenance.kinds import recorded, usual
 from accord.core.provenance.message import CommitMessage, parse
 from accord.core.provenance.note import VERSION, Note
 
-from . import bridge, decisions, notes
-from .decisions import Link, is_id, shown
-from .history import Commit, History
-from .preparing import SQUASHED
+from . import bridge, decisions, patches
+from .decisions import Link, decision_ids, decisions_in, is_id, shown
+from .repository import Commit, Repository
 
 MOST_REWRITTEN = 5000
 MOST_FILES = 2000
@@ -20,106 +20,94 @@ MOST_TRAILERS = 200
 MOST_TYPE = 64
 
 
-def committed(repo: History) -> None:
-    """Link the commit that was just made to its decision, if it has one."""
-    commit = repo.commit("HEAD")
-    squashed = _squashed(repo)
+class Made(NamedTuple):
+    """A commit, what it says, and what git says of it."""
+
+    commit: Commit
+    message: CommitMessage
+    patch: str
+    branch: str
+    files: list[str]
+
+
+def link(repo: Repository, commit: Commit, squashed: list[str]) -> None:
+    """Tie a commit that was just made to its decision, and to those of what it squashed."""
     message = parse(commit.message)
     forks = _brought(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
-    if not (message.has_context or squashed or forks) or _rebasing(repo):
+    if not (message.has_context or squashed or forks):
         return
-    patch = repo.patch_of(commit.sha)
-    known = _known(repo, message.decision_ids) or _copied(repo, patch)
+    patch = patches.of(repo, commit.sha)
+    known = _known(repo, message.decision_ids) or _copied(repo, commit.reflog, patch)
     earlier = _carried(repo, squashed) | known
     fresh = message.has_context and not known
-    new = _new(repo, commit, message, patch) if fresh else {}
-    for session, names in forks.items():
-        new |= _told(repo, commit, message, patch, session=session, merges=sorted(names))
+    new = _new(repo, _made(repo, commit, message, patch), forks) if fresh or forks else {}
     ids = frozenset(new) | earlier
     if ids:
-        patches = frozenset({patch} - {""})
-        decisions.attach(repo, {commit.sha: Link(ids, patches)}, new)
+        decisions.attach(repo, {commit.sha: Link(ids, frozenset({patch} - {""}))}, new)
 
 
-def merged(repo: History) -> None:
-    """Link a merge commit that was just made; git calls no `post-commit` for it."""
-    said = repo.maybe("log", "-g", "-1", "--format=%gs", "HEAD", "--") or ""
-    if "Merge made by" in said:  # no fast-forward, and no squash
-        committed(repo)
+def _made(repo: Repository, commit: Commit, message: CommitMessage, patch: str) -> Made:
+    files = [shown(path) for path in repo.files(commit.sha)[:MOST_FILES]]
+    return Made(commit, message, patch, repo.branch(), files)
 
 
-def _copied(repo: History, patch: str) -> frozenset[str]:
+def _copied(repo: Repository, reflog: str, patch: str) -> frozenset[str]:
     """The decisions of the commit that was amended or picked to make this one."""
-    said = repo.maybe("log", "-g", "-1", "--format=%gs", "HEAD", "--") or ""
-    if said.startswith("cherry-pick"):
+    if reflog.startswith("cherry-pick"):
         return decisions.of_patches(repo, [patch]).get(patch, frozenset())
-    if said.startswith("commit (amend)"):
+    if reflog.startswith("commit (amend)"):
         before = repo.resolve("HEAD@{1}")
         return _carried(repo, [before]) if before else frozenset()
     return frozenset()
 
 
-def _rebasing(repo: History) -> bool:
-    """`post-rewrite` will come and carry over whatever there is."""
-    return any(repo.file(name).exists() for name in ("rebase-merge", "rebase-apply"))
-
-
-def _squashed(repo: History) -> list[str]:
-    place = repo.file(SQUASHED)
-    try:
-        found = place.read_text("ascii").split()
-        place.unlink()
-    except (OSError, ValueError):
-        return []
-    return found
-
-
-def _carried(repo: History, shas: Iterable[str]) -> frozenset[str]:
+def _carried(repo: Repository, shas: Iterable[str]) -> frozenset[str]:
     """The decisions of other commits."""
     found = decisions.of_commits(repo, shas)
     return frozenset().union(*found.values())
 
 
-def _known(repo: History, ids: Iterable[str]) -> frozenset[str]:
+def _known(repo: Repository, ids: Iterable[str]) -> frozenset[str]:
     """Those that are on record: the commit is a copy of one that was linked."""
     return frozenset(decisions.records(repo, ids))
 
 
-def _brought(repo: History, commit: Commit) -> dict[str, set[str]]:
+def _brought(repo: Repository, commit: Commit) -> dict[str, set[str]]:
     """The forks whose commits a merge brings in, by their session."""
-    if not decisions.there(repo):
-        return {}
     first, *others = commit.parents
     shas = repo.ask("rev-list", f"--max-count={MOST_REWRITTEN}", *others, f"^{first}").split()
     ids = _carried(repo, shas)
     found: dict[str, set[str]] = {}
     for note in decisions.records(repo, ids).values():
-        for each in _decisions(note):
+        for each in decisions_in(note):
             session, fork = each.get("pvp_session"), each.get("fork")
             if isinstance(session, str) and isinstance(fork, str) and fork:
                 found.setdefault(session, set()).add(fork)
     return found
 
 
-def _new(repo: History, commit: Commit, message: CommitMessage, patch: str) -> dict[str, Note]:
-    """The record as the server tells it; failing that, what the message says."""
-    told = _told(repo, commit, message, patch)
-    return told or _from_message(repo, commit, message, patch, repo.files(commit.sha))
+def _new(repo: Repository, made: Made, forks: Mapping[str, set[str]]) -> dict[str, Note]:
+    """As the server tells it: of a merge, of each session's forks; else, at least the message."""
+    if not forks:
+        return _told(repo, made) or _from_message(made)
+    found: dict[str, Note] = {}
+    for session, names in forks.items():
+        found |= _told(repo, made, session=session, merges=sorted(names))
+    return found
 
 
-def _told(
-    repo: History, commit: Commit, message: CommitMessage, patch: str, **more: Any
-) -> dict[str, Note]:
-    """The record as the server tells it."""
-    files = repo.files(commit.sha)
-    settings = repo.settings(r"^accord\.repo$")
+def _told(repo: Repository, made: Made, **more: Any) -> dict[str, Note]:
+    """The record as the server tells it; nothing where there is none."""
+    if not bridge.in_reach(os.environ):
+        return {}
+    commit, message = made.commit, made.message
     facts = {
-        "repo": settings.get("accord.repo"),
+        "repo": repo.settings(r"^accord\.repo$").get("accord.repo"),
         "sha": commit.sha,
         "parents": list(commit.parents),
-        "patch_id": patch,
-        "branch": repo.branch,
-        "files": [shown(path) for path in files[:MOST_FILES]],
+        "patch_id": made.patch,
+        "branch": made.branch,
+        "files": made.files,
         "session": message.session_id,
         "fork": message.fork_id,
         "decision": next(iter(message.decision_ids), None),
@@ -133,23 +121,9 @@ def _told(
     return dict.fromkeys(decision_ids(note), note) if isinstance(note, dict) else {}
 
 
-def decision_ids(note: Note) -> tuple[str, ...]:
-    """The decisions that a note holds."""
-    names = (each.get("id") for each in _decisions(note))
-    return tuple(name for name in names if isinstance(name, str) and is_id(name))
-
-
-def _decisions(note: Note) -> list[dict[str, Any]]:
-    found = note.get("decisions")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _from_message(
-    repo: History, commit: Commit, message: CommitMessage, patch: str, files: tuple[str, ...]
-) -> dict[str, Note]:
+def _from_message(made: Made) -> dict[str, Note]:
     """Nothing but what the commit itself says: no approval and no conversation."""
-    from accord.core.kernel.ids import ulid
-
+    commit, message = made.commit, made.message
     named = [id for id in message.decision_ids if is_id(id)]
     id = named[0] if named else f"dec_{ulid(time.time_ns() // 1_000_000, os.urandom(10))}"
     told: dict[str, Any] = {
@@ -159,14 +133,14 @@ def _from_message(
         "pvp_messages": list(message.message_ids),
         "decision_type": recorded(message.decision_type or _usual(message)),
         "confidence_score": message.confidence,
-        "files_changed": [shown(path) for path in files[:MOST_FILES]],
+        "files_changed": made.files,
         "fork": message.fork_id,
         "decided_by": [str(each) for each in message.decided_by],
         "reviewed_by": [str(each) for each in message.reviewed_by],
         "decided_at": commit.at,
-        "branch": repo.branch,
+        "branch": made.branch,
         "parents": list(commit.parents),
-        "patch_id": patch,
+        "patch_id": made.patch,
     }
     filled = {name: value for name, value in told.items() if value or name == "pvp_session"}
     session = {"session": {"id": message.session_id}} if message.session_id else {}
@@ -180,7 +154,7 @@ def _usual(message: CommitMessage) -> str:
 # After a rebase or an amend
 
 
-def rewritten(repo: History, pairs: str) -> None:
+def rewritten(repo: Repository, pairs: str) -> None:
     """Carry the records from the old commits to the new ones; several may have become one."""
     rows = [line.split()[:2] for line in pairs.splitlines()[:MOST_REWRITTEN]]
     moved: dict[str, set[str]] = {}
@@ -189,24 +163,25 @@ def rewritten(repo: History, pairs: str) -> None:
     carry(repo, moved)
 
 
-def carry(repo: History, moved: Mapping[str, Iterable[str]]) -> int:
+def carry(repo: Repository, moved: Mapping[str, Iterable[str]]) -> int:
     """Give each new commit what the old ones had; says how many got something."""
     olds = {old for each in moved.values() for old in each}
-    if not olds or not (decisions.there(repo) or notes.exist(repo)):
+    if not olds:
         return 0
-    linked, noted = decisions.of_commits(repo, olds), notes.of(repo, olds)
-    found: dict[str, Link] = {}
+    linked, noted = decisions.on_record(repo, olds)
+    found: dict[str, set[str]] = {}
     extra: dict[str, Note] = {}
     for new, each in moved.items():
-        ids: set[str] = set()
         for old in each:
-            ids |= linked.get(old, frozenset())
-            for id in decision_ids(noted.get(old, {})):
-                ids.add(id)
-                extra[id] = noted[old]
-        if ids:
-            found[new] = Link(frozenset(ids), frozenset({repo.patch_of(new)} - {""}))
-    stored = decisions.records(repo, extra)
-    if found:
-        decisions.attach(repo, found, {id: n for id, n in extra.items() if id not in stored})
-    return len(found)
+            told = decision_ids(noted.get(old, {}))
+            extra |= dict.fromkeys(told, noted.get(old, {}))
+            found.setdefault(new, set()).update(linked.get(old, ()), told)
+    carried = {new: ids for new, ids in found.items() if ids}
+    if carried:
+        names = patches.of_many(repo, carried)
+        links = {
+            new: Link(frozenset(ids), frozenset({names.get(new) or patches.of(repo, new)} - {""}))
+            for new, ids in carried.items()
+        }
+        decisions.attach(repo, links, spare=extra)
+    return len(carried)

@@ -1,37 +1,18 @@
 """Notes on commits in `refs/notes/pvp`: JSON, merged and never concatenated (OPEN-74)."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from accord.core.provenance.note import Note, merged, read, write
 from accord.core.provenance.sizing import MOST_BYTES, fitted
 
-from .history import History, text
-from .ledger import NOTES
+from .ledger import look
+from .repository import Repository, text
 
 
-def exist(repo: History) -> bool:
-    """Whether this repository has notes of ours."""
-    return repo.run("rev-parse", "--verify", "--quiet", NOTES).code == 0
-
-
-def raw(repo: History, shas: Iterable[str]) -> dict[str, bytes]:
-    """The notes of these commits as they are stored, where there are any."""
-    wanted = set(shas)
-    if len(wanted) == 1:
-        (sha,) = wanted
-        found = repo.run("notes", f"--ref={NOTES}", "show", sha)
-        return {} if found.code else {sha: found.out}
-    listed = repo.run("notes", f"--ref={NOTES}", "list")
-    rows = (row.split(" ") for row in text(listed.out).splitlines())
-    blobs = {row[1]: row[0] for row in rows if len(row) == 2 and row[1] in wanted}
-    contents = repo.objects(set(blobs.values()))
-    return {sha: contents[blob] for sha, blob in blobs.items() if blob in contents}
-
-
-def of(repo: History, shas: Iterable[str]) -> dict[str, Note]:
+def of(repo: Repository, shas: Collection[str]) -> dict[str, Note]:
     """The notes of these commits, where there are any."""
-    return {sha: parsed(text(found)) for sha, found in raw(repo, shas).items()}
+    return {sha: parsed(text(found)) for sha, found in look(repo, shas=shas).notes.items()}
 
 
 def parsed(found: str) -> Note:

@@ -1,10 +1,8 @@
 """`prepare-commit-msg`: the trailers that the environment and the bridge know (OPEN-69, 70)."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from accord.core.kernel.refusal import Refused
@@ -16,13 +14,9 @@ from accord.core.provenance.participants import HUMAN, Participant, items
 from accord.core.provenance.trailers import Trailer
 
 from . import bridge
-from .history import History
+from .repository import Repository
 
-ACTS = frozenset({"", "message", "template"})
 SETTINGS = r"^(accord\.|user\.name$|core\.commentchar$)"
-SQUASHED = "accord-squashed"
-MOST_SQUASHED = 1000
-_squashed = re.compile(r"^commit ([0-9a-f]{40,64})$", re.MULTILINE).findall
 # What the environment says, in the words of the bridge. Approvals are not among them: only the
 # server knows who agreed.
 TOLD = {
@@ -33,13 +27,9 @@ TOLD = {
 LISTS = {"messages": "PVP_MESSAGES", "decision_by": "PVP_DECISION_BY"}
 
 
-def prepare(repo: History, file: str, source: str) -> None:
+def prepare(repo: Repository, file: str, raw: bytes, source: str) -> None:
     """Add each trailer that is known and not there; a commit without a session is left alone."""
-    _remember_squash(repo)
-    if source not in ACTS or repo.replaying():
-        return
     settings = repo.settings(SETTINGS)
-    raw = Path(file).read_bytes()
     comment = settings.get("core.commentchar", "#")
     draft = cleaned(raw.decode("utf-8", "surrogateescape"), comment[:1])
     if source and not draft.strip():
@@ -52,15 +42,24 @@ def prepare(repo: History, file: str, source: str) -> None:
     _write(repo, file, raw, wanted, empty=not draft.strip())
 
 
-def _write(repo: History, file: str, raw: bytes, wanted: list[Trailer], *, empty: bool) -> None:
+def _write(repo: Repository, file: str, raw: bytes, wanted: list[Trailer], *, empty: bool) -> None:
     """With git's own tool; where there is no text yet, below two empty lines for it."""
     added = [f"--trailer={each.key}: {each.value}" for each in wanted]
     if empty:
         block = "".join(f"{each.key}: {each.value}\n" for each in wanted)
-        Path(file).write_bytes(b"\n\n" + block.encode() + b"\n" + raw.lstrip(b"\n"))
-        return
-    flags = ("--if-exists=add", "--if-missing=add", "--where=end", "--no-divider")
-    Path(file).write_bytes(repo.raw("interpret-trailers", *flags, *added, data=raw))
+        made = b"\n\n" + block.encode() + b"\n" + raw.lstrip(b"\n")
+    else:
+        flags = ("--if-exists=add", "--if-missing=add", "--where=end", "--no-divider")
+        made = repo.raw("interpret-trailers", *flags, *added, data=raw)
+    part = f"{file}.accord"  # a full disk must not cost somebody their words
+    try:
+        with open(part, "wb") as draft:  # noqa: PTH123 - hooks have no `pathlib`
+            draft.write(made)
+        os.replace(part, file)  # noqa: PTH105 - the same
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part)  # noqa: PTH108 - the same
+        raise
 
 
 def _trailers(context: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[Trailer]:
@@ -72,15 +71,17 @@ def _trailers(context: Mapping[str, Any], settings: Mapping[str, str]) -> Iterat
         yield Trailer(words.DECISION_BY, str(Participant(HUMAN, " ".join(name.split()))))
 
 
-def known(repo: History, env: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, Any]:
+def known(repo: Repository, env: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, Any]:
     """What is known of the decision: the environment's word before the bridge's."""
     told = dict(_told(env))
+    if not bridge.in_reach(env):
+        return told
     session = told.get("session") or env.get("ACCORD_SESSION") or in_file()
     asked = {
         "repo": settings.get("accord.repo"),
         "session": session,
         "fork": told.get("fork"),
-        "branch": repo.branch,
+        "branch": repo.branch(),
     }
     context = bridge.ask("commit-context", env, asked) or {}
     if not context.get("decision"):
@@ -112,24 +113,11 @@ def _is_plain(value: str) -> bool:
 
 def in_file() -> str:
     """The session that an `.accord.toml` beside the repository names."""
-    place = Path(".accord.toml")
-    if not place.is_file():
-        return ""
-    import tomllib
-
     try:
-        found = tomllib.loads(place.read_text("utf-8")).get("session")
+        with open(".accord.toml", "rb") as file:  # noqa: PTH123 - the same
+            import tomllib
+
+            found = tomllib.load(file).get("session")
     except (OSError, ValueError):
         return ""
     return found if isinstance(found, str) else ""
-
-
-def _remember_squash(repo: History) -> None:
-    """Which commits a `merge --squash` brings; git forgets it before `post-commit` runs."""
-    place = repo.file("SQUASH_MSG")
-    note = place.with_name(SQUASHED)
-    if place.is_file():
-        text = place.read_text("utf-8", "replace")
-        note.write_text("\n".join(_squashed(text)[:MOST_SQUASHED]), "ascii")
-    else:
-        note.unlink(missing_ok=True)

@@ -1,27 +1,37 @@
 """`pre-push`: records follow what is pushed, and a word on what is not covered (OPEN-58)."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from . import coverage, decisions, healing
-from .history import History
-from .repository import GitError
+from .ledger import DECISIONS
+from .process import GitError
+from .repository import Commit, Repository
 
 MOST_COMMITS = 500
-SETTINGS = r"^accord\.(enforcemetadata|mincoverage|warnonly)$"
+MOST_TIPS = 20
+SETTINGS = r"^(accord\.|init\.defaultbranch$)"
 
 
-def check(repo: History, remote: str, lines: str) -> int:
+def check(repo: Repository, remote: str, lines: str) -> int:
     """1 only where the repository is set to refuse; else at most a warning."""
-    which = list(_ranges(repo, remote, lines))
-    if not which:
+    moves = [(tip, old) for tip, old in _moves(lines) if tip]
+    if not moves:
         return 0
     settings = repo.settings(SETTINGS)
     least = _number(settings.get("accord.mincoverage", ""))
-    if not decisions.there(repo) and not least:
+    recorded = bool(repo.refs(DECISIONS))
+    if not recorded and not least:
         return 0
-    _heal(repo, which)
-    found = coverage.measure(repo, which, MOST_COMMITS)
+    commits = repo.commits(*_range(repo, remote, moves), most=MOST_COMMITS)
+    if recorded:
+        _heal(repo, settings, commits, [tip for tip, _ in moves])
+    return _measured(commits, settings, least)
+
+
+def _measured(commits: list[Commit], settings: Mapping[str, str], least: float) -> int:
+    from . import coverage
+
+    found = coverage.of(commits)
     if found.percent >= least:
         return 0
     said = f"{found.covered} of {found.commits} commits say how they were decided"
@@ -30,28 +40,36 @@ def check(repo: History, remote: str, lines: str) -> int:
     return 1 if strict and settings.get("accord.warnonly", "true") == "false" else 0
 
 
-def _heal(repo: History, which: list[str]) -> None:
+def _heal(
+    repo: Repository, settings: Mapping[str, str], commits: list[Commit], tips: list[str]
+) -> None:
+    from . import healing
+
     try:
-        healing.heal(repo, which, MOST_COMMITS)
-        healing.remember_branch(repo)
+        healing.mend(repo, commits)
+        trunk = next(iter(repo.refs(*healing.trunk_names(settings)).values()), None)
+        for tip in tips[:MOST_TIPS]:
+            healing.remember_branch(repo, tip, trunk)
     except GitError:  # a push is not held up by records
         pass
 
 
-def _ranges(repo: History, remote: str, lines: str) -> Iterator[str]:
-    """What the remote does not have; a new branch leaves out what is on a remote already."""
-    tips: list[str] = []
-    bounds: list[str] = []
+def _moves(lines: str) -> Iterator[tuple[str, str]]:
+    """What shall be where, and what is there now; empty for nothing."""
     for line in lines.splitlines():
         match line.split():
-            case [_, tip, _, old] if set(tip) != {"0"}:
-                tips.append(tip)
-                if set(old) != {"0"} and repo.resolve(old):
-                    bounds.append(f"^{old}")
+            case [_, tip, _, old]:
+                yield tip.strip("0") and tip, old.strip("0") and old
             case _:
                 pass
-    if tips:
-        yield from (*tips, *bounds, "--not", f"--remotes={remote}", "--not")
+
+
+def _range(repo: Repository, remote: str, moves: list[tuple[str, str]]) -> Iterator[str]:
+    """What the remote does not have; a new branch leaves out what is on a remote already."""
+    there = repo.objects(f"{old}^{{commit}}" for _, old in moves if old)
+    yield from (tip for tip, _ in moves)
+    yield from (f"^{each.sha}" for each in there.values())
+    yield from ("--not", f"--remotes={remote}", "--not")
 
 
 def _number(text: str) -> float:

@@ -4,9 +4,9 @@ import re
 from typing import NamedTuple
 
 from . import decisions, notes
-from .history import History, refusal, text
-from .ledger import DECISIONS, NOTES, Change, save
-from .repository import GitError
+from .ledger import DECISIONS, NOTES, Change, save, tips
+from .process import Done, GitError
+from .repository import Repository, refusal, text
 
 PATIENCE_S = 120.0
 TRIES = 5
@@ -22,7 +22,7 @@ class Shared(NamedTuple):
     went: tuple[str, ...] = ()
 
 
-def fetch(repo: History, remote: str) -> Shared:
+def fetch(repo: Repository, remote: str) -> Shared:
     """Bring the remote's notes and decisions here; both sides' words stay."""
     came = []
     for ref in (NOTES, DECISIONS):
@@ -32,7 +32,7 @@ def fetch(repo: History, remote: str) -> Shared:
     return Shared(remote, tuple(came))
 
 
-def share(repo: History, remote: str) -> Shared:
+def share(repo: Repository, remote: str) -> Shared:
     """Send ours, merged with what the remote has by then."""
     said = ""
     for _ in range(TRIES):
@@ -40,9 +40,8 @@ def share(repo: History, remote: str) -> Shared:
         ours = [ref for ref in (NOTES, DECISIONS) if repo.resolve(ref)]
         if not ours:
             return got
-        done = repo.run(
-            "push", "--quiet", "--", remote, *(f"{ref}:{ref}" for ref in ours), patience=PATIENCE_S
-        )
+        moves = (f"{ref}:{ref}" for ref in ours)
+        done = _away(repo, "push", "--quiet", "--", remote, *moves)
         if done.code == 0:
             return got._replace(went=tuple(ours))
         said = done.err
@@ -51,19 +50,26 @@ def share(repo: History, remote: str) -> Shared:
     raise GitError(said)
 
 
-def _fetched(repo: History, remote: str, ref: str) -> str | None:
-    listed = repo.run("ls-remote", "--", remote, ref, patience=PATIENCE_S)
+def _fetched(repo: Repository, remote: str, ref: str) -> str | None:
+    listed = _away(repo, "ls-remote", "--", remote, ref)
     if listed.code:
         raise refusal(listed)
     if not listed.out.strip():
         return None
     here = f"refs/accord/fetched/{ref.rpartition('/')[2]}"
     words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
-    repo.raw(*words, "--", remote, f"+{ref}:{here}", patience=PATIENCE_S)
+    done = _away(repo, *words, "--", remote, f"+{ref}:{here}")
+    if done.code:
+        raise refusal(done)
     return repo.resolve(here)
 
 
-def _forward(repo: History, ref: str, tip: str) -> bool:
+def _away(repo: Repository, *words: str) -> Done:
+    """With the remote, which may ask somebody for a password."""
+    return repo.run(*words, patience=PATIENCE_S, prompt=True)
+
+
+def _forward(repo: Repository, ref: str, tip: str) -> bool:
     """Whether one side already has all of the other."""
     ours = repo.resolve(ref)
     if ours and repo.run("merge-base", "--is-ancestor", tip, ours).code == 0:
@@ -73,7 +79,7 @@ def _forward(repo: History, ref: str, tip: str) -> bool:
     return behind and repo.run(*moved).code == 0
 
 
-def _merge_notes(repo: History, tip: str) -> None:
+def _merge_notes(repo: Repository, tip: str) -> None:
     """Git joins the two trees; where both have a note, JSON is merged, not put in a row."""
     if _forward(repo, NOTES, tip):
         return
@@ -85,29 +91,33 @@ def _merge_notes(repo: History, tip: str) -> None:
         save(repo, lambda: _mended(repo, there))
 
 
-def _mended(repo: History, shas: set[str]) -> Change:
-    return Change({sha: notes.stored(note) for sha, note in notes.of(repo, shas).items()}, {})
+def _mended(repo: Repository, shas: set[str]) -> Change:
+    before = tips(repo)
+    told = {sha: notes.stored(note) for sha, note in notes.of(repo, shas).items()}
+    return Change(before, told, {})
 
 
-def _noted(repo: History, ref: str) -> dict[str, str]:
+def _noted(repo: Repository, ref: str) -> dict[str, str]:
     return {path.replace("/", ""): blob for path, blob in _tree(repo, ref).items()}
 
 
-def _merge_decisions(repo: History, tip: str) -> None:
+def _merge_decisions(repo: Repository, tip: str) -> None:
     if not _forward(repo, DECISIONS, tip):
         save(repo, lambda: _union(repo, tip))
 
 
-def _union(repo: History, tip: str) -> Change:
+def _union(repo: Repository, tip: str) -> Change:
     """Paths of both; the same path on both sides holds what either says."""
+    before = tips(repo)
     ours, theirs = _tree(repo, DECISIONS), _tree(repo, tip)
     new = {path: blob for path, blob in theirs.items() if _path(path) and ours.get(path) != blob}
-    contents = repo.objects({*new.values(), *(ours[path] for path in new if path in ours)})
+    found = repo.objects({*new.values(), *(ours[path] for path in new if path in ours)})
+    contents = {name: each.content for name, each in found.items()}
     files = {
         path: _both(path, contents.get(ours.get(path, ""), b""), contents.get(blob, b""))
         for path, blob in new.items()
     }
-    return Change({}, files, merged=tip)
+    return Change(before, {}, files, merged=tip)
 
 
 def _both(path: str, one: bytes, other: bytes) -> bytes:
@@ -116,7 +126,7 @@ def _both(path: str, one: bytes, other: bytes) -> bytes:
     return decisions.listed(decisions.ids_in(one) | decisions.ids_in(other))
 
 
-def _tree(repo: History, ref: str) -> dict[str, str]:
+def _tree(repo: Repository, ref: str) -> dict[str, str]:
     listed = repo.maybe("ls-tree", "-r", "-z", ref) or ""
     rows = (entry.partition("\t") for entry in listed.split("\0") if entry)
     return {path: head.split()[2] for head, _, path in rows}

@@ -13,7 +13,7 @@ from accord.core.provenance.record import decisions_of
 from accord.core.provenance.refs import branch_of
 
 from . import decisions
-from .history import Commit, History
+from .repository import Commit, Repository
 
 MOST = 2000
 
@@ -43,7 +43,7 @@ class Tree(NamedTuple):
     limbs: tuple[Limb, ...]
 
 
-def grow(repo: History, session: str | None = None) -> list[Tree]:
+def grow(repo: Repository, session: str | None = None) -> list[Tree]:
     """The trees of all sessions that left commits here, or of one."""
     linked = decisions.links(repo)
     reachable = set(repo.ask("rev-list", "--branches", "--remotes", "--tags", "HEAD").split())
@@ -64,7 +64,7 @@ def _own(id: str, found: Iterable[DecisionCommit]) -> list[DecisionCommit]:
     return [each for each in found if each.id == id]
 
 
-def _tree(repo: History, session: str, entries: list[Entry]) -> Tree:
+def _tree(repo: Repository, session: str, entries: list[Entry]) -> Tree:
     limbs: dict[str, list[Entry]] = {}
     for entry in entries:
         for fork in sorted({each.fork for each in entry.decisions}):
@@ -75,7 +75,7 @@ def _tree(repo: History, session: str, entries: list[Entry]) -> Tree:
     return Tree(session, next(filter(None, names), ""), tuple(made))
 
 
-def _merges(repo: History, limbs: Mapping[str, list[Entry]]) -> dict[str, str]:
+def _merges(repo: Repository, limbs: Mapping[str, list[Entry]]) -> dict[str, str]:
     """Which merge commit brought a fork in: its second parent holds the fork's last commit."""
     merges = [
         entry.commit for each in limbs.values() for entry in each if len(entry.commit.parents) > 1
@@ -84,10 +84,7 @@ def _merges(repo: History, limbs: Mapping[str, list[Entry]]) -> dict[str, str]:
     for fork, entries in limbs.items():
         tip = entries[-1].commit.sha
         for merge in merges if fork else ():
-            inside = any(
-                repo.run("merge-base", "--is-ancestor", tip, parent).code == 0
-                for parent in merge.parents[1:]
-            )
+            inside = any(repo.contains(parent, tip) for parent in merge.parents[1:])
             if inside and merge.sha != tip:
                 found.setdefault(fork, merge.sha)
     return found
@@ -100,7 +97,7 @@ def _limb(fork: str, entries: list[Entry], came: Mapping[str, str]) -> Limb:
     return Limb(fork, tuple(found), told, came.get(fork))
 
 
-def make_branch(repo: History, fork: str, start: str = "HEAD") -> str:
+def make_branch(repo: Repository, fork: str, start: str = "HEAD") -> str:
     """A branch for a fork, on request; the one that is there already is kept."""
     name = branch_of(fork)
     if repo.resolve(f"refs/heads/{name}"):

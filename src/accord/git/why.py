@@ -14,9 +14,9 @@ from accord.core.provenance.record import decisions_of
 
 from . import bridge, decisions, healing, notes
 from .blame import Line, blame
-from .history import Commit, History
-from .linking import decision_ids
-from .repository import GitError
+from .decisions import decision_ids
+from .process import GitError
+from .repository import Commit, Repository
 
 _place = re.compile(
     r"(?P<path>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL
@@ -53,7 +53,7 @@ class Target(NamedTuple):
     commit: str = ""
 
 
-def target(repo: History, word: str) -> Target:
+def target(repo: Repository, word: str) -> Target:
     """A path before anything else, a path with a line, then whatever git calls a commit."""
     if _is_file(repo, word):
         return Target(word)
@@ -71,14 +71,14 @@ def target(repo: History, word: str) -> Target:
     raise Refused(Why.UNKNOWN, f"{word} is neither a file that git knows here nor a commit")
 
 
-def _is_file(repo: History, path: str) -> bool:
+def _is_file(repo: Repository, path: str) -> bool:
     if path.startswith("-"):
         return False
-    here = Path(os.path.normpath((repo.path or Path()) / path))
-    return here.is_file() and bool(repo.maybe("ls-files", "--", f":(literal){path}"))
+    here = Path(os.path.normpath(Path(repo.path or "") / path))
+    return here.is_file() and bool(repo.maybe("ls-files", "--", path))
 
 
-def why(repo: History, asked: Target, *, most: int = 20) -> list[Reason]:
+def why(repo: Repository, asked: Target, *, most: int = 20) -> list[Reason]:
     """The commits that are behind it, those with most lines first."""
     if asked.commit:
         return [reason(repo, asked.commit)]
@@ -96,14 +96,14 @@ def why(repo: History, asked: Target, *, most: int = 20) -> list[Reason]:
     ]
 
 
-def reason(repo: History, sha: str, lines: Iterable[Line] = ()) -> Reason:
+def reason(repo: Repository, sha: str, lines: Iterable[Line] = ()) -> Reason:
     """What is known of one commit."""
     commit = repo.commit(sha)
     record, by = _record(repo, commit)
     return Reason(commit, parse(commit.message), record, by, tuple(lines))
 
 
-def _record(repo: History, commit: Commit) -> tuple[Note, str]:
+def _record(repo: Repository, commit: Commit) -> tuple[Note, str]:
     """Its note, together with the decisions that our ref has for it."""
     noted = notes.of(repo, [commit.sha]).get(commit.sha)
     if noted and decision_ids(noted):
@@ -115,7 +115,7 @@ def _record(repo: History, commit: Commit) -> tuple[Note, str]:
     return (merged(*parts) if parts else {"version": VERSION}), by if found else ""
 
 
-def ask_server(repo: History, reason: Reason) -> Reason:
+def ask_server(repo: Repository, reason: Reason) -> Reason:
     """With what the server of this machine knows besides."""
     id = repo.maybe("config", "accord.repo")
     answer = bridge.ask("extended-metadata", os.environ, {"repo": id, "sha": reason.commit.sha})

@@ -8,7 +8,8 @@ there. Whoever finds kept lines finishes what was interrupted.
 from accord.core.dialects import pact, pactfiles
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.fold import fold
-from accord.git.repository import GitError, Repository
+from accord.git.process import GitError
+from accord.git.repository import Repository
 from accord.pact.place import Place
 from accord.stores.ledger import FileLedger, replace_file
 
@@ -65,10 +66,10 @@ class Carry:
         replace_file(self._kept, data, durable=True)
         try:
             self._set_aside(repository, other)
-            repository.run(*words)
+            repository.act(*words)
         except GitError as no:
             if words[0] == "merge":
-                repository.says("merge", "--abort")
+                repository.run("merge", "--abort", hooks=True)
             self._put_back(data, state)
             raise Refused(Why.WRONG_STATE, f"git does not {words[0]}: {no}") from None
         self._arrive(data)
@@ -83,10 +84,10 @@ class Carry:
         before = index.read_bytes() if index.exists() else None
         replace_file(self._committed, lines, durable=True)
         try:
-            repository.run("add", "--update")
+            repository.act("add", "--update")
             self._stage(repository, lines)
             if not repository.says("diff", "--cached", "--quiet"):
-                repository.run("commit", "--quiet", "--message", message)
+                repository.act("commit", "--quiet", "--message", message)
         except GitError as no:
             if before is not None:
                 replace_file(index, before)
@@ -102,8 +103,8 @@ class Carry:
             name = self._place.name(path)
             if repository.ignores(name):
                 continue
-            blob = repository.run("hash-object", "-w", "--stdin", data=content)
-            repository.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
+            blob = repository.act("hash-object", "-w", "--stdin", data=content)
+            repository.act("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
 
     def _others(self, repository: Repository, branch: str) -> None:
         """Our files other than the ledger are git's business; it must be able to keep them."""
@@ -118,10 +119,10 @@ class Carry:
         for path in (self._place.log, self._place.state):
             name = self._place.name(path)
             if repository.show("HEAD", name) is not None:
-                repository.run("checkout", "--quiet", "HEAD", "--", name)
+                repository.act("checkout", "--quiet", "HEAD", "--", name)
                 continue
             if repository.is_tracked(name):
-                repository.run("rm", "--quiet", "--cached", "--force", "--", name)
+                repository.act("rm", "--quiet", "--cached", "--force", "--", name)
             if repository.show(f"refs/heads/{other}", name) is not None:
                 path.unlink(missing_ok=True)
 

@@ -208,6 +208,6 @@ def _rule_two_on_all(desk: Desk, repository: Repository, feature: Feature) -> No
 
 def merged_before(repository: Repository, base: str, branch: str) -> bool:
     """Whether the base has a merge commit of this very branch: then only the event is missing."""
-    tip = repository.run("rev-parse", f"refs/heads/{branch}")
-    merges = repository.run("log", "--merges", "--format=%P", f"refs/heads/{base}", "--")
+    tip = repository.ask("rev-parse", f"refs/heads/{branch}")
+    merges = repository.ask("log", "--merges", "--format=%P", f"refs/heads/{base}", "--")
     return any(tip in line.split()[1:] for line in merges.splitlines())

@@ -12,9 +12,10 @@ from msgspec import Meta
 
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor, Grant, ceiling
 from accord.core.kernel.authority import Capabilities, Capability, Kind, Role, Roles
-from accord.core.kernel.ids import is_id, ulid
+from accord.core.kernel.ids import is_id
 from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.ulid import ulid
 from accord.core.people.standing import Standing, standing
 from accord.core.people.state import SKEW, Token, is_seat
 

@@ -17,9 +17,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from accord.core.kernel.ids import ulid
 from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.ulid import ulid
 
 PRIVATE_DIR = 0o700
 PRIVATE_FILE = 0o600

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.ids import derived, is_id, ulid
+from accord.core.kernel.ids import derived, is_id
+from accord.core.kernel.ulid import ulid
 from tests.spec import proves
 
 instants = st.integers(0, 2**48 - 1)

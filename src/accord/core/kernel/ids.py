@@ -1,7 +1,9 @@
-"""Identifiers: ULID text, and ids that follow from a cause so that a repeat is recognised."""
+"""Identifiers, among them ids that follow from a cause so that a repeat is recognised."""
 
 import re
 from hashlib import sha256
+
+from .ulid import ulid
 
 SYSTEM = "system"
 LONGEST_ID = 128
@@ -18,14 +20,6 @@ UNSEEN = (
     "\U000f0000-\U0010ffff]"
 )
 _unseen = re.compile(UNSEEN).search
-
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-def ulid(at: int, entropy: bytes) -> str:
-    """26 characters that sort by the instant `at`; `entropy` gives the last 80 bits."""
-    number = (at & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(entropy[:10], "big")
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
 def derived(at: int, *cause: str) -> str:

@@ -1,0 +1,107 @@
+"""Git is run within bounds, and nobody's environment leads it elsewhere."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from accord.git.process import MOST_SAID, GitError
+from accord.git.repository import Repository
+from tests.helpers.git import a_repository
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    return a_repository(tmp_path / "repo")
+
+
+def shell(line: str) -> tuple[str, ...]:
+    """A git command that does this."""
+    return ("-c", f"alias.does=!{line}", "does")
+
+
+def test_more_than_a_pipe_holds_goes_in_and_comes_out(repo: Repository) -> None:
+    large = os.urandom(1 << 20)
+
+    blob = repo.ask("hash-object", "-w", "--stdin", data=large)
+
+    assert repo.objects([blob])[blob].content == large
+    assert repo.run(*shell("cat"), data=large).out == large
+
+
+def test_what_git_does_not_read_harms_nothing(repo: Repository) -> None:
+    assert repo.run("version", data=b"x" * (1 << 20)).code == 0
+
+
+def test_git_that_takes_too_long_is_ended(repo: Repository) -> None:
+    before = time.monotonic()
+
+    with pytest.raises(GitError, match="longer than 0 s"):
+        repo.run(*shell("exec sleep 4"), patience=0.2)
+
+    assert time.monotonic() - before < 10
+
+
+def test_git_that_says_too_much_is_ended(repo: Repository) -> None:
+    with pytest.raises(GitError, match="more than 1000 bytes"):
+        repo.run(*shell("exec yes"), most=1000)
+
+
+def test_of_complaints_the_beginning_is_kept(repo: Repository) -> None:
+    done = repo.run(*shell(f"head -c {4 * MOST_SAID} /dev/zero | tr '\\0' x >&2; exit 3"))
+
+    assert (done.code, len(done.err)) == (3, MOST_SAID)
+
+
+def test_whoever_git_leaves_behind_is_not_waited_for(repo: Repository) -> None:
+    before = time.monotonic()
+
+    done = repo.run(*shell("sleep 20 >/dev/null & echo $!"))
+    os.kill(int(done.out), 9)
+
+    assert time.monotonic() - before < 10
+
+
+def test_no_handle_stays_open(repo: Repository) -> None:
+    before = len(list(Path("/dev/fd").iterdir()))
+    for words in (("version",), ("no-such-command",), shell("exec yes")):
+        try:
+            repo.run(*words, data=b"x" * 100_000, most=1000)
+        except GitError:
+            continue
+
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_an_argument_that_no_process_can_have_is_refused(repo: Repository) -> None:
+    with pytest.raises(GitError, match="does not start"):
+        repo.run("log", "a\0b")
+
+
+def test_a_path_is_meant_whatever_the_environment_says(
+    repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = a_repository(tmp_path / "other", {"x": "1"})
+    monkeypatch.setenv("GIT_DIR", str(other.directory))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other.root))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+
+    assert repo.files("HEAD") == ("README.md",)
+    assert repo.changed() == []
+    assert Repository().files("HEAD") == ("x",)
+    assert Repository().directory == other.directory
+
+
+def test_asking_runs_nobodys_hooks_and_doing_does(repo: Repository) -> None:
+    hook = repo.directory / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch ran\n")
+    hook.chmod(0o755)
+    repo.run("switch", "-q", "-c", "one")
+    assert not (repo.root / "ran").exists()
+
+    repo.act("switch", "-q", "-c", "two")
+
+    assert (repo.root / "ran").exists()
