@@ -5,6 +5,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+# Evidence, the weakest first; from HISTORICAL on somebody saw something.
+TIERS = ("", "SIMULATED", "DERIVED", "HISTORICAL", "REAL", "EXPERIMENT")
+
 
 class Finding(msgspec.Struct, frozen=True):
     """One item: its verdict, and the only step that may be run now, if one may."""
@@ -15,16 +18,27 @@ class Finding(msgspec.Struct, frozen=True):
     next: str
     allowed: str  # the step that may be run; empty: none
     why: str
+    tier: str = ""  # what a run of that step shows
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a text says of one item, for those who ask whether its sender may say it."""
+
+    item: str
+    tier: str = ""  # the best evidence it says there is; empty: none beyond a guess
+    saw: tuple[str, ...] = ()  # steps it says were run, by their output; empty: no step of it
+    judges: bool = False  # it says what to think of the item, or what the item is
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """A batch, decided. `real` says whether it claims to have seen something itself."""
+    """A batch, decided; `claims` are what its text says, `rules` whether it sets any itself."""
 
     snapshot: str
     hash: str
     items: Mapping[str, Finding] = {}
     problem: str = ""  # why it is no decision; empty: it is one
-    real: bool = False
+    claims: tuple[Claim, ...] = ()
+    rules: bool = False
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -37,12 +51,14 @@ class Agreement(msgspec.Struct, frozen=True):
 
 
 class Ran(NamedTuple):
-    """How a step went."""
+    """How a step went; `value` is what it measured, `fault` what kept it from being run."""
 
     item: str
     step: str
     success: bool
     words: str
+    value: str = ""
+    fault: str = ""
 
 
 class Judge(Protocol):

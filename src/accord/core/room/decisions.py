@@ -15,7 +15,7 @@ from accord.core.kernel.log import Ask, Deciders, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Judge, Ran, Ruling
 from accord.core.kernel.times import iso
-from accord.core.room import gates, guards, quota, shelf
+from accord.core.room import gates, guards, quota, shelf, witness
 from accord.core.room.naming import called
 from accord.core.room.shelf import (
     ContextAdd,
@@ -25,31 +25,20 @@ from accord.core.room.shelf import (
     item_of,
     put,
 )
-from accord.core.room.state import Category, Ids, Item, Room, Tool, outcome, scope_of, without
-from accord.core.room.waiting import (
-    CONVERGENCE,
-    PREFIX,
-    SNAPSHOT,
-    bound,
-    held,
-    hindrance,
-    stands,
-    told,
-)
+from accord.core.room.state import Category, Ids, Item, Room, Tool, scope_of, without
+from accord.core.room.waiting import CONVERGENCE, PREFIX, SNAPSHOT, bound, held, hindrance, told
 
 # `decision:release` is a batch, `decision:release:bob` an independent judgement of the same.
 KEY = re.compile(r"decision:([A-Za-z0-9_-]{1,64})(:[A-Za-z0-9_@.-]{1,64})?")
 MOST_HOSTS = 8
-# Sections that say how a question is judged, or by which rules.
-JUDGING = re.compile(r"^<<<(?:B|JUDGE)[\s>]", re.MULTILINE)
 
 
 class Submitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What lies under `decision:<id>`.
 
     Proposals of the categories in `guards` must be bound to an item of it; where it is left out,
-    that stays as it was. What an agent claims to have observed, `evidence` backs with proposals
-    that were run here.
+    that stays as it was. What an agent claims to have observed, `evidence` backs with the runs of
+    steps that are bound to the item.
     """
 
     batch: str
@@ -58,11 +47,15 @@ class Submitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ruled(Event, frozen=True, kw_only=True, gc=False):
-    """The kernel said something; everybody hears it as context of the server's."""
+    """The kernel said something; everybody hears it as context of the server's.
+
+    `spent` are runs that are older than the news of their item, and back none any more.
+    """
 
     name = "decision.ruled"
 
     said: ContextAdd
+    spent: Ids = ()
 
 
 # Reading
@@ -97,17 +90,7 @@ def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
         found = KEY.fullmatch(body.key)
         if found and found[2] and item.author != ask.actor.seat:
             raise Refused(Why.FORBIDDEN, f"{body.key} is the judgement of {item.author}")
-        now = shelf.updated(item, body)
-        check_news(ask, now)
-        yield from ruled(room, ask, now)
-
-
-def check_news(ask: Ask, item: Item) -> None:
-    """An agent reports what happened to another's decision; how it is judged is not its to say."""
-    foreign = ask.actor.kind is Kind.AGENT and item.author != ask.actor.seat
-    if foreign and JUDGING.search(submitted(item).batch):
-        detail = f"An agent's news of {item.author}'s decision are results and evidence; judge it"
-        raise Refused(Why.FORBIDDEN, f"{detail} under {item.key}:{ask.actor.seat}")
+        yield from ruled(room, ask, shelf.updated(item, body))
 
 
 def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
@@ -150,9 +133,13 @@ def ruled(room: Room, ask: Ask, item: Item) -> Iterator[Fact]:
     ruling = judge.rule(said.batch, before["snapshot"] if before else "", iso(ask.at)[:10])
     if ruling.problem:
         raise Refused(Why.MALFORMED, f"{item.key}: {ruling.problem}")
-    check_evidence(room, ask, ruling, said)
+    relied = before is not None and (item.author != ask.actor.seat or bool(kinds))
+    known = before["items"] if before and relied else {}
+    witness.check(room, ask, found[1], ruling, said.evidence, known)
     room = put(room, scope_of(fork), item)
-    yield from announced(room, ask, found[1], item.key, content_of(ruling, kinds))
+    named = frozenset(claim.item for claim in ruling.claims) if before else None
+    spent = () if found[2] else witness.old(room, fork, found[1], named)
+    yield from announced(room, ask, found[1], item.key, content_of(ruling, kinds), spent)
 
 
 def check_independent(room: Room, ask: Ask, item: Item, batch: str) -> None:
@@ -161,16 +148,6 @@ def check_independent(room: Room, ask: Ask, item: Item, batch: str) -> None:
         found = KEY.fullmatch(key)
         if found and found[1] == batch and key != item.key and other.author == item.author:
             raise Refused(Why.FORBIDDEN, f"{item.author} has judged {batch} already, as {key}")
-
-
-def check_evidence(room: Room, ask: Ask, ruling: Ruling, said: Submitted) -> None:
-    """UNI-19: what an agent says it saw is backed by something that was run here."""
-    seat = ask.actor.seat
-    agent = ask.actor.kind is Kind.AGENT
-    ran = [each for each in said.evidence if outcome(room, each, seat) == "finished"]
-    if agent and ruling.real and (not ran or len(ran) < len(said.evidence)):
-        detail = "REAL evidence of an agent's names in `evidence` the proposals that were run here"
-        raise Refused(Why.WRONG_STATE, detail)
 
 
 def content_of(ruling: Ruling, kinds: guards.Kinds) -> dict[str, Any]:
@@ -184,10 +161,10 @@ def content_of(ruling: Ruling, kinds: guards.Kinds) -> dict[str, Any]:
 
 
 def announced(
-    room: Room, ask: Ask, batch: str, key: str, content: dict[str, Any]
+    room: Room, ask: Ask, batch: str, key: str, content: dict[str, Any], spent: Ids = ()
 ) -> Iterator[Fact]:
     """The ruling as context, and what follows from it."""
-    yield from kept(room, ask, key + SNAPSHOT, content)
+    yield from kept(room, ask, key + SNAPSHOT, content, spent)
     room = shelved(room, ask.message.fork, key + SNAPSHOT, content)
     yield from weighed(room, ask, batch)
 
@@ -231,13 +208,15 @@ def cleared(room: Room, fork: str | None, *keys: str) -> Room:
     return replace(room, shelf={**room.shelf, scope: without(room.shelf.get(scope, {}), *keys)})
 
 
-def kept(room: Room, ask: Ask, key: str, content: dict[str, Any]) -> Iterator[Fact]:
+def kept(
+    room: Room, ask: Ask, key: str, content: dict[str, Any], spent: Ids = ()
+) -> Iterator[Fact]:
     """Context of the server's own; it takes room like any."""
     said = ContextAdd(key=key, content_type="structured", content=content, tags=("decision",))
     quota.check_content(item_of(said, SYSTEM), ask.house.limits)
     after = shelved(room, ask.message.fork, key, content)
     quota.check(room, after, ask.house.limits, "The context is full")
-    yield Ruled(said=said, fork=ask.message.fork)
+    yield Ruled(said=said, fork=ask.message.fork, spent=spent)
 
 
 def shelved(room: Room, fork: str | None, key: str, content: dict[str, Any]) -> Room:
@@ -252,25 +231,27 @@ def freed(room: Room, ask: Ask, batch: str) -> Iterator[Fact]:
         link = bound(tool)
         mine = link is not None and link.batch == batch and tool.fork == ask.message.fork
         if mine and hindrance(room, tool) is None:
-            yield gates.for_tool(
-                room, ask, tool, called(tool.name, tool.category), stands(room, tool)
-            )
+            yield gates.for_tool(room, ask, tool, called(tool.name, tool.category))
 
 
-def ran(room: Room, ask: Ask, tool: Tool, *, success: bool, words: str) -> Iterator[Fact]:
-    """A bound step was run: that is evidence, and the kernel looks again.
+def ran(room: Room, ask: Ask, tool: Tool, went: Ran) -> Iterator[Fact]:
+    """A bound step was run: that is evidence, and the kernel looks again, where the tool is.
 
     Where it cannot, because the room is full or has no kernel, the result is one all the same.
+    What was never begun, and is held by now, was not to be run.
     """
     link, judge = bound(tool), ask.house.judge
     said = told(room, tool.fork, f"{PREFIX}{link.batch}{SNAPSHOT}") if link else None
     if link is None or said is None or judge is None:
         return
-    went = Ran(link.item, link.step, success, words)
+    if not tool.started and hindrance(room, tool) is not None:
+        return
+    went = went._replace(item=link.item, step=link.step)
     ruling = judge.after(said["snapshot"], went, iso(ask.at)[:10])
     if ruling.problem:
         return
     content = content_of(ruling, guards.of(said))
+    ask = replace(ask, message=replace(ask.message, fork=tool.fork))
     with suppress(Refused):
         yield from list(announced(room, ask, link.batch, PREFIX + link.batch, content))
 
@@ -282,7 +263,7 @@ def on_ruled(room: Room, event: Ruled, record: Record) -> Room:
     """The server's own item, or its new version."""
     item = item_of(event.said, SYSTEM)
     now = replace(item, changed=record.version, announced=record.id)
-    return put(room, scope_of(record.fork), now)
+    return put(witness.forgotten(room, event.spent), scope_of(record.fork), now)
 
 
 DECIDE: Deciders = {ContextAdd: add, ContextUpdate: update, ContextRemove: remove}

@@ -162,6 +162,17 @@ class Tool(msgspec.Struct, frozen=True):
     fork: str | None = None
 
 
+class Run(msgspec.Struct, frozen=True):
+    """A step of a decision that was run here, and ended well; `tier` is what that shows."""
+
+    id: str
+    batch: str
+    item: str
+    step: str
+    tier: str
+    fork: str | None = None
+
+
 class Gate(msgspec.Struct, frozen=True):
     """An open question to those who may approve."""
 
@@ -303,6 +314,7 @@ class Room(msgspec.Struct, frozen=True):
     merges: Mapping[str, Merge] = {}
     answered: Mapping[str, str] = {}
     past: Mapping[str, str] = {}
+    runs: Mapping[str, Run] = {}
     paused_at: Instant | None = None
     ended: str = ""
 

@@ -21,7 +21,8 @@ from accord.core.kernel.log import (
     stay,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import decisions, gates, grants, guards, interrupts, waiting
+from accord.core.kernel.rulings import Ran
+from accord.core.room import decisions, gates, grants, guards, interrupts, waiting, witness
 from accord.core.room.grants import ToolExecute
 from accord.core.room.naming import called
 from accord.core.room.prompts import PromptSubmit
@@ -43,6 +44,7 @@ from accord.core.room.waiting import ToolReject
 
 # Outcomes after which the answer to any use is GATE_FAILED; everything else is a wrong state.
 DEAD = ("rejected", "timed out", "expired")
+LONGEST_VALUE = 32
 
 
 class ToolPropose(Body, frozen=True, omit_defaults=True, gc=False):
@@ -181,6 +183,7 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
         raise reached("tools", most, f"{most} proposals are open; finish one first")
     tool = tool_of(ask.message.id, body, ask.message.ref, ask.message.fork)
     kinds = called(body.tool_name, body.category)
+    waiting.check_link(body.arguments)
     guards.check(room, tool, kinds)
     waits = waiting.objection(room, tool)
     gated = needs_gate(room, body) or waiting.bound(tool) is not None
@@ -188,7 +191,7 @@ def propose(room: Room, ask: Ask, body: ToolPropose) -> Iterator[Fact]:
     if waits is not None:
         return  # nobody is asked before the decision allows it
     if gated:
-        yield gates.for_tool(room, ask, tool, kinds, waiting.stands(room, tool))
+        yield gates.for_tool(room, ask, tool, kinds)
     else:
         yield from grants.clear(room, ask, tool, ())
 
@@ -287,8 +290,22 @@ def result(room: Room, ask: Ask, body: ToolResult) -> Iterator[Fact]:
     """The end, under a live grant."""
     tool = granted(room, ask, body.tool_proposal, body.grant)
     yield ToolFinished(said=body, fork=tool.fork)
-    words = body.error or str(body.result or "")
-    yield from decisions.ran(room, ask, tool, success=body.success, words=words)
+    yield from decisions.ran(room, ask, tool, went(body))
+
+
+def went(said: ToolResult) -> Ran:
+    """A result as a decision hears it: words, and what was measured or kept it from running."""
+    value = said.result.get("value") if isinstance(said.result, dict) else said.result
+    measured = isinstance(value, int | float) and not isinstance(value, bool)
+    fault = (said.metadata or {}).get("fault")
+    return Ran(
+        item="",
+        step="",
+        success=said.success,
+        words=said.error or str(said.result or ""),
+        value=str(value)[:LONGEST_VALUE] if measured else "",
+        fault=fault if isinstance(fault, str) else "",
+    )
 
 
 def overdue(room: Room, ask: Ask) -> Iterator[Fact]:
@@ -315,7 +332,9 @@ def on_started(room: Room, event: ToolStarted, record: Record) -> Room:
 
 
 def on_finished(room: Room, event: ToolFinished, record: Record) -> Room:
-    """Done, well or badly."""
+    """Done, well or badly; a step of a decision that went well can be cited for a while."""
+    if event.said.success:
+        room = witness.seen(room, event.said.tool_proposal)
     return grants.over(room, "finished", event.said.tool_proposal)
 
 

@@ -45,6 +45,34 @@ class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step: str
 
 
+class Standing(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What the kernel says of a step that people are asked about; only the server says it."""
+
+    batch: Short
+    item: Short
+    step: Short
+    verdict: Short
+    state: Short
+    confidence: Short
+    sha256: Short
+    convergence: Short | None = None
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Why nobody is asked about a proposal yet, and what would change that."""
+
+    batch: str
+    item: str
+    step: str
+    why: str
+    until: str
+
+    @property
+    def sentence(self) -> str:
+        """For whoever asks about it all the same."""
+        return f"is held by the decision {self.batch}: {self.why} {self.until}"
+
+
 class ToolDropped(Event, frozen=True, kw_only=True, gc=False):
     """A proposal was let go before anybody was asked about it."""
 
@@ -64,6 +92,19 @@ def linked(arguments: Mapping[str, Any]) -> Bound | None:
         return msgspec.convert(arguments.get("decision"), Bound)
     except msgspec.ValidationError:
         return None
+
+
+def check_link(arguments: Mapping[str, Any]) -> None:
+    """Refuse what looks like a binding and is none: it would go round the decision."""
+    if "decision" not in arguments:
+        return
+    try:
+        msgspec.convert(arguments["decision"], Bound)
+    except msgspec.ValidationError as error:
+        detail = "arguments.decision names the batch, the item and the step, each as text"
+        raise Refused(
+            Why.MALFORMED, f"{detail}; without it the proposal is bound to none: {error}"
+        ) from error
 
 
 def told(room: Room, fork: str | None, key: str) -> Mapping[str, Any] | None:
@@ -109,14 +150,50 @@ def divided(room: Room, fork: str | None, batch: str) -> frozenset[str]:
     return frozenset(row["item"] for row in said["items"] if row["holds"]) if said else frozenset()
 
 
-def stands(room: Room, tool: Tool) -> str:
-    """A line for those who vote: what the kernel says of it."""
+def stands(room: Room, tool: Tool) -> Standing | None:
+    """For those who vote: what the kernel says of it now; nothing where it is not bound."""
     link = bound(tool)
-    if link is None:
-        return ""
+    said = told(room, tool.fork, f"{PREFIX}{link.batch}{SNAPSHOT}") if link else None
+    if link is None or said is None or link.item not in said["items"]:
+        return None
     found = finding(room, tool.fork, link)
-    sure = f", confidence {found.confidence}" if found.confidence else ""
-    return f" [{link.batch}/{link.item}: {found.verdict}{sure}]"
+    return Standing(
+        **msgspec.structs.asdict(link),
+        verdict=found.verdict,
+        state=found.state,
+        confidence=found.confidence,
+        sha256=said["sha256"],
+        convergence=agreement(room, tool.fork, link),
+    )
+
+
+def agreement(room: Room, fork: str | None, link: Bound) -> str | None:
+    """How far independent judgements of an item agree, where there are several."""
+    said = told(room, fork, f"{PREFIX}{link.batch}{CONVERGENCE}")
+    rows = said["items"] if said else ()
+    return next((row["kind"] for row in rows if row["item"] == link.item), None)
+
+
+def hold(room: Room, tool: Tool) -> Hold | None:
+    """What holds a proposal that nobody is asked about; None where nothing does."""
+    link, why = bound(tool), hindrance(room, tool)
+    if link is None or why is None or tool.started:
+        return None
+    return Hold(
+        **msgspec.structs.asdict(link), why=why.rstrip(".") + ".", until=until(room, tool, link)
+    )
+
+
+def until(room: Room, tool: Tool, link: Bound) -> str:
+    """What would free a proposal, as a sentence."""
+    try:
+        found = finding(room, tool.fork, link)
+    except Refused:
+        return f"Put {PREFIX}{link.batch} with {link.item} there again, or let the proposal go."
+    if link.item in divided(room, tool.fork, link.batch):
+        return f"Those who judged {link.item} apart change their judgements, or people remove one."
+    first = f", and {found.next} comes first" if found.next not in ("", link.step) else ""
+    return f"People are asked once the rules allow {link.step}{first}."
 
 
 def held(room: Room) -> Iterable[Tool]:
