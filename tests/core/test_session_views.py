@@ -13,6 +13,7 @@ from accord.core.room.merges import MergePropose
 from accord.core.room.shelf import ContextAdd
 from accord.core.room.state import OnTimeout, Presence, Room, Strategy, Urgency
 from accord.core.views import sessions
+from tests.core.room.test_decisions import ALONE, HOUSE, a_room, bound, submits
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -181,3 +182,33 @@ def test_what_was_said_in_a_fork_is_read_by_its_members() -> None:
     assert sessions.may_read(gone, "claude", inside)
     assert not sessions.may_read(gone, "nobody", inside)
     assert sessions.status(given(Step(ALICE, ends()), room=room)) == "completed"
+
+
+def test_a_held_proposal_is_shown_with_its_reason() -> None:
+    room = a_room((ALICE, submits(), "b"), (CLAUDE, bound(), "p"), (CLAUDE, proposes(), "q"))
+
+    shown = sessions.detail(room, "bob")
+
+    held, plain = shown["tools"]
+    assert (shown["held"], shown["open_gates"]) == (1, 1)
+    assert held["held"]["why"].startswith("DEPLOY is STANDBY")
+    assert held["held"]["until"].startswith("People are asked once")
+    assert held["decision"]["verdict"] == "DO LATER"
+    assert (plain["held"], plain["decision"]) == (None, None)
+
+
+def test_those_who_vote_see_what_the_rules_say_and_who_judged() -> None:
+    room = a_room((CLAUDE, submits(ALONE), "b"), (CLAUDE, bound(), "p"))
+    (gate,) = sessions.detail(room, "bob")["gates"]
+    assert gate["action"]["decision"]["table"] == ""
+
+    mine = submits(ALONE, "decision:release:alice")  # whatever bob calls it, it is bob's
+    room = after(room, when(room, BOB, mine, house=HOUSE))
+
+    (gate,) = sessions.detail(room, "bob")["gates"]
+    said = gate["action"]["decision"]
+    assert (said["batch"], said["item"], said["verdict"]) == ("release", "DEPLOY", "DO NOW")
+    assert len(said["sha256"]) == 64
+    assert said["judges"] == ["claude", "bob"]
+    assert said["convergence"] == "CONVERGED"
+    assert "| DEPLOY |" in said["table"]

@@ -1,7 +1,7 @@
 """Open gates of the caller, and a vote on one of them."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -25,43 +25,63 @@ class Waiting(NamedTuple):
     gate: dict[str, Any]
 
 
+class Holding(NamedTuple):
+    """A proposal that a decision holds, in its session."""
+
+    session: dict[str, Any]
+    tool: dict[str, Any]
+
+
 class Found(NamedTuple):
-    """What waits for the caller, and sessions left behind in which something waits."""
+    """What waits for the caller or is held, and sessions left behind in which something waits."""
 
     open: list[Waiting]
     elsewhere: list[dict[str, Any]]
     me: str = ""
     sessions: int = 1
+    held: Sequence[Holding] = ()
 
 
 async def gather(args: argparse.Namespace) -> Found:
     """The open gates of one session, or of all of the caller's."""
     async with where.client(args) as client:
         if args.session:
-            return Found(await inside(client, args.session), [], client.id)
+            return gathered([await inside(client, args.session)], [], client.id)
         return await everywhere(client)
+
+
+def gathered(
+    details: list[dict[str, Any]], left: list[dict[str, Any]], me: str, sessions: int = 1
+) -> Found:
+    """What is open in these sessions, and what is held."""
+    from accord.show.cards import held
+
+    gates = [Waiting(each, gate) for each in details for gate in each["gates"]]
+    waiting = [Holding(each, tool) for each in details for tool in held(each)]
+    return Found(gates, left, me, sessions, waiting)
 
 
 async def everywhere(client: "Client") -> Found:
     """Over all sessions the caller is in, or fell out of for want of a connection."""
     sessions = [msgspec.to_builtins(each) for each in await client.sessions()]
     asking = [each for each in sessions if each["open_gates"]]
-    mine = [each for each in asking if each["standing"] == "member" or each["lost"]]
-    found = [gate for each in mine for gate in await inside(client, each["id"])]
+    stirring = [each for each in sessions if each["open_gates"] or each["held"]]
+    mine = [each for each in stirring if each["standing"] == "member" or each["lost"]]
+    details = [await inside(client, each["id"]) for each in mine]
     left = [each for each in asking if each not in mine]
-    return Found(found, left, client.id, len(sessions))
+    return gathered(details, left, client.id, len(sessions))
 
 
-async def inside(client: "Client", session: str) -> list[Waiting]:
-    """Of this session; who is not a member becomes one first, if the server lets them."""
+async def inside(client: "Client", session: str) -> dict[str, Any]:
+    """This session; who is not a member becomes one first, if the server lets them."""
     await steer.inside(client, session)
     return await outside(client, session)
 
 
-async def outside(client: "Client", session: str) -> list[Waiting]:
-    """Of this session, as a member sees them."""
-    detail = msgspec.to_builtins(await client.session(session))
-    return [Waiting(detail, gate) for gate in detail["gates"]]
+async def outside(client: "Client", session: str) -> dict[str, Any]:
+    """This session, as a member sees it."""
+    detail: dict[str, Any] = msgspec.to_builtins(await client.session(session))
+    return detail
 
 
 async def vote(
@@ -72,20 +92,45 @@ async def vote(
 
     async with where.client(args) as client:
         if args.session:
-            found = await inside(client, args.session)
+            found = gathered([await inside(client, args.session)], [], client.id)
         else:
-            found = (await everywhere(client)).open
-        chosen = pick(args.gate, found)
+            found = await everywhere(client)
+        if rejects and (let_go := holding(args.gate, found)):
+            await drop(client, let_go, args)
+            return
+        chosen = pick(args.gate, found.open, found.held)
         session, gate = chosen.session["id"], chosen.gate["id"]
         again = not rejects and has_approved(chosen.gate, client.id)
         if not again:
             await client.post(session, ballot(gate, client.id), ref=gate)
         now = await outside(client, session)
-    still = next((each.gate for each in now if each.gate["id"] == gate), None)
+    still = next((each for each in now["gates"] if each["id"] == gate), None)
     if args.json:
         tell(outcome(chosen, still, rejected=rejects))
     else:
         print(sentence(chosen, still, rejected=rejects, again=again))
+
+
+def holding(word: str, found: Found) -> Holding | None:
+    """The one proposal meant, if it is held and no gate is meant by the word."""
+    gates = any(name.startswith(word) for each in found.open for name in names(each))
+    near = [each for each in found.held if each.tool["id"].startswith(word)]
+    return near[0] if len(near) == 1 and not gates else None
+
+
+async def drop(client: "Client", held: Holding, args: argparse.Namespace) -> None:
+    """Let a proposal go that nobody was asked about."""
+    from accord.core.room.waiting import ToolReject
+    from accord.show.output import tell
+
+    session, tool = held.session["id"], held.tool
+    said = ToolReject(tool_proposal=tool["id"], rejector=client.id, reason=args.reason)
+    await client.post(session, said, ref=tool["id"])
+    if args.json:
+        tell({"session": session, "gate": None, "action": tool["id"], "state": "rejected"})
+    else:
+        who, what = line(tool["agent"]), line(tool["tool_name"])
+        print(f"{paint.red('Let go.')} {who} may not run {what}, and was told why.")
 
 
 def has_approved(gate: dict[str, Any], me: str) -> bool:
@@ -93,7 +138,7 @@ def has_approved(gate: dict[str, Any], me: str) -> bool:
     return me in gate["approvals"] and bool(gate["lacks"])
 
 
-def pick(word: str, found: list[Waiting]) -> Waiting:
+def pick(word: str, found: list[Waiting], held: Sequence[Holding] = ()) -> Waiting:
     """The one gate meant: its id, its proposal, or the beginning of either.
 
     Agents choose ids too, so one that is also the beginning of another decides nothing.
@@ -104,11 +149,21 @@ def pick(word: str, found: list[Waiting]) -> Waiting:
         case [one]:
             return one
         case []:
-            raise Refused(Why.UNKNOWN, no_gate(line(word)))
+            raise nobody_asked(word, held)
         case several:
             ids = ", ".join(line(each.gate["id"]) for each in several)
             detail = f"{line(word)} could be {ids}; write a whole id, or --session"
             raise Refused(Why.MALFORMED, detail)
+
+
+def nobody_asked(word: str, held: Sequence[Holding]) -> Refused:
+    """That there is no such gate; or, of a proposal that is held, why there is none yet."""
+    for _, tool in held:
+        if tool["id"].startswith(word):
+            hold = {name: line(each) for name, each in tool["held"].items()}
+            says = f"is held by the decision {hold['batch']}: {hold['why']} {hold['until']}"
+            return Refused(Why.WRONG_STATE, f"{line(tool['id'])} {says}")
+    return Refused(Why.UNKNOWN, no_gate(line(word)))
 
 
 def no_gate(word: str) -> str:

@@ -1,7 +1,8 @@
 """See what waits for an approval.
 
 Lists the open gates of all your sessions: what would be run, who asks, how risky it is, how many
-have agreed and how long it stays open. With --session you join that session first, if your token
+have agreed and how long it stays open; then what a decision holds, so that nobody is asked about
+it yet. With --session you join that session first, if your token
 lets you, so that you can decide there.
 
 Examples:
@@ -36,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
 
     found = asyncio.run(gather(args))
     if args.json:
-        tell({"gates": [{"session": each.session["id"], **each.gate} for each in found.open]})
+        gates = [{"session": each.session["id"], **each.gate} for each in found.open]
+        held = [{"session": each.session["id"], **each.tool} for each in found.held]
+        tell({"gates": gates, "held": held})
     else:
         print("\n".join(shown(found)))
     return 0
@@ -44,12 +47,14 @@ def run(args: argparse.Namespace) -> int:
 
 def shown(found: "Found") -> list[str]:
     """A card each, how to answer, and where else something waits."""
-    from accord.show.cards import card
+    from accord.show.cards import card, waits
 
     lines: list[str] = []
     for each in found.open:
         lines += [*card(each.gate, line(each.session["name"]) or each.session["id"]), ""]
     lines += how_to_answer(found) if found.open else nothing(found)
+    for held in found.held:
+        lines += ["", *waits(held.tool, "Held  ")]
     for left in found.elsewhere:
         gates = count(left["open_gates"], "open gate")
         lines += ["", f"{gates} in a session you have left. To come back:"]

@@ -1,7 +1,8 @@
 """Say no to what a gate asks.
 
 GATE is the gate's id, the beginning of it, or the id of the proposal it is about. One no is
-enough: what was proposed will not run, and must be proposed anew.
+enough: what was proposed will not run, and must be proposed anew. A proposal that a decision holds
+is let go in the same way.
 
 Examples:
   accord reject 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --reason "Not on a Friday"

@@ -322,14 +322,9 @@ def _portrait(found: dict[str, Any]) -> list[str]:
 
 def _held(found: dict[str, Any]) -> list[str]:
     """Proposals that a decision holds back, so that nobody is asked about them yet."""
-    asked = {gate["request"]["action_ref"] for gate in found["gates"]}
-    held = (tool for tool in found["tools"] if not tool["approved"] and tool["id"] not in asked)
-    return [
-        f"Held     {line(tool['tool_name'])} by {line(tool['agent'])},"
-        f" until the decision {line(str(bound.get('batch')))} allows {line(str(bound.get('item')))}"
-        for tool in held
-        if isinstance(bound := tool["arguments"].get("decision"), dict)
-    ]
+    from accord.show.cards import held, waits
+
+    return [each for tool in held(found) for each in waits(tool, "Held     ")]
 
 
 def _shared(found: dict[str, Any]) -> list[str]:

@@ -34,6 +34,7 @@ class Summary(Struct, frozen=True):
     open_gates: int
     standing: str
     lost: bool = False
+    held: int = 0
 
 
 class Person(Struct, frozen=True):
@@ -47,6 +48,31 @@ class Person(Struct, frozen=True):
     capabilities: tuple[str, ...] = ()
 
 
+class Ruled(Struct, frozen=True):
+    """What the rules say of a step; `table` compares those who judged it, where several did."""
+
+    batch: str
+    item: str
+    step: str
+    verdict: str
+    state: str
+    confidence: str
+    sha256: str
+    convergence: str | None = None
+    judges: tuple[str, ...] = ()
+    table: str = ""
+
+
+class Held(Struct, frozen=True):
+    """Why nobody is asked about a proposal yet, and until when."""
+
+    batch: str
+    item: str
+    step: str
+    why: str
+    until: str
+
+
 class Proposal(Struct, frozen=True):
     """A tool that is not finished."""
 
@@ -58,6 +84,8 @@ class Proposal(Struct, frozen=True):
     risk_level: str
     description: str
     approved: bool
+    decision: Ruled | None = None
+    held: Held | None = None
     fork: str | None = None
 
 

@@ -53,6 +53,13 @@ def line(text: str) -> str:
     return " ".join(safe(text).split())
 
 
+def standing(said: dict[str, Any]) -> str:
+    """The verdict in a line."""
+    sure = f", confidence {said['confidence']}" if said["confidence"] else ""
+    ruling = f"{said['batch']}/{said['item']}: {said['verdict']}, {said['state']}{sure}"
+    return f"{ruling} (ruling {said['sha256'][:12]})"
+
+
 def width() -> int:
     """How wide a paragraph may be here."""
     return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)

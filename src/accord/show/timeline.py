@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from accord.core.kernel.times import too_early
-from accord.show.text import AGES, count, invocation, listed, quorum, span, unstyled
+from accord.show.text import AGES, count, invocation, listed, quorum, span, standing, unstyled
 
 SYSTEM = "system"
 
@@ -236,7 +236,11 @@ class Timeline:
         self._limits[said["id"]] = (said["ts"], seconds)
         within = f", within {span(seconds)}" if seconds else ""
         title = f"The gate needs {quorum(payload['quorum'])}{within}"
-        own = payload["message"] if said["sender"] != SYSTEM else ""
+        rule = payload.get("decision")
+        if said["sender"] != SYSTEM:
+            own = payload["message"]
+        else:
+            own = f"By the rules of {standing(rule)}" if rule else ""
         self.tell(said, "gate", title, text=own, mood="wait")
 
     def approved(self, said: Envelope, payload: Envelope) -> None:

@@ -29,6 +29,7 @@ class Summary(Exact, frozen=True):
     created_by: str
     participants: int
     open_gates: int
+    held: int
     standing: str | None
     lost: bool
 
@@ -54,8 +55,33 @@ class GateAsked(Exact, frozen=True):
     message: str | None
 
 
+class Ruled(Exact, frozen=True):
+    """What the rules say of a step; `table` compares those who judged it, where several did."""
+
+    batch: str
+    item: str
+    step: str
+    verdict: str
+    state: str
+    confidence: str
+    sha256: str
+    convergence: str | None
+    judges: list[str]
+    table: str
+
+
+class Held(Exact, frozen=True):
+    """Why nobody is asked about a proposal yet, and until when."""
+
+    batch: str
+    item: str
+    step: str
+    why: str
+    until: str
+
+
 class Proposal(Exact, frozen=True):
-    """A proposal that is not finished."""
+    """A proposal that is not finished; what a decision says of it, and whether that holds it."""
 
     id: str
     agent: str
@@ -65,6 +91,8 @@ class Proposal(Exact, frozen=True):
     risk_level: Risk
     description: str
     approved: bool
+    decision: Ruled | None
+    held: Held | None
     fork: str | None
 
 

@@ -28,7 +28,7 @@ def test_when_nothing_waits_it_says_so(alice: Shell) -> None:
     quiet, hint = alice.good("gates").splitlines()
     assert quiet == "Nothing waits for an approval."
     assert "accord gates --session ID" in hint
-    assert alice("gates", "--json").json == {"gates": []}
+    assert alice("gates", "--json").json == {"gates": [], "held": []}
 
 
 async def test_a_card_says_everything_there_is_to_decide_by(

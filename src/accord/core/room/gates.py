@@ -81,6 +81,7 @@ class GateRequest(Body, frozen=True, omit_defaults=True, gc=False):
     quorum: Quorum
     timeout_seconds: Annotated[int, Meta(ge=0, le=31_536_000)]
     message: Short
+    decision: waiting.Standing | None = None
 
     def cites(self) -> Iterator[str]:
         """The action."""
@@ -239,13 +240,11 @@ def opened(
     )
 
 
-def for_tool(
-    room: Room, ask: Ask, tool: Tool, called: frozenset[Category], remark: str = ""
-) -> GateOpened:
+def for_tool(room: Room, ask: Ask, tool: Tool, called: frozenset[Category]) -> GateOpened:
     """The automatic gate of a proposal: the room's quorum, the house's patience.
 
-    `called` are the categories it may belong to; the strictest of them counts. `remark` is for
-    those who vote.
+    `called` are the categories it may belong to; the strictest of them counts. What the rules say
+    of it has a field of its own, so that no name or description can look like it.
     """
     never = tool.risk in ALWAYS_GATED or bool(called & NEVER_AUTO)
     said = GateRequest(
@@ -253,9 +252,8 @@ def for_tool(
         action_ref=tool.id,
         quorum=room.rules.default_gate_quorum,
         timeout_seconds=ask.house.gate_seconds,
-        message=f"{tool.agent} wants to run {tool.name}{remark}: {tool.description}"[
-            :LONGEST_MESSAGE
-        ],
+        message=f"{tool.agent} wants to run {tool.name}: {tool.description}"[:LONGEST_MESSAGE],
+        decision=waiting.stands(room, tool),
     )
     resolution = timeout_of(ask, never_auto=never)
     return opened(room, ask, said, tool.agent, resolution, tool.fork)
@@ -271,6 +269,8 @@ def timeout_of(ask: Ask, *, never_auto: bool) -> Resolution:
 def request(room: Room, ask: Ask, body: GateRequest) -> Iterator[Event]:
     """A member's own gate, on something it has said itself and that is still open."""
     seat, action = ask.actor.seat, ask.known[body.action_ref]
+    if body.decision is not None:
+        raise Refused(Why.MALFORMED, "What a decision says of it is the server's to add")
     if action.sender != seat:
         raise Refused(Why.FORBIDDEN, "A gate can be requested only for an action of one's own")
     if action.fork is not None:
@@ -306,7 +306,9 @@ def find(room: Room, ask: Ask, name: str) -> Gate:
             raise Refused(Why.WRONG_STATE, f"{each} is closed already: {ended}")
         tool = room.tools.get(each)
         if gate is None and tool is not None and seat in room.seats(tool.fork):
-            raise Refused(Why.WRONG_STATE, f"{each} waits for nobody's approval")
+            hold = None if tool.grant else waiting.hold(room, tool)
+            says = hold.sentence if hold else "waits for nobody's approval"
+            raise Refused(Why.WRONG_STATE, f"{each} {says}")
     raise Refused(Why.UNKNOWN, f"There is no open gate {name}")
 
 
@@ -444,12 +446,14 @@ def time_out(
 
 def escalated(room: Room, ask: Ask, gate: Gate) -> GateOpened:
     """One last gate, for an admin; its own timeout rejects."""
+    tool = room.tools.get(gate.action)
     said = GateRequest(
         action_type=gate.action_type,  # type: ignore[arg-type]
         action_ref=gate.action,
         quorum=OfRole(Role.ADMIN, 1),
         timeout_seconds=gate.timeout_seconds,
         message=f"Escalated: {gate.message}"[:LONGEST_MESSAGE],
+        decision=waiting.stands(room, tool) if tool else None,
     )
     return opened(room, ask, said, gate.initiator, Resolution.REJECTED, gate.fork)
 

@@ -9,6 +9,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
+from accord.core.room import waiting
 from accord.core.room.audience import audience
 from accord.core.room.state import (
     Fork,
@@ -60,6 +61,7 @@ def summary(room: Room, seat: str | None) -> dict[str, Any]:
         "created_by": room.created_by,
         "participants": len(room.members),
         "open_gates": sum(reads(room, gate.fork, seat) for gate in gates),
+        "held": sum(reads(room, tool.fork, seat) for tool in waiting.held(room)),
         "standing": standing(room, seat or ""),
         "lost": lost(room, seat or ""),
     }
@@ -100,7 +102,7 @@ def portrait(room: Room, seat: str | None, places: frozenset[str | None]) -> dic
         "config": msgspec.to_builtins(room.config),
         "members": [person(member) for member in people],
         "gates": [question(room, gate) for gate in room.gates.values() if gate.fork in places],
-        "tools": [proposal(tool) for tool in tools],
+        "tools": [proposal(room, tool) for tool in tools],
         "forks": [branch(fork) for fork in room.forks.values()] if places else [],
         "merges": [joining(each) for each in merges],
         "context": [
@@ -197,13 +199,14 @@ def question(room: Room, gate: Gate) -> dict[str, Any]:
         "lacks": msgspec.to_builtins(lacks),
         "created_at": iso(gate.opened_at),
         "expires_at": iso(gate.expires_at) if gate.expires_at is not None else None,
-        "action": proposal(room.tools[gate.action]) if gate.action in room.tools else None,
+        "action": proposal(room, room.tools[gate.action]) if gate.action in room.tools else None,
         "fork": gate.fork,
     }
 
 
-def proposal(tool: Tool) -> dict[str, Any]:
-    """A proposal that is not finished."""
+def proposal(room: Room, tool: Tool) -> dict[str, Any]:
+    """A proposal that is not finished; what the rules say of it, and whether they hold it."""
+    held = waiting.hold(room, tool)
     return {
         "id": tool.id,
         "agent": tool.agent,
@@ -213,5 +216,21 @@ def proposal(tool: Tool) -> dict[str, Any]:
         "risk_level": tool.risk.value,
         "description": tool.description,
         "approved": tool.grant is not None,
+        "decision": ruled(room, tool),
+        "held": msgspec.to_builtins(held) if held else None,
         "fork": tool.fork,
     }
+
+
+def ruled(room: Room, tool: Tool) -> dict[str, Any] | None:
+    """What the kernel says of a bound proposal, and how far those agree who judged it."""
+    stands = waiting.stands(room, tool)
+    if stands is None:
+        return None
+    key = f"{waiting.PREFIX}{stands.batch}{waiting.CONVERGENCE}"
+    compared = waiting.told(room, tool.fork, key) or {}
+    shelf = room.shelf.get(scope_of(tool.fork), {})
+    # Who judged, whatever they call their judgement.
+    judges = [shelf[key].author for key in compared.get("hosts", ()) if key in shelf]
+    said = msgspec.structs.asdict(stands)
+    return {**said, "judges": judges, "table": compared.get("table", "")}
