@@ -11,6 +11,7 @@ from accord.demo.stage import SceneFailedError, Stage
 from tests.helpers.cli import environment
 
 CHECKED = (
+    "Git will remember why",
     "Running it before anybody agreed was refused",
     "README.md is unchanged",
     "The gate is still open",
@@ -19,6 +20,9 @@ CHECKED = (
     "none twice and none missing",
     "It never ran",
     "docs/manual.md is still there",
+    "The commit names its session",
+    "It says who approved",
+    "Its record has the proposal that lost",
     "Claude answered in the fork alone",
     "The trunk knows nothing of the plan yet",
     "Now the plan is in the trunk",
@@ -27,6 +31,10 @@ CHECKED = (
     "The server lets it do nothing until it is asked again",
     "Nobody has changed what is on record",
     "The server stops cleanly",
+    "One commit on main, with another message",
+    "The line leads to its decision",
+    "The line says who approved it",
+    "The line says what was not done instead",
 )
 
 
@@ -45,7 +53,8 @@ def test_the_story_plays_to_its_end_and_leaves_nothing_behind(tmp_path: Path) ->
     assert len(told) == len(CHECKED)
     assert all(what in line for what, line in zip(CHECKED, told, strict=True))
     assert "INVALID_STATE" in ran.stdout
-    assert "Fast-forward" in ran.stdout
+    assert "$ accord why README.md:1" in ran.stdout
+    assert "approved by  human:alice for Correct the title of README.md: One word." in ran.stdout
     assert "\x1b" not in ran.stdout
     assert list(tmp_path.iterdir()) == []
 

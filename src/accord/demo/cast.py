@@ -14,7 +14,7 @@ from accord.agents.scripted import Scripted
 from accord.client import Client, Envelope, ServerRefused, Session
 from accord.core.dialects import pvp
 from accord.core.kernel.log import Body
-from accord.demo.props import Repository, ServerProcess
+from accord.demo.props import QUIET, Repository, ServerProcess
 from accord.demo.stage import Stage
 
 SCRIPT = Path(__file__).with_name("script.toml")
@@ -79,7 +79,9 @@ class Cast:
         agent = await self._doors.enter_async_context(Client(url, token=claude))
         seat = await agent.join(self.room.id, name="Claude")
         mind = Scripted(load(SCRIPT))
-        self._start(Agent(seat, mind, self.repository.path, refused=self._refused).run())
+        told = {**QUIET, "ACCORD_HOME": str(self.server.home)}
+        path = self.repository.path
+        self._start(Agent(seat, mind, path, told=told, refused=self._refused).run())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(work))

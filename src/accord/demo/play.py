@@ -1,9 +1,13 @@
 """The story: what Alice does, what must follow, and what must not."""
 
 import asyncio
+import shlex
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from accord import verify
 from accord.client import ClientError, Envelope
@@ -15,11 +19,11 @@ from accord.core.room.shelf import ContextAdd
 from accord.core.room.streams import ResponseEnd
 from accord.core.room.tools import ToolOutput, ToolResult
 from accord.demo.cast import PATIENCE_S, Cast
-from accord.demo.props import POLL_S, Repository, ServerProcess, accord
-from accord.demo.stage import SceneFailedError, Stage
+from accord.demo.props import POLL_S, QUIET, TOPIC, TRUNK, Repository, ServerProcess, accord
+from accord.demo.stage import MARGIN, SceneFailedError, Stage
 from accord.reading import opened, place
 from accord.show import paint
-from accord.show.text import span
+from accord.show.text import count, span, unstyled, width
 
 PLAN = "manual-plan"
 WRONG, RIGHT = "# Teh parser", "# The parser"
@@ -50,11 +54,13 @@ async def play(stage: Stage, folder: Path) -> None:
             await crash(cast)
             await agree(cast, gate)
             await refuse(cast)
+            await commit(cast)
             await explore(cast)
             await stop(cast)
             await part(cast)
             await prove(stage, server, cast.room.id)
         stage.proved("The server stops cleanly", await server.stop() == 0)
+        await remember(stage, repository)
     finally:
         server.clean_up()
 
@@ -64,23 +70,27 @@ async def gather(cast: Cast) -> None:
     stage, repository = cast.stage, cast.repository
     stage.chapter("A server, a throw-away repository, a person and an agent")
     repository.make()
+    hooks = await accord("git", "install", cwd=repository.path, env=QUIET)
     ready = await cast.server.start()
     login = {"ACCORD_URL": ready.url, "ACCORD_TOKEN": ready.admin_token}
     stage.fact("server", f"{ready.url}, process {ready.pid}")
     stage.fact("repository", f"{repository.path}; README.md begins {repository.title!r}")
+    stage.fact("git", f"on the branch {TOPIC}; accord git install has put in its hooks")
     alice, claude = await asyncio.gather(
         token(login, "--id", "alice", "--type", "human", "--roles", "admin", "--name", "Alice"),
         token(login, "--id", "claude", "--type", "agent", "--roles", "driver"),
     )
     stage.fact("alice", "a person, with a signed token")
     stage.fact("claude", "an agent that follows a script, with a signed token")
+    stage.write("")
+    stage.proved("Git will remember why", hooks[0] == 0)
     stage.chapter("Alice opens a session and asks")
     await cast.enter(ready.url, alice, claude)
 
 
 async def token(login: dict[str, str], *words: str) -> str:
     """A signed identity, as an operator makes it."""
-    code, said = await accord("token", "issue", *words, **login)
+    code, said = await accord("token", "issue", *words, env=login)
     if code:
         raise SceneFailedError(f"accord token issue: {said}")
     return said.splitlines()[-1]
@@ -114,7 +124,7 @@ async def crash(cast: Cast) -> None:
 async def agree(cast: Cast, gate: str) -> None:
     """Alice says yes, and then it runs."""
     cast.stage.chapter("Alice agrees, and then it runs")
-    await cast.room.approve(gate, "One word, fast-forward only. Good.")
+    await cast.room.approve(gate, "One word. Good.")
     result = await cast.ears.until(lambda said: isinstance(said.body, ToolResult))
     await cast.ears.next(ResponseEnd)
     done = isinstance(result.body, ToolResult) and result.body.success
@@ -143,6 +153,33 @@ async def refuse(cast: Cast) -> None:
     runs = sum(isinstance(said.body, ToolResult) for said in cast.ears.heard)
     cast.stage.proved("It never ran", runs == 1)
     cast.stage.proved("docs/manual.md is still there", cast.repository.docs.exists())
+
+
+async def commit(cast: Cast) -> None:
+    """The agent commits what was agreed; hooks write down why."""
+    cast.stage.chapter("The agent commits, and git writes down why")
+    await cast.room.prompt("Then commit the title alone, please.", "claude")
+    gate = await cast.ears.next(GateRequest)
+    await cast.room.approve(gate.id, "Yes")
+    await cast.ears.next(ResponseEnd)
+    git = cast.repository.git
+    cast.stage.typed("git log -1 --format=%B", git("log", "-1", "--format=%B"), cut=True)
+    note = msgspec.json.decode(git("notes", "--ref=pvp", "show"))
+    (made,) = note["decisions"]
+    cast.stage.write("")
+    cast.stage.fact("git notes", contents(note))
+    cast.stage.write("")
+    message = git("log", "-1", "--format=%(trailers)")
+    cast.stage.proved("The commit names its session", f"PVP-Session: {cast.room.id}" in message)
+    cast.stage.proved("It says who approved", "Approved-By: human:alice" in message)
+    cast.stage.proved("Its record has the proposal that lost", made["alternatives_considered"])
+
+
+def contents(note: dict[str, Any]) -> str:
+    """What a note holds, in a line."""
+    said = count(len(note["conversation"]["messages"]), "message")
+    ran = count(len(note["tools"]["executions"]), "tool")
+    return f"{count(len(note['decisions']), 'decision')}, {said} of the conversation, {ran}"
 
 
 async def explore(cast: Cast) -> None:
@@ -204,6 +241,33 @@ def about(said: Envelope, proposal: str, kind: type[Body]) -> bool:
     return isinstance(said.body, kind) and named == proposal
 
 
+async def remember(stage: Stage, repository: Repository) -> None:
+    """Squashed as a forge does it, branch and server gone: the line still knows its decision."""
+    stage.chapter("Later: squashed, the branch deleted, the server gone, and a question")
+    title = "Spell the title right (#42)"
+    for words in (
+        ("switch", "--quiet", TRUNK),
+        ("merge", "--quiet", "--squash", TOPIC),
+        ("commit", "--quiet", "--message", title),
+        ("branch", "--quiet", "-D", TOPIC),
+    ):
+        repository.git(*words)
+        stage.typed(shlex.join(["git", *words]).replace("--quiet ", ""), "")
+    stage.write("")
+    shown = {"FORCE_COLOR": "1"} if paint.in_colour() else {"NO_COLOR": "1"}
+    asked = ("why", f"{repository.readme.name}:1")
+    wide = str(width() - len(MARGIN))
+    env = {**QUIET, "COLUMNS": wide, **shown}
+    code, said = await accord(*asked, "--offline", cwd=repository.path, env=env)
+    stage.typed(shlex.join(["accord", *asked]), said)
+    stage.write("")
+    text = unstyled(said)
+    stage.proved("One commit on main, with another message", repository.title_of_head == title)
+    stage.proved("The line leads to its decision", code == 0 and "dec_" in text)
+    stage.proved("The line says who approved it", "approved by  human:alice" in text)
+    stage.proved("The line says what was not done instead", "instead of   Delete the whole" in text)
+
+
 async def part(cast: Cast) -> None:
     """The end of the session."""
     cast.stage.chapter("The end, and the proof")
@@ -215,9 +279,9 @@ async def prove(stage: Stage, server: ServerProcess, session: str) -> None:
     """The log holds, checked from the files alone while the server goes on."""
     await signed(server.home, session)
     code, said = await accord("verify", session, "--data-dir", str(server.home))
-    stage.write(
-        "", f"  $ accord verify {session}", *(f"  {line}" for line in said.splitlines()), ""
-    )
+    stage.write("")
+    stage.typed(f"accord verify {session}", said)
+    stage.write("")
     stage.proved("Nobody has changed what is on record", code == 0)
 
 

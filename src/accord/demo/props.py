@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 
 PATIENCE_S = 20.0
 POLL_S = 0.02
+TRUNK, TOPIC = "main", "fix/title"
 README = "# Teh parser\n\nTakes text apart.\n"
 QUIET = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -32,12 +34,13 @@ class Ready(msgspec.Struct, frozen=True):
 
 def environment(**more: str) -> dict[str, str]:
     """Ours, without what would lead a command elsewhere."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("ACCORD_")}
+    led = ("ACCORD_", "GIT_", "PVP_")
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(led)}
     return ours | more
 
 
 class Repository:
-    """A repository with a typo in README.md, a branch that corrects it, and old docs."""
+    """A repository with a typo in README.md, a branch to correct it on, and old docs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,21 +52,33 @@ class Repository:
         self.docs.parent.mkdir(parents=True)
         self.readme.write_text(README)
         self.docs.write_text("# Manual\n\nOut of date, but all there is.\n")
-        self._git("init", "--quiet", "--initial-branch=main")
-        self._git("add", ".")
-        self._git("commit", "--quiet", "--message", "Begin")
-        self._git("switch", "--quiet", "--create", "fix/title")
-        self.readme.write_text(README.replace("Teh", "The"))
-        self._git("commit", "--quiet", "--all", "--message", "Correct the title")
-        self._git("switch", "--quiet", "main")
+        (self.path / ".gitignore").write_text("*.orig\n")
+        self.git("init", "--quiet", f"--initial-branch={TRUNK}")
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--message", "chore: begin")
+        self.git("switch", "--quiet", "--create", TOPIC)
 
     @property
     def title(self) -> str:
         """The first line of README.md."""
         return self.readme.read_text().splitlines()[0]
 
-    def _git(self, *words: str) -> None:
-        subprocess.run(["git", *words], cwd=self.path, env=environment(**QUIET), check=True)
+    @property
+    def title_of_head(self) -> str:
+        """The first line of the last commit's message."""
+        return self.git("log", "-1", "--format=%s")
+
+    def git(self, *words: str) -> str:
+        """What git prints."""
+        done = subprocess.run(
+            ["git", *words],
+            cwd=self.path,
+            env=environment(**QUIET),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
 
 
 class ServerProcess:
@@ -121,14 +136,17 @@ class ServerProcess:
                 self._process.wait(PATIENCE_S)
 
 
-async def accord(*words: str, **env: str) -> tuple[int, str]:
+async def accord(
+    *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
     """A command as one types it: its exit code and what it printed."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "accord", *words),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(**env),
+        cwd=cwd,
+        env=environment(**(env or {})),
     )
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
     code = process.returncode or 0

@@ -16,6 +16,11 @@ class SceneFailedError(Exception):
     """Something did not happen as it should."""
 
 
+def shortened(text: str, most: int) -> str:
+    """At most so many letters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 class Stage:
     """Prints the story and keeps count of what was proven."""
 
@@ -43,6 +48,13 @@ class Stage:
     def aside(self, what: str, *, bad: bool = False) -> None:
         """What the room does not hear."""
         self.write(f"{MARGIN}{INDENT}{paint.red(what) if bad else what}")
+
+    def typed(self, command: str, said: str, *, cut: bool = False) -> None:
+        """A command and what it printed; `cut` keeps each line to one."""
+        self.write(f"{MARGIN}{paint.dim('$')} {paint.bold(command)}")
+        room = width() - len(MARGIN)
+        for each in said.splitlines():
+            self.write(f"{MARGIN}{shortened(each, room) if cut else each}".rstrip())
 
     def proved(self, what: str, holds: object) -> None:
         """Say that it was checked; the story ends where it does not hold."""
