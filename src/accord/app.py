@@ -197,8 +197,7 @@ class Server:
     async def start(self) -> str:
         """Take up what the log holds; returns a token for the operator."""
         await self.desk.introduce()
-        await self.engine.start()
-        await self.reception.sessions.look()
+        self.reception.sessions.look(await self.engine.start())
         heads = workers.run(self.events, self.signer, self.engine.tally)
         for work in (self.engine.follow(), heads, self.lag.run(), *self._retention()):
             self.tasks.append(asyncio.create_task(work))

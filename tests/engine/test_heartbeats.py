@@ -12,6 +12,8 @@ from accord.core.kernel.times import iso
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.members import PresenceUpdate
 from accord.core.room.state import OnTimeout, Presence
+from accord.engine import opener
+from tests.engine.conftest import Make
 from tests.helpers.engine import Stage
 from tests.helpers.room import ALICE, BOB, CLAUDE, T0, approves_tool, ends, joins, prompts, proposes
 from tests.spec import proves
@@ -187,6 +189,26 @@ async def test_nobody_is_asked_in_empty_or_ended_rooms(stage: Stage) -> None:
 
     assert pings(stage, "alice") == []
     assert stage.engine.pulse.scheduler.when == {}
+
+
+async def test_a_question_is_answered_long_after_the_end(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then the room is no longer at hand, and nobody is in it."""
+    monkeypatch.setattr(opener, "MOST_OVER", 1)
+    stage = make()
+    for room in ("r", "other", "third"):
+        await stage.open(BOB, room=room)
+        await stage.say(ALICE, ends(), room=room)
+    assert "room/r" not in stage.engine.cells
+    assert not stage.engine.peers.hears("room/r", stage.ears["alice"])
+    before = len(stage.ears["bob"].heard)
+
+    stage.ask(ALICE, HeartbeatPing(), "ping")
+    await stage.settle()
+
+    assert stage.ears["alice"].heard[-1]["type"] == "heartbeat.pong"
+    assert len(stage.ears["bob"].heard) == before
 
 
 async def test_the_load_of_the_timers_does_not_grow(stage: Stage) -> None:

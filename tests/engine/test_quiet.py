@@ -1,6 +1,6 @@
-"""A start opens the rooms in which something may be due, and no others."""
+"""A start opens the rooms in which something may have happened, and no others."""
 
-from accord.engine.ports import Snapshot
+from accord.engine.ports import EventLog, Snapshot
 from accord.engine.quiet import NAME
 from accord.stores.memory import MemoryLog
 from tests.engine.conftest import Make
@@ -8,6 +8,18 @@ from tests.helpers.engine import Stage, Tricky
 from tests.helpers.room import ALICE, BOB, CLAUDE, creates, ends, prompts, proposes
 
 OPEN, OVER = "open", "over"
+
+
+class Watched(Tricky):
+    """Remembers which streams were opened."""
+
+    def __init__(self, log: EventLog) -> None:
+        super().__init__(log)
+        self.opened: set[str] = set()
+
+    async def snapshot(self, stream: str) -> Snapshot | None:
+        self.opened |= {stream.removeprefix("room/")} - {NAME}
+        return await super().snapshot(stream)
 
 
 async def two_rooms(stage: Stage) -> None:
@@ -20,11 +32,11 @@ async def two_rooms(stage: Stage) -> None:
 
 async def started(stage: Stage) -> set[str]:
     """The rooms that a start opens."""
-    again = stage.again()
+    log = Watched(stage.log)
+    again = stage.again(log)
     await again.engine.start()
-    found = {name.removeprefix("room/") for name in again.engine.cells}
     await again.close()
-    return found
+    return log.opened
 
 
 async def test_a_room_that_was_found_quiet_is_not_opened_again(make: Make) -> None:
@@ -32,7 +44,7 @@ async def test_a_room_that_was_found_quiet_is_not_opened_again(make: Make) -> No
     await two_rooms(stage)
 
     assert await started(stage) == {OPEN, OVER}
-    assert await started(stage) == {OPEN}
+    assert await started(stage) == set()
 
 
 async def test_one_where_something_happened_since_is_opened(make: Make) -> None:
@@ -42,8 +54,44 @@ async def test_one_where_something_happened_since_is_opened(make: Make) -> None:
     await stage.say(ALICE, creates(), room="new")
     await stage.say(ALICE, ends(), room="new")
 
-    assert await started(stage) == {OPEN, "new"}
+    assert await started(stage) == {"new"}
+    assert await started(stage) == set()
+
+
+async def test_one_in_which_something_is_due_is_opened(make: Make) -> None:
+    stage = make()
+    await two_rooms(stage)
+    await started(stage)
+    stage.clock.move(10_000)
+
     assert await started(stage) == {OPEN}
+    assert not (await stage.again().state(OPEN)).gates
+
+
+async def test_a_deadline_that_is_still_to_come_is_kept_without_opening(make: Make) -> None:
+    stage = make()
+    await two_rooms(stage)
+    await started(stage)
+
+    again = make(stage.log, clock=stage.clock)
+    await again.engine.start()
+    assert not again.engine.cells
+    await again.wait(10_000)
+
+    assert not (await again.state(OPEN)).gates
+
+
+async def test_a_deadline_counts_by_the_clock_of_the_room(make: Make) -> None:
+    stage = make()
+    await two_rooms(stage)
+    await started(stage)
+    stage.clock.move(-3600)
+
+    again = make(stage.log, clock=stage.clock)
+    await again.engine.start()
+    await again.wait(3000)
+
+    assert not (await again.state(OPEN)).gates
 
 
 async def test_one_that_everybody_left_is_still_open(make: Make) -> None:
@@ -54,7 +102,9 @@ async def test_one_that_everybody_left_is_still_open(make: Make) -> None:
         ear.hang_up()
     await stage.wait(100_000)
 
-    assert await started(stage) == await started(stage) == {"r"}
+    assert await started(stage) == {"r"}
+    assert await started(stage) == set()
+    assert await stage.again().engine.start() == {"room/r": ("default", "alice")}
 
 
 async def test_what_is_over_is_found_as_it_was(make: Make) -> None:
@@ -63,8 +113,9 @@ async def test_what_is_over_is_found_as_it_was(make: Make) -> None:
     await started(stage)
 
     again = stage.again()
-    await again.engine.start()
-    assert again.engine.over == {f"room/{OVER}"}
+    gists = await again.engine.start()
+    assert gists == {f"room/{OPEN}": ("default", "alice"), f"room/{OVER}": ()}
+    assert again.engine.cells == {}
     ended = await again.engine.state(f"room/{OVER}")
     assert ended == await stage.engine.state(f"room/{OVER}")
     await again.close()

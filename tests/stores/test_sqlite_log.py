@@ -216,6 +216,13 @@ def test_recent_rows_are_those_behind_a_position() -> None:
     assert memory.after(9, 9) is None
 
 
+def test_whoever_is_ahead_of_the_recent_rows_asks_the_file() -> None:
+    memory = Recent()
+    memory.add(rows(HERE, 3), last=13)
+
+    assert memory.after(14, 9) is None
+
+
 def test_recent_rows_have_no_gap() -> None:
     memory = Recent()
     memory.add(rows(HERE, 3), last=3)

@@ -134,7 +134,7 @@ class Cell:
         self.busy = 0  # how many reasons there are to decide nothing just now
         self.newest = 0
         self.committing = False
-        self.deadline: Instant | None = None
+        self.deadline: Instant | None = 0  # not known; what was scheduled for it may be wrong
         self.waiting: list[asyncio.Future[None]] = []
         self.kept = 0
         self.seen: dict[str, Instant] = {}

@@ -88,7 +88,7 @@ class Committer:
             self.engine.peers.deliver(cell, outbox)
         except Exception as error:
             log.exception("commit.untold", extra={"stream": cell.stream})
-            self.engine.failures.append(error)
+            self.engine.failed(error)
             self.engine.peers.cut_off(cell.stream)
         self._answer(outbox)
         self.engine.tally.told(outbox)
@@ -110,7 +110,7 @@ class Committer:
                     outcome.asked.answer(outcome)
             except Exception as error:
                 log.exception("answer.failed", extra={"type": outcome.asked.message.body.type})
-                self.engine.failures.append(error)
+                self.engine.failed(error)
 
     def publish(self, stream: str, fresh: Sequence[Sealed]) -> None:
         """Let every listener of the process hear; one that fails is no other's loss."""
@@ -120,7 +120,7 @@ class Committer:
                 listener(stream, fresh)
             except Exception as error:
                 log.exception("listener.failed", extra={"stream": stream})
-                self.engine.failures.append(error)
+                self.engine.failed(error)
 
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""

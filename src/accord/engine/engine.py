@@ -17,18 +17,20 @@ from accord.engine.decider import Decider
 from accord.engine.load import Load
 from accord.engine.opener import Opener
 from accord.engine.peers import Peers
-from accord.engine.ports import Clock, Codec, DamagedError, EventLog, Row, Sealed, StoreError
+from accord.engine.ports import Clock, Codec, EventLog, Row, Sealed, StoreError
 from accord.engine.pulse import Pulse
-from accord.engine.quiet import Quiet, is_over
 from accord.engine.scheduler import Scheduler
 from accord.engine.snapshots import Snapshots
 from accord.engine.tally import Tally
 from accord.engine.vault import Vault
+from accord.engine.waking import Gists, Waking
 
 log = logging.getLogger("accord.engine")
 
 # Seconds until a log that could not be followed is tried again.
 PATIENCE = 1.0
+# Surprises that are kept to be looked at; each of them is in the log.
+MOST_FAILURES = 16
 
 
 # Hears what was committed to a stream, and is quick about it.
@@ -63,10 +65,8 @@ class Engine:
         self.check = check
         self.cells: dict[str, Cell] = {}
         self.peers = Peers(self)
-        self.scheduler = Scheduler(self.clock, self._due)
+        self.scheduler = Scheduler(self.clock, self.due)
         self.snapshots = Snapshots(events)
-        self.quiet = Quiet(events)
-        self.over: frozenset[str] = frozenset()  # rooms that had ended when it started
         self.vault = Vault()
         self.pulse = Pulse(self)
         self.tally = Tally()
@@ -119,30 +119,13 @@ class Engine:
         message = Message(self.ids(), iso(now), room, SYSTEM, body)
         self.submit(stream, Asked(message, actor, answer))
 
-    async def start(self) -> None:
-        """After a restart nobody is connected and every deadline counts (OPEN-31)."""
+    async def start(self) -> Gists:
+        """After a restart nobody is connected and every deadline counts; what rooms there are."""
         self._waking = True
         self._from = await self.events.position()
-        shape = self.snapshots.shape(self.contexts["room"])
-        newest = await self.events.streams("room/")
-        known = await self.quiet.known(shape)
-        quiet = {name: version for name, version in newest.items() if known.get(name) == version}
-        for stream in newest.keys() - quiet.keys():
-            try:
-                room = await self.state(stream)
-            except DamagedError:  # reported by whoever read it; the other rooms go on
-                continue
-            for seat in self.contexts["room"].present(room):
-                self.peers.absent(stream, seat)
-            self._due(stream)
-        await self.settle()
-        self.scheduler.run_due()
-        await self.settle()
+        gists = await Waking(self).run()
         self._waking = False
-        found = [c for c in self.cells.values() if c.stream in newest and is_over(c)]
-        over = quiet | {c.stream: c.base.version for c in found}
-        self.over = frozenset(over)
-        await self.quiet.keep(shape, over)
+        return gists
 
     async def state(self, stream: str) -> Any:
         """The durable state of a stream; StoreError when it cannot be read."""
@@ -163,7 +146,8 @@ class Engine:
 
     # Time and others
 
-    def _due(self, stream: str) -> None:
+    def due(self, stream: str) -> None:
+        """Let a stream see what time it is."""
         context = self.contexts[stream.partition("/")[0]]
         wake = context.wake if self._waking else None
         self.tell(stream, wake or context.tick, TIMER)
@@ -206,7 +190,12 @@ class Engine:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.critical("task.died", exc_info=error)
-            self.failures.append(error)
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Something that should never happen did."""
+        self.failures.append(error)
+        del self.failures[:-MOST_FAILURES]
 
     async def settle(self) -> None:
         """Wait until nothing is under way."""

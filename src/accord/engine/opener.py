@@ -1,6 +1,7 @@
 """Bringing streams to hand, keeping them in step with the log, and letting them go."""
 
 import logging
+from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.engine import proven
 from accord.engine.cell import Cell, Place
 from accord.engine.ports import DamagedError, Row, Sealed, StoreError
+from accord.engine.quiet import is_over
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -20,6 +22,8 @@ MOST_CELLS = 4096
 # What the streams at hand may weigh together, looked at now and then.
 MOST_BYTES = 256 << 20
 EVERY = 64
+# Rooms that ended stay at hand, with whoever heard them end, until so many others have.
+MOST_OVER = 64
 
 
 class Opener:
@@ -28,6 +32,7 @@ class Opener:
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
         self._opened = 0
+        self._over: OrderedDict[str, None] = OrderedDict()
 
     def open(self, stream: str) -> Cell:
         """A cell for a stream that is not at hand; it is busy until it was read."""
@@ -137,9 +142,22 @@ class Opener:
             del self.engine.cells[stream]
 
     def let_go(self, cell: Cell) -> None:
-        """Forget a stream that does not exist, so that asking for it costs no memory."""
-        if cell.base.version == 0 and cell.idle and self.engine.cells.get(cell.stream) is cell:
+        """Forget a stream that does not exist, and after a while one in which nothing happens."""
+        if not cell.idle or self.engine.cells.get(cell.stream) is not cell:
+            return
+        if cell.base.version == 0:
             del self.engine.cells[cell.stream]
+        elif is_over(cell):
+            self._retire(cell.stream)
+
+    def _retire(self, stream: str) -> None:
+        """It is over: nobody is told anything of it any more, once enough others are."""
+        self._over[stream] = None
+        self._over.move_to_end(stream)
+        if len(self._over) > MOST_OVER:
+            oldest, _ = self._over.popitem(last=False)
+            self.engine.peers.disperse(oldest)
+            self.forget(oldest)
 
     def _give_up(self, cell: Cell, error: StoreError) -> None:
         """The store failed: whoever waits is told, and the next message tries afresh.

@@ -124,6 +124,12 @@ class Peers:
                 self._silence(stream, peer)
                 peer.close("the session cannot go on now; join again", again=True)
 
+    def disperse(self, stream: str) -> None:
+        """Nothing happens there any more; those who are still being told of it are let be."""
+        for peer in list(self.rooms.get(stream, ())):
+            self.detach(stream, peer)
+        self.engine.pulse.scheduler.set(stream, None)
+
     def _silence(self, stream: str, peer: Peer) -> None:
         here = self.rooms.get(stream, {})
         here.pop(peer, None)
@@ -210,7 +216,9 @@ class Peers:
                     lines = []
                     self._put_out(cell, record, entering)
             if outcome.says:
-                lines += self._said(outcome)
+                said = list(self._said(outcome))
+                lines += said
+                self._aside(cell.stream, peer, said, entering)
         self._write(cell.stream, lines)
         if entering or astray:
             self._open_doors(cell, entering, astray)
@@ -296,6 +304,16 @@ class Peers:
             mine = [self._line(cell, each)[0] for each in sealed]
             if mine:
                 peer.write(peer.join(mine))
+
+    def _aside(
+        self, stream: str, peer: Peer | None, said: Iterable[Line], entering: Container[Peer]
+    ) -> None:
+        """The answer to a sender who is neither in the room nor on the way in."""
+        if peer is None or peer in entering or peer in self.connected(stream):
+            return
+        mine = [frame for frame, to in said if to is not None and peer.seat in to]
+        if mine:
+            peer.write(peer.join(mine))
 
     def deliver_foreign(self, cell: Cell, fresh: Iterable[Sealed]) -> None:
         """What another process appended."""

@@ -1,23 +1,35 @@
-"""Which rooms are over, so that a start opens the others alone; a cache one may delete."""
+"""Where rooms rest that nobody is in, so that a start opens the others alone; a cache."""
 
 import msgspec
 
+from accord.core.kernel.log import Instant
 from accord.engine.cell import Cell
 from accord.engine.ports import EventLog, Snapshot, StoreError
 from accord.engine.snapshots import CHECKSUM, checksum
 
 NAME = "engine/quiet"
-Versions = dict[str, int]
+
+
+class Rest(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A room as a start left it: at this version and time, nobody there, nothing due sooner."""
+
+    version: int
+    at: Instant
+    due: Instant | None
+    gist: tuple[str, ...]
+
+
+Rests = dict[str, Rest]
 
 
 class Quiet:
-    """Rooms as they stood after the last start: ended, nobody there, nothing due."""
+    """Reads and writes the list of the rooms at rest."""
 
     def __init__(self, events: EventLog) -> None:
         self.events = events
 
-    async def known(self, shape: str) -> Versions:
-        """The version at which each was found quiet, by code that saw rooms the same way."""
+    async def known(self, shape: str) -> Rests:
+        """The list that the last start kept, if its code saw rooms the same way."""
         kept = await self.events.snapshot(NAME)
         if (
             kept is None
@@ -26,13 +38,13 @@ class Quiet:
         ):
             return {}
         try:
-            return msgspec.msgpack.decode(kept.blob[CHECKSUM:], type=Versions)
+            return msgspec.msgpack.decode(kept.blob[CHECKSUM:], type=Rests)
         except msgspec.MsgspecError:
             return {}
 
-    async def keep(self, shape: str, versions: Versions) -> None:
+    async def keep(self, shape: str, rests: Rests) -> None:
         """For the next start; where it cannot be kept, that start takes longer."""
-        blob = msgspec.msgpack.encode(versions)
+        blob = msgspec.msgpack.encode(rests)
         try:
             position = await self.events.position()
             await self.events.keep(NAME, Snapshot(position, shape, checksum(blob) + blob))
@@ -40,8 +52,17 @@ class Quiet:
             return
 
 
+def rest_of(cell: Cell) -> Rest | None:
+    """How a room rests, if waking it up once more would change nothing before its deadline."""
+    context, base = cell.context, cell.base
+    stirs = not cell.idle or cell.ahead or any(context.present(base.state))
+    if stirs or not base.version:
+        return None
+    return Rest(base.version, base.at, cell.deadline, context.gist(base.state))
+
+
 def is_over(cell: Cell) -> bool:
     """Whether nobody can be in it any more, and waking up once more would change nothing."""
     context, state = cell.context, cell.base.state
-    ended = context.beats(state) is None and not any(context.present(state))
-    return cell.idle and cell.deadline is None and ended
+    at_rest = cell.idle and cell.deadline is None and not any(context.present(state))
+    return at_rest and context.beats(state) is None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from accord.core.kernel.log import Instant
 from accord.engine.ports import Clock
@@ -11,6 +11,8 @@ from accord.engine.ports import Clock
 LONGEST_NAP = 60.0
 # A deadline that a tick did not move is tried again after this long.
 PATIENCE = 1000
+# Deadlines that were moved wait in the heap beside those that count, and no more of them.
+MOST_STALE = 64
 
 
 class Scheduler:
@@ -27,10 +29,13 @@ class Scheduler:
         """The stream's soonest deadline is now `at`; None: it has none."""
         if at is None:
             self.when.pop(stream, None)
-            return
-        self.when[stream] = at
-        heappush(self.heap, (at, stream))
-        self._arm()
+        else:
+            self.when[stream] = at
+            heappush(self.heap, (at, stream))
+            self._arm()
+        if len(self.heap) > 2 * len(self.when) + MOST_STALE:
+            self.heap = [(at, stream) for stream, at in self.when.items()]
+            heapify(self.heap)
 
     def run_due(self) -> None:
         """Call for every stream whose time has come, and wait for the next."""

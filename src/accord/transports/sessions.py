@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeVar
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.limits import Limits, reached
 from accord.core.room.lifecycle import SessionCreated, SessionEnded
-from accord.core.room.state import Room
 from accord.engine.cell import Answerer, Outcome
 from accord.engine.engine import Engine
-from accord.engine.ports import DamagedError, Sealed
+from accord.engine.ports import Sealed
+from accord.engine.waking import Gists
 
 Key = TypeVar("Key")
 
@@ -33,16 +33,11 @@ class OpenSessions:
         self.by_workspace: Counter[str] = Counter()
         engine.heard.append(self.heard)
 
-    async def look(self) -> None:
-        """Take up what the log holds."""
-        found = await self.engine.events.streams("room/")
-        for stream in found.keys() - self.engine.over:
-            try:
-                room: Room = await self.engine.state(stream)
-            except DamagedError:  # reported by whoever read it; nobody can use it either
-                continue
-            if room.exists and not room.ended:
-                self._open(stream, Owner(room.workspace, room.created_by))
+    def look(self, gists: Gists) -> None:
+        """Take up what the log holds, as a start found it."""
+        for stream, gist in gists.items():
+            if gist:
+                self._open(stream, Owner(*gist))
 
     def create(self, stream: str, actor: Actor, answer: Answerer) -> Answerer:
         """A place for one more; raises Refused. What it answers with gives the place back."""

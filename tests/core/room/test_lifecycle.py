@@ -375,3 +375,11 @@ def test_the_end_ends_a_pause() -> None:
     assert room.paused_at is not None
 
     assert given(step(ALICE, ends()), room=room).paused_at is None
+
+
+def test_an_open_session_has_an_owner() -> None:
+    room = given(opened(by=ALICE))
+
+    assert CONTEXT.gist(room) == (room.workspace, "alice")
+    assert CONTEXT.gist(given(step(ALICE, ends()), room=room)) == ()
+    assert CONTEXT.gist(CONTEXT.start("room/nowhere")) == ()

@@ -229,6 +229,7 @@ class Context(NamedTuple, Generic[State]):
     back: Callable[[State, str, Instant], Body | None] = lambda *_: None
     present: Callable[[State], Iterator[str]] = lambda _: iter(())
     insider: Callable[[State, Actor], bool] = lambda *_: True
+    gist: Callable[[State], tuple[str, ...]] = lambda _: ()
 
 
 def stay(state: State, event: Event, record: Record) -> State:

@@ -223,4 +223,5 @@ CONTEXT: Context[Room] = Context(
     back=members.reconnected,
     insider=insider,
     present=members.connected,
+    gist=lifecycle.owner,
 )

@@ -202,6 +202,11 @@ def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:
     )
 
 
+def owner(room: Room) -> tuple[str, ...]:
+    """The workspace and the creator of a session that is open; of others nothing."""
+    return (room.workspace, room.created_by) if room.exists and not room.ended else ()
+
+
 DECIDE: Deciders = {SessionCreate: create, SessionConfigUpdate: configure, SessionEnd: end}
 EVOLVE: Evolvers = {
     SessionCreated: on_created,

@@ -6,7 +6,7 @@ import apsw
 
 from accord.engine.ports import Conflict
 
-BOUND = 100_000
+BOUND = 4096
 
 
 class Place(NamedTuple):

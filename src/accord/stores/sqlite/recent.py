@@ -37,7 +37,8 @@ class Recent:
     def after(self, position: int, limit: int) -> list[Placed] | None:
         """Rows behind `position`; none when there are none; None when only the file knows."""
         behind = self._last - position
-        if not self._rows or behind > len(self._rows):
+        # Whoever read the file may be ahead of what was told here.
+        if not self._rows or not 0 <= behind <= len(self._rows):
             return None
         # From the newer end, because whoever keeps up wants the last few of thousands.
         rows = list(islice(reversed(self._rows), behind))
