@@ -1,11 +1,13 @@
 """Signed seats: each on a machine of its own, in one repository."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.cli import Ran
+from tests.helpers.git import a_repository
 from tests.pact.team import Team, assignment, seats
 
 
@@ -17,17 +19,30 @@ class Machines(Team):
         home = str(self.root.parent / f"home-{seat}")
         return super().__call__(seat, *words, **{"ACCORD_HOME": home, **env})
 
+    def keyed(self) -> "Machines":
+        """With a pact in which each seat has its key."""
+        keys = [
+            word
+            for seat in ("ann", "bob", "cy")
+            for word in ("--key", f"{seat}={self.good(seat, 'key').strip()}")
+        ]
+        self.good("ann", "init", "--project", "demo", *seats(), *keys)
+        return self
+
+    def edit(self, change: Callable[[list[str]], list[str]]) -> list[str]:
+        """Somebody edits the log by hand, and makes the rest fit; what `--strict` says of it."""
+        log = self.pact / "log.jsonl"
+        log.write_text("".join(change(log.read_text().splitlines(keepends=True))))
+        self.good("cy", "log", "--replay")
+        assert self("cy", "validate").code == 0, "without --strict it is a good log"
+        strict = self("cy", "validate", "--strict")
+        assert strict.code == 2
+        return strict.out.splitlines()
+
 
 @pytest.fixture
 def team(tmp_path: Path) -> Machines:
-    team = Machines(tmp_path / "work")
-    keys = [
-        word
-        for seat in ("ann", "bob", "cy")
-        for word in ("--key", f"{seat}={team.good(seat, 'key').strip()}")
-    ]
-    team.good("ann", "init", "--project", "demo", *seats(), *keys)
-    return team
+    return Machines(tmp_path / "work").keyed()
 
 
 def test_signed_events_prove_who_accepted_what(team: Machines) -> None:
@@ -64,6 +79,79 @@ def test_an_edited_line_is_found_out(team: Machines) -> None:
     strict = team("cy", "validate", "--strict")
 
     assert (strict.code, "line 2: This is not signed by the key of ann" in strict.out) == (2, True)
+
+
+def test_an_accept_from_another_repository_is_found_out(team: Machines) -> None:
+    """The same seats with the same keys, and a task of the same name, which ann accepted there."""
+    other = Machines(team.root.parent / "other").keyed()
+    for each in (team, other):
+        each.assign()
+        each.good("bob", "checkpoint", "T1", "--evidence", "x")
+    other.good("ann", "accept", "T1")
+    accept = other.log.splitlines(keepends=True)[-1]
+
+    told = team.edit(lambda lines: [*lines, accept])
+
+    assert team.statuses() == {"T1": "accepted"}
+    assert [line for line in told if "line 5" in line and "another log" in line]
+
+
+def test_a_verdict_that_is_taken_out_is_found_out(team: Machines) -> None:
+    team.assign()
+    team.good("bob", "checkpoint", "T1", "--evidence", "x")
+    team.good("ann", "changes", "T1", "--reason", "no")
+    team.good("bob", "checkpoint", "T1", "--evidence", "y")
+
+    told = team.edit(lambda lines: [line for line in lines if "changes_requested" not in line])
+
+    assert [line for line in told if "line 5" in line and "is gone" in line]
+
+
+def test_keys_that_are_exchanged_are_found_out(team: Machines) -> None:
+    """A worker who gives the reviewer's seat a key of his own has to sign what is not his."""
+    team.assign()
+    mine = team.good("bob", "key").strip()
+    ann, bob = (seat["key"] for seat in team.events[0]["payload"]["seats"][:2])
+
+    told = team.edit(lambda lines: [lines[0].replace(bob, "?").replace(ann, mine), *lines[1:]])
+
+    assert "line 1: This is not signed by the key of ann" in told[0]
+    assert [line for line in told if "line 2" in line and "not signed by the key of ann" in line]
+    strict = team("ann", "validate", "--strict")
+    assert "another key for ann than the one on this machine" in strict.out
+
+
+def test_evidence_that_its_owner_changes_afterwards_is_found_out(team: Machines) -> None:
+    team.assign()
+    team.good("bob", "checkpoint", "T1", "--evidence", "3 of 5 pass")
+    team.good("ann", "accept", "T1")
+
+    told = team.edit(lambda lines: [line.replace("3 of 5 pass", "5 of 5 pass") for line in lines])
+
+    assert [line for line in told if "line 4: This is not signed by the key of bob" in line]
+    assert [line for line in told if "line 5: The line before it is gone or was changed" in line]
+
+
+def test_signatures_outlive_branches_that_git_merges(tmp_path: Path) -> None:
+    repo = a_repository(tmp_path / "repo")
+    team = Machines(repo.root).keyed()
+    repo.run("add", ".")
+    repo.run("commit", "-qm", "the pact")
+    for branch in ("one", "two"):
+        repo.run("switch", "-q", "-c", branch, "main")
+        team.good("ann", *assignment(f"T-{branch}", branch))
+        team.good("bob", "checkpoint", f"T-{branch}", "--evidence", "x")
+        team.good("ann", "accept", f"T-{branch}")
+        repo.run("add", ".")
+        repo.run("commit", "-qm", branch)
+    repo.run("merge", "-q", "--no-edit", "one")
+    team.good("ann", "log", "--replay")
+    team.good("ann", *assignment("T3"))
+
+    strict = team("cy", "validate", "--strict")
+
+    assert strict.code == 0, strict.out
+    assert len(team.events) == 1 + 2 * 4 + 1
 
 
 def test_a_pact_without_keys_is_as_good_as_ever_but_proves_nothing(tmp_path: Path) -> None:

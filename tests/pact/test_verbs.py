@@ -105,8 +105,9 @@ def test_a_link_that_leads_outside_is_neither_read_nor_written_through(tmp_path:
     (team.pact / "tasks").rmdir()
     (tmp_path / "outside").mkdir()
     (team.pact / "tasks").symlink_to(tmp_path / "outside")
+    before = team.log
     assert team("ann", *assignment("T1")).code == 2
-    assert list((tmp_path / "outside").iterdir()) == []
+    assert (team.log, list((tmp_path / "outside").iterdir())) == (before, [])
 
 
 VERBS = ("init", "join", "assign", "checkpoint", "accept", "changes", "merge", "status", "log")
@@ -137,10 +138,15 @@ def test_help_needs_no_name_and_tells_verbs_and_rules(tmp_path: Path) -> None:
     "words", [["status"], ["log"], ["log", "--replay"], ["validate"], ["watch"]]
 )
 def test_where_there_is_no_pact_that_is_said(tmp_path: Path, words: list[str]) -> None:
-    ran = Team(tmp_path / "work")("ann", *words)
+    team = Team(tmp_path / "work")
+    ran = team("ann", *words)
 
     assert (ran.code, ran.out, "no pact here yet" in ran.err) == (4, "", True)
-    assert list((tmp_path / "work").iterdir()) == []
+    assert list(team.root.iterdir()) == []
+    team.pact.mkdir()
+    (team.pact / "log.jsonl").touch()
+    assert team("ann", *words) == ran
+    assert list(team.pact.iterdir()) == [team.pact / "log.jsonl"]
 
 
 # What is said, by whom, and the exit code; a refusal is one sentence and changes nothing.

@@ -245,9 +245,11 @@ def told(done: "Done", args: argparse.Namespace) -> int:
 
 
 def _status(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
+    from accord.show.text import line
+
     text, wrong = desk.state()
-    if wrong:
-        print(f"accord: warning: {wrong}; `accord pact log --replay` mends it", file=sys.stderr)
+    for said in wrong:
+        print(f"accord: warning: {line(said)}", file=sys.stderr)
     if args.json or args.board or args.extended or sys.stdout.isatty():
         return _picture(desk, args)
     sys.stdout.flush()

@@ -14,7 +14,7 @@ from accord.core.work.check import Finding, findings
 from accord.core.work.event import Draft
 from accord.core.work.extended import extended
 from accord.core.work.fold import Fold, seats_in
-from accord.core.work.signed import unproven
+from accord.core.work.signed import linked, unproven
 from accord.core.work.state import Work
 from accord.core.work.verbs import understood
 from accord.core.work.words import Kind
@@ -56,6 +56,7 @@ class Desk:
         self.carry = Carry(place, self.ledger)
         self.work = Work()  # as last decided on
         self.unsigned = False  # though the roster has a key
+        self.unrendered = ""  # why STATE.yml could not be written
 
     # Reading
 
@@ -72,23 +73,23 @@ class Desk:
 
     def exists(self) -> None:
         """Refuse where there is no pact."""
-        if self.ledger.mark() == Mark() and not self.carry.pending():
+        if not self.ledger.mark().size and not self.carry.pending():
             raise Refused(Why.UNKNOWN, "There is no pact here yet; `accord pact init` starts one")
 
     def extended(self) -> Work:
         """The view that knows what other tools added."""
         return extended(pact.read(self.ledger.read()[0]).entries)
 
-    def state(self) -> tuple[bytes, str]:
-        """STATE.yml as it should be, and what is wrong with the file; nothing is written to it."""
+    def state(self) -> tuple[bytes, list[str]]:
+        """STATE.yml as it should be, and what is wrong with the files; nothing is written."""
         mark, there = self.ledger.mark(), self._state_file()
         if there is not None and self._shelf.knows(mark, there):
-            return there, ""
+            return there, []
         found = self.view()
         right = pactfiles.state_yml(found.work).encode()
-        if there == right:
+        if there == right and not found.faults:
             self._shelf.keep(found.mark, right)
-        return right, drift(there, right) if found.work.started else ""
+        return right, damage(found) or drift(there, right)
 
     def _state_file(self) -> bytes | None:
         try:
@@ -100,7 +101,9 @@ class Desk:
         """Make STATE.yml anew from the log."""
         with self.ledger.locked():
             self.carry.recover()
-            found = self.view()
+            self.exists()
+            found = self.begin()
+            understood(found.work)
             self.render(found.work, found.mark)
         return found.work
 
@@ -112,16 +115,25 @@ class Desk:
         found = [Finding("line", fault.line, fault.sentence) for fault in reading.faults]
         found += findings(reading.entries, list(pact.objects(data)), pact.instant)
         work = self.load().work
-        if said := drift(self._state_file(), pactfiles.state_yml(work).encode()):
-            found.append(Finding("a", 0, f"{said}; `accord pact log --replay` mends it"))
+        told = drift(self._state_file(), pactfiles.state_yml(work).encode())
+        found += [Finding("a", 0, said) for said in told]
         found += self._tasks(work)
         if strict:
-            from accord.pact.seal import verify
-
-            found += unproven(work, list(pact.objects(data)), verify)
+            found += self._proven(work, data)
         if self.carry.pending():
             said = "A switch of branches was interrupted; the next verb brings its events back"
             found.append(Finding("carry", 0, said))
+        return found
+
+    def _proven(self, work: Work, data: bytes) -> list[Finding]:
+        from accord.pact.seal import Seal, verify
+
+        found = list(unproven(work, list(pact.objects(data)), pact.lines_of(data), verify))
+        me = work.seat(self.seat)
+        mine = Seal(self._home, self.seat).public() if self._home else ""
+        if me and mine and me.key and me.key != mine:
+            said = f"The roster has another key for {me.id} than the one on this machine"
+            found.append(Finding("key", 0, said))
         return found
 
     def _tasks(self, work: Work) -> list[Finding]:
@@ -146,8 +158,7 @@ class Desk:
     def record(self, decide: Decide) -> list[str]:
         """The same for whoever holds the lock."""
         for _ in range(TRIES):
-            found = self.load()
-            self.work = found.work
+            found = self.begin()
             drafts = decide(found.work)
             sound(found)
             if not drafts:
@@ -159,16 +170,27 @@ class Desk:
                 continue
             new = pact.read(lines, at=found.at).entries
             self.work = Fold(found.work, at=found.at).take(new).work()
-            self.render(self.work, mark)
+            self._rendered(mark)
             return ids
         raise Refused(Why.UNAVAILABLE, "Others write all the time; try again later")
+
+    def begin(self) -> Folded:
+        """The state to decide on; refused where a bad line may be the one that starts the pact."""
+        found = self.load()
+        self.work = found.work
+        if not found.work.started:
+            sound(found)
+        return found
 
     def lines(self, drafts: Sequence[Draft], last: str) -> tuple[list[str], bytes]:
         """The drafts as lines of the log."""
         now = datetime.fromtimestamp(self.world.now(), UTC)
         ids = [self.world.new_id() for _ in drafts]
         ts = pact.stamp(f"{now:%Y-%m-%dT%H:%M:%S}", last)
-        return ids, pact.write(drafts, ids, ts, self.seat, self._sign(drafts))
+        if not (sign := self._sign(drafts)):
+            return ids, pact.write(drafts, ids, ts, self.seat)
+        before = pact.last_line(self.ledger.read()[0])
+        return ids, pact.write(drafts, ids, ts, self.seat, sign, before)
 
     def key(self) -> str:
         """The public key of this seat; a new pair where there was none."""
@@ -189,7 +211,16 @@ class Desk:
 
         seal = Seal(self._home, self.seat)
         self.unsigned = seal.public() != key
-        return None if self.unsigned else seal.sign
+        if self.unsigned:
+            return None
+        return lambda event, before: seal.sign(linked(event, before, self.work))
+
+    def _rendered(self, mark: Mark) -> None:
+        # The event is on disk. That its view is not is no refusal, and is told.
+        try:
+            self.render(self.work, mark)
+        except OSError as no:
+            self.unrendered = f"{self.place.name(self.place.state)}: {no.strerror}"
 
     def render(self, work: Work, mark: Mark) -> None:
         """Put STATE.yml on disk, as the ledger with this mark has it."""
@@ -198,21 +229,26 @@ class Desk:
         self._shelf.keep(mark, text)
 
 
-def drift(there: bytes | None, right: bytes) -> str:
+def drift(there: bytes | None, right: bytes) -> list[str]:
     """What is wrong with a STATE.yml, if anything."""
-    if there is None:
-        return "STATE.yml is missing"
-    return "" if there == right else "STATE.yml is not what the log says (drift)"
+    if there == right:
+        return []
+    said = "is missing" if there is None else "is not what the log says (drift)"
+    return [f"STATE.yml {said}; `accord pact log --replay` mends it"]
+
+
+def damage(found: Folded) -> list[str]:
+    """What is wrong with the log: its first line that cannot be read."""
+    return [
+        f"log.jsonl, line {fault.line}: {fault.sentence}. Nothing is written until somebody "
+        "has looked at it; `accord pact validate` tells all"
+        for fault in found.faults[:1]
+    ]
 
 
 def sound(found: Folded) -> None:
     """OPEN-106: nothing is written behind a line that cannot be read."""
-    if found.faults:
-        fault = found.faults[0]
-        detail = (
-            f"log.jsonl, line {fault.line}: {fault.sentence}. Nothing is written until somebody "
-            "has looked at it; `accord pact validate` tells all"
-        )
+    for detail in damage(found):
         raise Refused(Why.DAMAGED, detail)
 
 

@@ -45,12 +45,22 @@ def place(here: Path, wanted: str = "") -> Place:
         directory = Path(wanted)
         return Place(directory, find(directory.parent))
     repository = find(here)
+    if not repository and (bare := next(filter(is_bare, (here, *here.parents)), None)):
+        detail = f"{bare} is a git directory without a working tree, and a pact needs one"
+        raise Refused(Why.WRONG_STATE, detail)
     root = repository.root if repository else nearest(here, wanted or DEFAULT)
     directory = root / (wanted or DEFAULT)
     if not wanted and directory.is_symlink() and not directory.resolve().is_relative_to(root):
         detail = f"{directory} leads out of the repository; set PACT_DIR if that is meant"
         raise Refused(Why.WRONG_STATE, detail)
     return Place(directory, repository)
+
+
+def is_bare(directory: Path) -> bool:
+    """Whether this is what git itself keeps, with no files of a project around it."""
+    return (directory / "HEAD").is_file() and all(
+        (directory / name).is_dir() for name in ("objects", "refs")
+    )
 
 
 def nearest(here: Path, name: str) -> Path:

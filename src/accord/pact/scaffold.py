@@ -1,10 +1,11 @@
 """The files around the log: charter, entry files, tasks, attributes, shell functions."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from accord.core.dialects import pactfiles
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.work.state import Task, Work
+from accord.core.work.state import Seat, Task, Work
 from accord.core.work.words import is_id
 from accord.pact.place import Place
 from accord.stores.ledger import replace_file
@@ -29,10 +30,7 @@ SHELL = "\n".join(
 
 def scaffold(place: Place, work: Work) -> None:
     """Write or refresh every file that `init` looks after; text outside its blocks stays."""
-    for seat in work.seats:
-        within(place.root, place.root / seat.entry)
-    for name in ("bin", "tasks"):
-        within(place.directory, place.directory / name / "x")
+    inside(place, work.seats)
     charter = pactfiles.charter(work.project, work.seats)
     _block(place.directory, place.directory / "PROJECT.md", charter)
     for seat in work.seats:
@@ -41,6 +39,14 @@ def scaffold(place: Place, work: Work) -> None:
     replace_file(place.directory / "bin" / "pact.sh", SHELL.encode())
     if place.repository:
         _attributes(place.root / ".gitattributes")
+
+
+def inside(place: Place, seats: Iterable[Seat]) -> None:
+    """Refuse before anything is written, if one of the files would be elsewhere."""
+    for seat in seats:
+        within(place.root, place.root / seat.entry)
+    for name in ("bin", "tasks"):
+        within(place.directory, place.directory / name / "x")
 
 
 def within(root: Path, path: Path) -> None:

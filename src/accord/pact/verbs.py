@@ -31,6 +31,8 @@ def done(desk: Desk, caller: Caller, kind: Kind, events: list[str], *notes: str)
     """The outcome, with a word to whom the roster does not foresee in this (OPEN-99)."""
     seat = desk.work.seat(caller.id)
     said = [verbs.mismatch(seat, kind)] if seat else []
+    if desk.unrendered:
+        said.append(f"{desk.unrendered}; it was recorded, and `accord pact log --replay` shows it")
     if desk.unsigned:
         said.append(f"the key of {caller.id} is not on this machine, so nothing was signed")
     return Done(events, [*notes, *(each for each in said if each)])
@@ -47,8 +49,7 @@ def init(
     """Start a pact, or refresh the files of one; the log is never rewritten."""
     place = desk.place
     verbs.init(Work(), caller, project, seats, base, keys)
-    for seat in verbs.declared(seats):
-        scaffold.within(place.root, place.root / seat.entry)
+    scaffold.inside(place, verbs.declared(seats))
     here = place.repository.branch() if place.repository else ""
     with desk.ledger.locked():
         desk.carry.recover()
@@ -73,17 +74,24 @@ def join(desk: Desk, caller: Caller, roles: str, id: str, *, git: bool) -> Done:
 
     with desk.ledger.locked():
         desk.carry.recover()
-        found = desk.load()
+        found = desk.begin()
         decide(found.work)
         sound(found)
         repository = desk.place.repository
         branch = branch_for(found.work, caller.id, repository) if repository and git else ""
         if repository and branch:
             if repository.has_branch(branch):
-                desk.carry.switch(repository, branch)
+                notes += switched(desk, repository, branch)
             elif repository.branch() != branch:
                 notes.append(f"there is no branch {branch} yet; `git switch -c {branch}` makes it")
         return done(desk, caller, Kind.JOIN, desk.record(decide), *notes)
+
+
+def switched(desk: Desk, repository: Repository, branch: str) -> list[str]:
+    """Go to the branch; nobody is moved without a word."""
+    before = repository.branch()
+    desk.carry.switch(repository, branch)
+    return [] if before == branch else [f"switched to branch {branch}"]
 
 
 def branch_for(work: Work, seat: str, repository: Repository) -> str:
@@ -99,8 +107,18 @@ def assign(desk: Desk, caller: Caller, said: Assignment) -> Done:
     """Give a task away; its file is made where there is none."""
     spec = said.spec or desk.place.name(desk.place.directory / "tasks" / f"{said.task}.md")
     whole = msgspec.structs.replace(said, spec=spec)
-    events = desk.write(lambda work: verbs.assign(work, caller, whole))
-    scaffold.task_file(desk.place, desk.work.tasks[said.task])
+
+    def decide(work: Work) -> list[Draft]:
+        drafts = verbs.assign(work, caller, whole)
+        scaffold.within(desk.place.directory, desk.place.directory / "tasks" / f"{said.task}.md")
+        return drafts
+
+    events = desk.write(decide)
+    try:
+        scaffold.task_file(desk.place, desk.work.tasks[said.task])
+    except OSError as no:
+        note = f"the file of {said.task} could not be made: {no.strerror}"
+        return done(desk, caller, Kind.ASSIGN, events, note)
     return done(desk, caller, Kind.ASSIGN, events)
 
 
@@ -117,11 +135,15 @@ def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bo
         raise Refused(Why.WRONG_STATE, "There is no git repository here to commit to")
     with desk.ledger.locked():
         desk.carry.recover()
-        found = desk.load()
-        desk.work = found.work
+        found = desk.begin()
         drafts = decide(found.work)
         sound(found)
         feature = found.work.features[found.work.tasks[id].feature]
+        if not repository.branch():
+            detail = (
+                f"HEAD is on no branch, so a commit would be lost; go to {feature.branch} first"
+            )
+            raise Refused(Why.WRONG_STATE, detail)
         if repository.branch() == found.work.base_branch != feature.branch:
             detail = f"{id} belongs on branch {feature.branch}, and this is the base branch"
             raise Refused(Why.WRONG_STATE, detail)
@@ -150,7 +172,7 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
 
     with _base(desk), desk.ledger.locked():
         desk.carry.recover()
-        found = desk.load()
+        found = desk.begin()
         decide(found.work)
         sound(found)
         feature, repository = found.work.features[id], desk.place.repository
@@ -182,9 +204,9 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
     if merged and not merged_before(repository, base, branch):
         detail = f"{branch} has nothing that {base} lacks; --no-git ships {feature.id} as it is"
         raise Refused(Why.WRONG_STATE, detail)
-    desk.carry.switch(repository, base)
+    notes = switched(desk, repository, base)
     if merged:
-        return [f"git had merged {branch} already; only the event was missing"]
+        return [*notes, f"git had merged {branch} already; only the event was missing"]
     message = f"Merge {feature.id} ({branch})"
     try:
         words = ("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, f"refs/heads/{branch}")
@@ -193,7 +215,7 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
         if start:
             desk.carry.switch(repository, start)
         raise
-    return []
+    return notes
 
 
 def _rule_two_on_all(desk: Desk, repository: Repository, feature: Feature) -> None:

@@ -1,17 +1,20 @@
 """What signatures prove, and what they do not."""
 
+from typing import Any
+
 import pytest
 
+from accord.core.dialects import pact
 from accord.core.kernel.refusal import Why
 from accord.core.work import verbs
-from accord.core.work.signed import is_key, signed_bytes, unproven, with_signature
+from accord.core.work.signed import is_key, linked, signed_bytes, unproven, with_signature
 from accord.core.work.verbs import Caller
-from tests.core.work.story import ANN, BOB, SEATS, assigned, folded, line, refused
+from tests.core.work.story import ANN, BOB, SEATS, assigned, folded, line, log, refused
 
 ONE, TWO = ("A" * 43 + "=", "B" * 42 + "A=")
 
 
-def signs(key: str, found: dict[str, object]) -> dict[str, object]:
+def signs(key: str, found: dict[str, Any]) -> dict[str, Any]:
     """A stand-in for a key: whoever has the word can sign with it."""
     return with_signature(found, f"{key}:{signed_bytes(found)!r}")
 
@@ -20,31 +23,51 @@ def verify(key: str, data: bytes, signature: str) -> bool:
     return signature == f"{key}:{data!r}"
 
 
-def told(*lines: dict[str, object], keys: tuple[str, str] = (ONE, TWO)) -> list[tuple[int, str]]:
+def opening(*keys: str) -> dict[str, Any]:
     seats = [
         {"id": id, "roles": ["worker"], "entry": id, "key": key}
-        for id, key in zip((ANN, BOB), keys, strict=True)
+        for id, key in zip((ANN, BOB), keys or (ONE, TWO), strict=True)
     ]
-    init = signs(ONE, line("init", seats=seats))
-    numbered = list(enumerate((init, *lines), 1))
-    work = folded(init, *lines)
-    return [(found.line, found.sentence) for found in unproven(work, numbered, verify)]
+    return signs(ONE, line("init", seats=seats))
+
+
+def signed(
+    *said: tuple[str, dict[str, Any]], init: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """A log in which each event is linked to the one before and signed with the key beside it."""
+    lines = [init or opening()]
+    for key, found in said:
+        before = log(lines[-1]).strip()
+        lines.append(signs(key, linked(found, before, folded(*lines))))
+    return lines
+
+
+def told(*lines: dict[str, Any]) -> list[tuple[int, str]]:
+    data = log(*lines)
+    numbered = list(enumerate(lines, 1))
+    found = unproven(folded(*lines), numbered, pact.lines_of(data), verify)
+    return [(each.line, each.sentence) for each in found]
+
+
+ASSIGNED = (ONE, assigned(at=1))
+SHOWN = (TWO, line("checkpoint", BOB, "T1", evidence="x", at=2))
+ACCEPTED = (ONE, line("accept", ANN, "T1", at=3))
 
 
 def test_what_each_seat_signed_is_proven() -> None:
-    shown = line("checkpoint", BOB, "T1", evidence="x", at=2)
+    lines = signed(ASSIGNED, SHOWN, ACCEPTED)
 
-    assert told(signs(ONE, assigned(at=1)), signs(TWO, shown), line("start", BOB, at=3)) == []
+    assert told(*lines, line("start", BOB, at=4)) == []
 
 
 def test_what_nobody_or_somebody_else_signed_is_not() -> None:
-    shown = line("checkpoint", BOB, "T1", evidence="x", at=2)
-    changed = signs(TWO, shown) | {"ts": "2026-01-01T00:00:03Z"}
+    lines = signed(ASSIGNED, SHOWN, (ONE, SHOWN[1]))
+    changed = lines[2] | {"ts": "2026-01-01T00:00:03Z"}
 
     assert told(
-        signs(ONE, assigned(at=1)),
-        shown,
-        signs(ONE, shown),
+        *lines[:2],
+        SHOWN[1],
+        lines[3],
         changed,
         line("join", "eve", at=3),
         line("join", BOB, at=3) | {"payload": []},
@@ -59,16 +82,61 @@ def test_what_nobody_or_somebody_else_signed_is_not() -> None:
     ]
 
 
-def test_two_names_with_one_key_may_be_one() -> None:
-    lines = [
-        signs(ONE, assigned(at=1)),
-        signs(ONE, line("checkpoint", BOB, "T1", evidence="x", at=2)),
-        signs(ONE, line("accept", ANN, "T1", at=3)),
-    ]
+GONE = "The line before it is gone or was changed, or it was signed for another log"
 
-    assert told(*lines, keys=(ONE, ONE)) == [
-        (0, "T1: bob and ann have one key, so they may be one")
-    ]
+
+def test_an_event_that_was_taken_out_is_missed_by_the_one_behind_it() -> None:
+    asked = (ONE, line("changes_requested", ANN, "T1", reason="more", at=3))
+    again = (TWO, line("checkpoint", BOB, "T1", evidence="y", at=4))
+    lines = signed(ASSIGNED, SHOWN, asked, again)
+
+    assert told(*lines) == []
+    assert told(*lines[:3], *lines[4:]) == [(4, GONE)]
+
+
+def test_an_event_of_another_log_is_not_of_this_one() -> None:
+    """The same seats with the same keys, elsewhere: the very same accept is worth nothing here."""
+    there = signed(ASSIGNED, SHOWN, ACCEPTED)
+    here = signed(ASSIGNED, SHOWN, init=signs(ONE, opening() | {"event_id": "another"}))
+
+    assert told(*here, there[3]) == [(4, GONE)]
+
+
+def test_what_does_not_say_what_came_before_may_be_from_anywhere() -> None:
+    said = "Its signature does not say what came before, so it may be from elsewhere"
+
+    assert told(opening(), signs(ONE, assigned(at=1))) == [(2, said)]
+    assert told(opening(), signs(ONE, assigned(at=1) | {"payload": {"after": 3}})) == [(2, said)]
+
+
+def test_evidence_that_is_changed_under_an_accept_is_found_out() -> None:
+    """Its owner can sign it anew, and whatever lines are theirs; but not the accept."""
+    elsewhere = (ONE, line("join", ANN, at=2))
+    lines = signed(ASSIGNED, SHOWN, elsewhere, ACCEPTED)
+    # As after a merge: the accept is behind a line that does not lead to what it accepted.
+    lines[3] = signs(ONE, linked(elsewhere[1], log(lines[1]).strip(), folded()))
+    lines[4] = signs(ONE, linked(ACCEPTED[1], log(lines[3]).strip(), folded(*lines[:3])))
+    assert told(*lines) == []
+
+    better = line("checkpoint", BOB, "T1", evidence="better", at=2)
+    lines[2] = signs(TWO, linked(better, log(lines[1]).strip(), folded()))
+
+    assert told(*lines) == [(5, "ann accepted other evidence for T1 than the log has")]
+
+
+def test_two_names_with_one_key_may_be_one() -> None:
+    lines = signed(ASSIGNED, (ONE, SHOWN[1]), ACCEPTED, init=opening(ONE, ONE))
+
+    assert told(*lines) == [(0, "T1: bob and ann have one key, so they may be one")]
+
+
+def test_a_key_in_another_spelling_is_none() -> None:
+    """Base64 has spare bits: two texts for one key would be two seats for one person."""
+    again = ONE[:-2] + "B="
+    lines = signed(ASSIGNED, (again, SHOWN[1]), ACCEPTED, init=opening(ONE, again))
+
+    assert not is_key(again)
+    assert told(*lines) == [(3, "bob has no key in the roster; nothing proves who this was")]
 
 
 def test_what_has_no_canonical_form_is_not_signed() -> None:

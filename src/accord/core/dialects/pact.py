@@ -28,7 +28,8 @@ _TEXTS = ("event_id", "ts", "agent_id", "event_type", "task_id", "feature")
 _PAYLOAD = {field.name: field.type for field in msgspec.structs.fields(Payload)}
 
 
-Sign = Callable[[dict[str, Any]], dict[str, Any]]
+# An event, and the line that it comes behind.
+Sign = Callable[[dict[str, Any], bytes], dict[str, Any]]
 
 
 class Fault(NamedTuple):
@@ -204,11 +205,30 @@ def stamp(now: str, last: str) -> str:
 
 
 def write(
-    drafts: Sequence[Draft], ids: Sequence[str], ts: str, agent: str, sign: Sign | None = None
+    drafts: Sequence[Draft],
+    ids: Sequence[str],
+    ts: str,
+    agent: str,
+    sign: Sign | None = None,
+    before: bytes = b"",
 ) -> bytes:
-    """Lines to append, signed where there is a key."""
-    made = (line(draft, id, ts, agent) for draft, id in zip(drafts, ids, strict=True))
-    return b"".join(_encode(sign(each) if sign else each) + b"\n" for each in made)
+    """Lines to append behind the line `before`, signed where there is a key."""
+    made = list[bytes]()
+    for draft, id in zip(drafts, ids, strict=True):
+        event = line(draft, id, ts, agent)
+        before = _encode(sign(event, before) if sign else event)
+        made.append(before)
+    return b"".join(raw + b"\n" for raw in made)
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """The whole lines, as they are counted; space around them is none of theirs."""
+    return [raw.strip() for raw in data.split(b"\n")[:-1]]
+
+
+def last_line(data: bytes) -> bytes:
+    """The last line that says anything."""
+    return data.rstrip().rpartition(b"\n")[2].strip()
 
 
 def missing(there: bytes, here: bytes) -> bytes:
