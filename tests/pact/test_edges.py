@@ -1,6 +1,7 @@
 """Places and files that are not as one expects: a sentence, and nothing is made worse."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,13 +63,14 @@ def test_a_pact_whose_first_line_is_damaged_is_not_taken_for_none(root: Path, na
     before = files(root)
     here, ann = at(root)
 
-    for act in (
+    acts: tuple[Callable[[], object], ...] = (
         lambda: verbs.assign(here, ann, T1),
         lambda: verbs.join(here, ann, "reviewer", "ann", git=False),
         lambda: verbs.merge(here, ann, "cart", git=True),
         lambda: verbs.init(here, ann, "other", SEATS, ""),
         lambda: verbs.checkpoint(here, ann, "T1", "x", commit=True),
-    ):
+    )
+    for act in acts:
         with pytest.raises(Refused, match=said) as no:
             act()
         assert no.value.why is Why.DAMAGED
