@@ -113,3 +113,40 @@ def test_every_order_of_merging_comes_to_one_sound_state(tmp_path: Path, seed: i
         assert (repo.git.root / ".pact" / "STATE.yml").read_text() == state_yml(work)
         repo.git.act("checkout", "-q", "HEAD", "--", ".pact")
     assert (len(states), len(ids)) == (1, 1)
+
+
+@proves("PACT-2.5-2", "PACT-8-1", "OPEN-103")
+@pytest.mark.parametrize("seed", range(2))
+def test_a_merge_a_rebase_and_cherry_picks_come_to_one_state(tmp_path: Path, seed: int) -> None:
+    """Git brings the same events together in three ways; each puts them into another order."""
+    repo = Repo(tmp_path / "repo", Random(100 + seed))
+    for branch in BRANCHES[:2]:
+        repo.git.run("switch", "-q", "-c", branch, "main")
+        for _ in range(3):
+            for _ in range(5):
+                repo.anything()
+            repo.commit()
+    one, two = BRANCHES[:2]
+    ways = {
+        "merge": (one, ("merge", "-q", "--no-edit", two)),
+        "other way": (two, ("merge", "-q", "--no-edit", one)),
+        "rebase": (two, ("rebase", "-q", one)),
+        "cherry-pick": (one, ("cherry-pick", "--allow-empty", f"main..{two}")),
+    }
+    states, ids = set[str](), set[frozenset[str]]()
+    for start, words in ways.values():
+        repo.git.run("switch", "-q", "-C", "all", start)
+        repo.git.run(*words)
+        reading = pact.read(repo.log)
+        work = fold(reading.entries)
+        sound(work)
+        assert reading.faults == []
+        states.add(state_yml(work))
+        ids.add(frozenset(entry.event.event_id for entry in reading.entries))
+    assert (len(states), len(ids)) == (1, 1)
+
+    # One commit out of the middle: what it builds on is missing, and nothing is made up for it.
+    repo.git.run("switch", "-q", "-C", "all", "main")
+    repo.git.run("cherry-pick", "--allow-empty", f"{two}~1")
+    sound(fold(pact.read(repo.log).entries))
+    assert pact.read(repo.log).faults == []

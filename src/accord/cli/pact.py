@@ -21,19 +21,16 @@ Examples:
 """
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from accord.cli import deeds, looks
 from accord.cli.parsing import Whole
 
 if TYPE_CHECKING:
     from accord.core.work.verbs import Caller
-    from accord.core.work.waiting import Waiting
     from accord.pact.desk import Desk
-    from accord.pact.verbs import Done
 
-BAD_INPUT, LATER = 2, 6
 Add = Callable[[argparse.ArgumentParser], None]
 
 
@@ -183,165 +180,6 @@ def _watch_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# Verbs
-
-
-def _init(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact import verbs
-
-    done = verbs.init(desk, caller, args.project, args.seat, args.base_branch, args.key)
-    return told(done, args)
-
-
-def _join(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact import verbs
-
-    return told(verbs.join(desk, caller, args.roles, args.id, git=not args.no_git), args)
-
-
-def _assign(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.core.work.verbs import Assignment
-    from accord.pact import verbs
-
-    names = ("task", "feature", "branch", "owner", "reviewer", "spec")
-    said = Assignment(**{name: getattr(args, name) for name in names})
-    return told(verbs.assign(desk, caller, said), args)
-
-
-def _checkpoint(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact import verbs
-
-    done = verbs.checkpoint(desk, caller, args.task, args.evidence, commit=args.commit)
-    return told(done, args)
-
-
-def _accept(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact import verbs
-
-    return told(verbs.accept(desk, caller, args.task), args)
-
-
-def _changes(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact import verbs
-
-    return told(verbs.changes(desk, caller, args.task, args.reason), args)
-
-
-def _merge(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact import verbs
-
-    return told(verbs.merge(desk, caller, args.feature, git=not args.no_git), args)
-
-
-def told(done: "Done", args: argparse.Namespace) -> int:
-    """Success is silent, but for what somebody should know."""
-    for note in done.notes:
-        print(f"accord: {note}", file=sys.stderr)
-    if args.json:
-        from accord.show.output import tell
-
-        tell({"events": done.events, "notes": done.notes})
-    return 0
-
-
-def _status(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.show.text import line
-
-    text, wrong = desk.state()
-    for said in wrong:
-        print(f"accord: warning: {line(said)}", file=sys.stderr)
-    if args.json or args.board or args.extended or sys.stdout.isatty():
-        return _picture(desk, args)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text)
-    return 0
-
-
-def _picture(desk: "Desk", args: argparse.Namespace) -> int:
-    from accord.core.views.work import view
-
-    shown = view(desk.extended() if args.extended else desk.view().work)
-    if args.json:
-        from accord.show.output import tell
-
-        tell(shown)
-        return 0
-    from accord.cli.board import board
-
-    print("\n".join(board(shown)))
-    return 0
-
-
-def _log(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    if args.replay:
-        desk.replay()
-        return 0
-    desk.view()
-    data, _ = desk.ledger.read()
-    if args.json:
-        from accord.core.dialects import pact
-        from accord.show.output import tell
-
-        tell([found for _, found in pact.objects(data)])
-    elif sys.stdout.isatty():
-        from accord.show.text import safe
-
-        print(safe(data.decode("utf-8", "replace")), end="")
-    else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-    return 0
-
-
-def _validate(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.show.text import count, line
-
-    found = desk.validate(strict=args.strict)
-    wrong = [each for each in found if not each.warning]
-    if args.json:
-        from accord.show.output import tell
-
-        tell({"valid": not wrong, "findings": found})
-    else:
-        for each in found:
-            where = f"line {each.line}: " if each.line else ""
-            kind = "warning" if each.warning else "error"
-            print(f"{kind} ({each.check}) {where}{line(each.sentence)}")
-        good = "The log and its files are as they should be."
-        print(count(len(wrong), "error") if wrong else good)
-    return BAD_INPUT if wrong else 0
-
-
-def _watch(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    from accord.pact.watch import watch
-
-    def tell(things: "Sequence[Waiting]") -> None:
-        from accord.show.output import tell as tell_programs
-        from accord.show.text import line
-
-        for each in things:
-            if args.json:
-                tell_programs(each)
-            else:
-                spec = f"  ({line(each.spec)})" if each.spec else ""
-                print(f"{each.do:7} {line(each.about):12} {line(each.why)}{spec}")
-        sys.stdout.flush()
-
-    done = watch(desk, tell, interval=args.interval, patience=args.timeout, first=args.first)
-    return 0 if done else LATER
-
-
-def _key(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
-    public = desk.key()
-    if args.json:
-        from accord.show.output import tell
-
-        tell({"seat": caller.id, "key": public})
-    else:
-        print(public)
-    return 0
-
-
 Act = Callable[["Desk", "Caller", argparse.Namespace], int]
 
 
@@ -350,18 +188,22 @@ def _help(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
 
 
 VERBS: dict[str, tuple[str, Add, Act]] = {
-    "init": ("start a pact: its log, its charter, and a file for each seat", _init_flags, _init),
-    "join": ("come to your seat, on the branch of your work", _join_flags, _join),
-    "assign": ("give a task to one seat and its review to another", _assign_flags, _assign),
-    "checkpoint": ("show what you did, for review", _checkpoint_flags, _checkpoint),
-    "accept": ("say that a task is done, as its reviewer", _task, _accept),
-    "changes": ("say what a task lacks, as its reviewer", _changes_flags, _changes),
-    "merge": ("ship a feature whose tasks are all accepted", _merge_flags, _merge),
-    "status": ("where everything stands", _status_flags, _status),
-    "log": ("the events as they were recorded", _log_flags, _log),
-    "validate": ("find everything that is not as it should be", _validate_flags, _validate),
-    "watch": ("tell what waits for you, as soon as it does", _watch_flags, _watch),
-    "key": ("print your seat's public key, and make one if there is none", _none, _key),
+    "init": (
+        "start a pact: its log, its charter, and a file for each seat",
+        _init_flags,
+        deeds.init,
+    ),
+    "join": ("come to your seat, on the branch of your work", _join_flags, deeds.join),
+    "assign": ("give a task to one seat and its review to another", _assign_flags, deeds.assign),
+    "checkpoint": ("show what you did, for review", _checkpoint_flags, deeds.checkpoint),
+    "accept": ("say that a task is done, as its reviewer", _task, deeds.accept),
+    "changes": ("say what a task lacks, as its reviewer", _changes_flags, deeds.changes),
+    "merge": ("ship a feature whose tasks are all accepted", _merge_flags, deeds.merge),
+    "status": ("where everything stands", _status_flags, looks.status),
+    "log": ("the events as they were recorded", _log_flags, looks.log),
+    "validate": ("find everything that is not as it should be", _validate_flags, looks.validate),
+    "watch": ("tell what waits for you, as soon as it does", _watch_flags, looks.watch),
+    "key": ("print your seat's public key, and make one if there is none", _none, looks.key),
     "help": ("explain the verbs and the two rules", _none, _help),
 }
 WRITING = frozenset({"join", "assign", "checkpoint", "accept", "changes", "merge"})

@@ -10,6 +10,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.work import verbs
 from accord.core.work.event import Draft
 from accord.core.work.fold import fold
+from accord.core.work.roster import declared
 from accord.core.work.state import Feature, Work
 from accord.core.work.verbs import Assignment, Caller
 from accord.core.work.words import Kind, Status
@@ -49,7 +50,7 @@ def init(
     """Start a pact, or refresh the files of one; the log is never rewritten."""
     place = desk.place
     verbs.init(Work(), caller, project, seats, base, keys)
-    scaffold.inside(place, verbs.declared(seats))
+    scaffold.inside(place, declared(seats))
     here = place.repository.branch() if place.repository else ""
     with desk.ledger.locked():
         desk.carry.recover()

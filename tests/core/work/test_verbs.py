@@ -8,7 +8,7 @@ from accord.core.kernel.refusal import Why
 from accord.core.work import verbs
 from accord.core.work.state import Work
 from accord.core.work.verbs import Assignment, Caller
-from accord.core.work.words import Kind, Stage, is_branch
+from accord.core.work.words import Kind, Stage, Status, is_branch
 from tests.core.work.story import ANN, BOB, CY, SEATS, Team, folded, line, refused
 from tests.spec import proves
 
@@ -307,3 +307,21 @@ def test_there_is_no_verb_that_takes_a_task_back() -> None:
         refused(verbs.assign, team.work, Caller(ANN), Assignment("T1", "F", "feat", CY, ANN))[0]
         is Why.WRONG_STATE
     )
+
+
+@proves("PACT-5-2", "PACT-2.1-4")
+@pytest.mark.parametrize("owner", ["Ann", "ann ", "\uff41nn", ""])
+def test_a_name_that_only_looks_like_another_is_nobody(owner: str) -> None:
+    """Another tool lets ann own it under another spelling; then she does not judge it either."""
+    said = line("assign", ANN, "T1", "F", owner=owner, reviewer=ANN, branch="b", spec="s", at=1)
+    lines = [
+        line("init", seats=[{"id": ANN, "roles": ["worker"]}]),
+        said,
+        line("checkpoint", owner, "T1", "F", evidence="x", at=2),
+    ]
+
+    why, sentence = refused(verbs.accept, folded(*lines), Caller(ANN), "T1")
+
+    assert (why, "can be no seat" in sentence) == (Why.FORBIDDEN, True)
+    forced = folded(*lines, line("accept", ANN, "T1", "F", at=3))
+    assert forced.tasks["T1"].status is Status.AWAITING_REVIEW

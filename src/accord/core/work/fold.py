@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from accord.core.work.event import Entry, Event
 from accord.core.work.state import Feature, Seat, Task, Work
-from accord.core.work.words import LIFTED, Kind, Status
+from accord.core.work.words import LIFTED, Kind, Status, is_slug
 
 HIGHEST = 10**9
 # Under names of their own: looking a member up takes as long as an event does.
@@ -150,6 +150,9 @@ def on_verdict(fold: Fold, event: Event) -> No:
         return unknown(event)
     if event.agent_id != task.reviewer or event.agent_id == task.owner:
         return "rule1", f"{event.agent_id} may not judge {task.id}; its reviewer is {task.reviewer}"
+    # `Bob`, `bob ` and a Cyrillic bob are no seats: one person under two such names is not two.
+    if not (is_slug(task.owner) and is_slug(task.reviewer)):
+        return "rule1", f"{task.id}: {task.owner!r} and {task.reviewer!r} are not both seats"
     if task.status is not AWAITING:
         return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
     if event.event_type == Kind.ACCEPT:
