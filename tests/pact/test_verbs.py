@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from accord.cli.board import board
+from accord.core.dialects import pact
+from accord.core.views.work import view
+from accord.core.work.fold import fold
 from tests.helpers.cli import accord
 from tests.helpers.git import a_repository
 from tests.pact.team import Team, assignment, seats
 from tests.spec import proves
+
+DATA = Path(__file__).parents[1] / "data" / "pact"
 
 
 @pytest.fixture
@@ -262,6 +268,23 @@ def test_the_board_is_for_people(team: Team) -> None:
     assert "cart  awaiting review  (0 of 1 task accepted, branch cart)" in board
     assert re.search(r"T1 +awaiting review +bob → ann  \\x1b\[2Jall good", board)
     assert "pay  in progress" in board
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_the_board_fits_where_it_is_shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real log with long names and long evidence."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    work = fold(pact.read((DATA / "pactify-log.jsonl").read_bytes()).entries)
+    shown = list(board(view(work)))
+    arrows = {each.index("→") for each in shown if "→" in each and " claude →" in each}
+    said = [each for each in shown if "→" in each and each.endswith("…")]
+
+    head = shown[: shown.index("")]
+    assert "\n".join(head).count("(") == len(work.seats)
+    assert all(len(each) <= columns for each in head)
+    assert len(arrows) == 1, "names are below each other"
+    assert {len(each) for each in said} <= {min(columns, 100)}
+    assert bool(said) == (columns > 60)
 
 
 @proves("OPEN-107")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 
 BAD_INPUT, LATER = 2, 6
+# Evidence may be a megabyte; whoever wants all of it reads `--json` or the log.
+MOST_SAID = 300
 
 
 def status(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
@@ -87,14 +89,16 @@ def watch(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
 
     def tell(things: "Sequence[Waiting]") -> None:
         from accord.show.output import tell as tell_programs
-        from accord.show.text import line
+        from accord.show.text import clipped, line
 
         for each in things:
             if args.json:
                 tell_programs(each)
             else:
                 spec = f"  ({line(each.spec)})" if each.spec else ""
-                print(f"{each.do:7} {line(each.about):12} {line(each.why)}{spec}")
+                print(
+                    f"{each.do:7} {line(each.about):12} {clipped(line(each.why), MOST_SAID)}{spec}"
+                )
         sys.stdout.flush()
 
     done = watch(desk, tell, interval=args.interval, patience=args.timeout, first=args.first)

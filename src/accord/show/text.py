@@ -60,6 +60,11 @@ def standing(said: dict[str, Any]) -> str:
     return f"{ruling} (ruling {said['sha256'][:12]})"
 
 
+def clipped(text: str, room: int) -> str:
+    """As much of it as there is room for."""
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
 def width() -> int:
     """How wide a paragraph may be here."""
     return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
