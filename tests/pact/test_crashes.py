@@ -21,6 +21,7 @@ from accord.stores import ledger
 from accord.stores.ledger import FileLedger
 from tests.helpers.git import a_repository
 from tests.pact.team import SEATS
+from tests.spec import proves
 
 Act = Callable[[Path], object]
 
@@ -146,6 +147,45 @@ def test_a_kill_at_any_step_is_recovered_and_never_a_phantom(tmp_path: Path, act
         told(here, act)
         shutil.rmtree(root)
     assert step > 10
+
+
+def inits(root: Path) -> object:
+    here, ann = at(root, "ann")
+    return verbs.init(here, ann, "demo", SEATS, "")
+
+
+FOREIGN = b'{"event_id":"1","ts":"2026-01-01T00:00:00Z","agent_id":"ann","event_type":"note"}\n'
+
+
+@proves("OPEN-101")
+@pytest.mark.parametrize("there", [b"", FOREIGN])
+def test_an_init_that_is_killed_at_any_step_is_done_by_the_next(
+    tmp_path: Path, there: bytes
+) -> None:
+    """And what another tool had recorded before is never cut off."""
+    step = 0
+    while True:
+        step += 1
+        root = tmp_path / str(step)
+        a_repository(root)
+        (root / ".pact").mkdir()
+        (root / ".pact" / "log.jsonl").write_bytes(there)
+        was_killed = killed(root, inits, step)
+        left = (root / ".pact" / "log.jsonl").read_bytes()
+        inits(root)
+
+        log = (root / ".pact" / "log.jsonl").read_bytes()
+        assert log.startswith(there)
+        assert log.startswith(left)
+        assert log.count(b'"event_type":"init"') == 1
+        here, _ = at(root, "ann")
+        assert [found for found in here.validate() if not found.warning] == []
+        for name in ("PROJECT.md", "STATE.yml", "bin/pact.sh", "tasks"):
+            assert (root / ".pact" / name).exists()
+        assert "PACT_AGENT_ID=bob" in (root / "AGENTS.md").read_text()
+        if not was_killed:
+            break
+    assert step > 5
 
 
 def again(root: Path, act: Act) -> None:

@@ -9,7 +9,7 @@ import pytest
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.verbs import Assignment, Caller
 from accord.pact import scaffold, verbs
-from accord.pact.desk import Desk
+from accord.pact.desk import Desk, World
 from accord.pact.place import place
 from accord.stores import ledger
 from tests.helpers.git import a_repository
@@ -127,6 +127,14 @@ def test_an_event_that_was_recorded_is_never_refused_afterwards(
     assert [found.check for found in at(root)[0].validate()] == ["a"]
     here.replay()
     assert at(root)[0].validate() == []
+
+
+@proves("PACT-2.1-2")
+def test_an_id_is_of_128_bits_that_nobody_has_had() -> None:
+    ids = {World().new_id() for _ in range(1000)}
+
+    assert len(ids) == 1000
+    assert all(len(bytes.fromhex(id)) == 16 for id in ids)
 
 
 @proves("OPEN-111")

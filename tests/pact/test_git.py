@@ -43,7 +43,7 @@ def team(tmp_path: Path) -> GitTeam:
     return GitTeam(tmp_path / "repo")
 
 
-@proves("OPEN-111")
+@proves("OPEN-111", "PACT-9-1")
 def test_join_switches_to_the_tasks_branch_and_takes_the_events_along(team: GitTeam) -> None:
     team.assign()
     before = team.kinds
@@ -114,7 +114,7 @@ def test_when_git_refuses_to_switch_everything_is_as_before(team: GitTeam) -> No
     assert not (team.repo.directory / "accord" / "pact-carry.jsonl").exists()
 
 
-@proves("OPEN-111", "PACT-7.1-8", "UNI-21")
+@proves("OPEN-111", "PACT-7.1-8", "UNI-21", "PACT-9-1")
 def test_merge_is_a_real_one_and_the_event_comes_last(team: GitTeam) -> None:
     team.accepted()
 
@@ -177,7 +177,7 @@ def test_a_branch_without_anything_new_is_not_shipped_by_mistake(team: GitTeam) 
     assert team.kinds[-1] == "merge"
 
 
-@proves("OPEN-111")
+@proves("OPEN-111", "PACT-9-1")
 def test_checkpoint_commits_only_when_asked_and_only_what_git_knows(team: GitTeam) -> None:
     team.assign()
     team.good("bob", "join", "bob", "--roles", "worker")
