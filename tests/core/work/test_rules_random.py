@@ -130,11 +130,15 @@ FOREIGN = st.fixed_dictionaries(
 def life(task: str, feature: str, owner: str, reviewer: str) -> list[dict[str, Any]]:
     """All that happens to a task, by a tool that checks nothing."""
     given = {"owner": owner, "reviewer": reviewer, "branch": "b", "spec": "s"}
-    steps = (("assign", ANN, given), ("checkpoint", owner, {"evidence": "theirs"}))
-    ends = (("accept", reviewer, {}), ("merge", ANN, {}))
+    steps: list[tuple[str, str, dict[str, str]]] = [
+        ("assign", ANN, given),
+        ("checkpoint", owner, {"evidence": "theirs"}),
+        ("accept", reviewer, {}),
+        ("merge", ANN, {}),
+    ]
     return [
         {"agent_id": by, "event_type": kind, "task_id": task, "feature": feature, "payload": said}
-        for kind, by, said in (*steps, *ends)
+        for kind, by, said in steps
     ]
 
 
