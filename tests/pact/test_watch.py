@@ -73,17 +73,32 @@ def test_a_ledger_that_does_not_change_is_not_read_again(tmp_path: Path) -> None
     story = begun(tmp_path)
     story.steps = []
     here = story.desk("bob", waits=True)
-    looks, view = list[int](), here.view
+    looks, load = list[int](), here.load
 
     def look() -> Folded:
         looks.append(1)
-        return view()
+        return load()
 
-    here.view = look  # type: ignore[method-assign]
+    here.load = look  # type: ignore[method-assign]
 
     watch(here, story.tell, interval=1, patience=50, first=False)
 
     assert (len(looks), len(story.naps)) == (1, 50)
+
+
+def test_a_ledger_that_git_is_putting_in_place_is_waited_for(tmp_path: Path) -> None:
+    """A switch of branches takes the file away and puts another there."""
+    story = begun(tmp_path)
+    log = tmp_path / ".pact" / "log.jsonl"
+    assign, _, shown, *_ = story.steps
+    assign()
+    before = log.read_bytes()
+    story.steps = [log.unlink, lambda: log.write_bytes(before), shown]
+
+    watch(story.desk("bob", waits=True), story.tell, interval=1, patience=2, first=False)
+    assert story.told == [[("work", "T1")]], "it is not told again"
+    watch(story.desk("ann", waits=True), story.tell, interval=1, patience=2, first=False)
+    assert story.told[1:] == [[("review", "T1")]]
 
 
 def test_a_real_watcher_hears_of_a_real_checkpoint(tmp_path: Path) -> None:

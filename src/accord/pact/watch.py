@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from accord.core.work.verbs import understood
 from accord.core.work.waiting import Waiting, waiting
 from accord.pact.desk import Desk
 
@@ -15,14 +16,18 @@ def watch(desk: Desk, tell: Tell, *, interval: float, patience: float | None, fi
     and it is read when they changed.
     """
     told, waited = frozenset[Waiting](), 0.0
+    desk.exists()
     while True:
         mark = desk.ledger.mark()
-        now = list(waiting(desk.view().work, desk.seat))
+        work = desk.load().work
+        understood(work)
+        now = list(waiting(work, desk.seat))
         if fresh := [each for each in now if each not in told]:
             tell(fresh)
             if first:
                 return True
-        told = frozenset(now)
+        # While git puts another branch's ledger in its place, there is none for a moment.
+        told = frozenset(now) if work.started else told
         while desk.ledger.mark() == mark:
             if patience is not None and waited >= patience:
                 return False
