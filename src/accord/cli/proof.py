@@ -4,9 +4,11 @@ import argparse
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     from accord.core.provenance.statement import Envelope, Statement
     from accord.desk import Office
 
@@ -25,7 +27,7 @@ class Repository(Protocol):
 
 KID = re.compile(r"[0-9A-Z]{26}")
 BROKEN = 5
-WRONG = "the signature is wrong: the file was changed, or another key signed it"
+WRONG = "the signature is wrong: the file was changed, or another key signed it; it proves nothing"
 
 
 def export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,36 +98,65 @@ def verify(repo: Repository | None, args: argparse.Namespace) -> int:
 
 
 def signed_by(envelope: "Envelope", args: argparse.Namespace) -> str | None:
-    """The id of a key that we have and that signed this; None when a signature is wrong."""
+    """The name of a key that we have and that signed this; None when no signature of it holds.
+
+    As DSSE has it: one signature that holds is enough, `keyid` is nothing but a hint.
+    """
     from cryptography.exceptions import InvalidSignature
 
-    from accord.core.kernel.refusal import Refused, Why
-    from accord.desk import public_key
-
-    found = None
+    tried = False
     for each in envelope.signatures:
-        if (pem := known(each.keyid, args)) is None:
+        if (found := known(each.keyid, args)) is None:
             continue
-        if (key := public_key(pem)) is None:
-            raise Refused(Why.MALFORMED, "The key is no Ed25519 public key in PEM")
+        tried = True
         try:
-            key.verify(each.sig, envelope.claim)
+            found.key.verify(each.sig, envelope.claim)
         except InvalidSignature:
-            return None
-        found = each.keyid
-    if found is None:
+            continue
+        return found.name
+    if not tried:
+        from accord.core.kernel.refusal import Refused, Why
+
         names = ", ".join(each.keyid[:40] for each in envelope.signatures)
         raise Refused(Why.UNKNOWN, f"No key {names} here; name it with --key FILE")
-    return found
+    return None
 
 
-def known(kid: str, args: argparse.Namespace) -> bytes | None:
+class Known(NamedTuple):
+    """A key that is trusted here, by a name that no stranger's file gives it."""
+
+    name: str
+    key: "Ed25519PublicKey"
+
+
+def known(kid: str, args: argparse.Namespace) -> Known | None:
     """The public key of this id: the one that was named, or one of this machine's."""
     from accord.settings import Settings
 
     if args.key:
-        return Path(args.key).read_bytes()
+        pem = Path(args.key).read_bytes()
+        return Known(fingerprint(loaded(pem)), loaded(pem))
     if not KID.fullmatch(kid):  # what a stranger's file says is no path
         return None
     file = Settings.here(home=args.data_dir).home / "keys" / f"{kid}.pub"
-    return file.read_bytes() if file.is_file() else None
+    return Known(kid, loaded(file.read_bytes())) if file.is_file() else None
+
+
+def loaded(pem: bytes) -> "Ed25519PublicKey":
+    """The key in a file; refused where it holds none."""
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.desk import public_key
+
+    if (key := public_key(pem)) is None:
+        raise Refused(Why.MALFORMED, "The key is no Ed25519 public key in PEM")
+    return key
+
+
+def fingerprint(key: "Ed25519PublicKey") -> str:
+    """By its own bytes, as `openssl pkey -pubin -outform DER | sha256sum` tells."""
+    from hashlib import sha256
+
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    whole = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256:{sha256(whole).hexdigest()}"

@@ -106,6 +106,7 @@ ENVELOPE = json.loads(statements.seal(BODY, [Signature("K1", b"x")]))
         {"payloadType": "text/plain"},
         {"payload": "no base64!"},
         {"payload": None},
+        {"payload": "e31="},
         {"payload": "\u00e9"},
         {"signatures": []},
         {"signatures": None},
@@ -119,6 +120,15 @@ ENVELOPE = json.loads(statements.seal(BODY, [Signature("K1", b"x")]))
 def test_an_envelope_of_another_shape_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(Refused) as no:
         statements.unseal(json.dumps({**ENVELOPE, **changed}))
+
+    assert no.value.why is Why.MALFORMED
+
+
+def test_a_name_that_stands_there_twice_is_refused() -> None:
+    text = json.dumps(ENVELOPE).replace('{"payload"', '{"payload": "e30=", "payload"', 1)
+
+    with pytest.raises(Refused) as no:
+        statements.unseal(text)
 
     assert no.value.why is Why.MALFORMED
 

@@ -123,12 +123,20 @@ def meaning(statement: Statement, key: str) -> str:
 
 def _object(text: str | bytes) -> Mapping[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise Refused(Why.MALFORMED, "That is no JSON") from error
     if not isinstance(value, dict):
         raise Refused(Why.MALFORMED, "That is no JSON object")
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A name that stands there twice would be read differently by others."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
 
 
 def _signature(value: Any) -> Signature:
@@ -138,9 +146,12 @@ def _signature(value: Any) -> Signature:
 
 
 def _bytes(value: Any) -> bytes:
-    """Base64 of either alphabet, as DSSE allows."""
+    """Base64 of either alphabet, as DSSE allows; one text for the same bytes and no other."""
     try:
         plain = value.replace("-", "+").replace("_", "/").encode("ascii")
-        return b64decode(plain, validate=True)
+        found = b64decode(plain, validate=True)
     except (AttributeError, ValueError) as error:
         raise Refused(Why.MALFORMED, "payload and sig are base64") from error
+    if b64encode(found) != plain:
+        raise Refused(Why.MALFORMED, "payload or sig is base64 with bits that say nothing")
+    return found
