@@ -11,6 +11,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Record
 from accord.core.provenance import decision as decisions
 from accord.core.provenance import thread as threads
+from accord.core.provenance.build import trailers_of
 from accord.core.provenance.decision import DecisionCommit
 from accord.core.room.merges import MergeExecute, Resolution
 from accord.core.room.prompts import PromptAmend
@@ -483,6 +484,33 @@ def test_what_the_kernel_said_of_a_step_goes_with_the_decision() -> None:
     assert verdict.snapshot == ruling["sha256"]
     since = next(each.seq for each in numbered(talk) if each.id == "t")
     assert decision(talk, since - 1).verdicts == (verdict,)
+
+
+@proves("UNI-30")
+def test_nothing_of_the_kernel_reaches_a_trailer() -> None:
+    house = House(judge=Bench())
+    deploy = ok("DEPLOY", "errors", steps=[step("Deploy", "api", "deployed=YES/NO")])
+    batch = ContextAdd(key="decision:release", content_type="text", content=item("DEPLOY", deploy))
+    link = {"batch": "release", "item": "DEPLOY", "step": "deployed=YES/NO"}
+    talk = a_talk()
+    talk.says(ALICE, batch, house=house)
+    talk.says(CLAUDE, proposes(arguments={"decision": link}), id="t", ref=START, house=house)
+    talk.says(BOB, approves_tool(BOB, "t"), house=house)
+    made = decision(talk)
+
+    trailers = trailers_of(decisions.context(made), aliases=True)
+
+    assert made.verdicts
+    assert made.confidence_score is None  # the kernel's word is not the agent's number
+    keys = {each.key for each in trailers}
+    assert keys == {
+        *("PVP-Session", "PVP-Decision", "PVP-Messages", "PVP-Tools", "PVP-Approvers"),
+        *("Decision-By", "Approved-By"),
+    }
+    said = " ".join(each.value for each in trailers)
+    (verdict,) = made.verdicts
+    words = (verdict.batch, verdict.item, verdict.verdict, verdict.confidence, verdict.snapshot)
+    assert not any(word in said for word in words)
 
 
 def test_a_step_of_a_decision_that_is_gone_is_told_without_a_verdict() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,7 +81,7 @@ async def work(server: ServerProcess) -> AsyncIterator[Work]:
     await made.leave()
 
 
-@proves("PVP-18.1-1", "OPEN-56", "OPEN-59", "OPEN-60")
+@proves("PVP-18.1-1", "OPEN-56", "OPEN-59", "OPEN-60", "UNI-10")
 async def test_a_commit_is_told_what_led_to_it_and_its_record_is_kept(work: Work) -> None:
     prompt = await work.prompt()
     tool = await work.tool(prompt)
@@ -102,7 +103,7 @@ async def test_a_commit_is_told_what_led_to_it_and_its_record_is_kept(work: Work
     assert context["decision_by"] == ["agent:bot", "human:alice"]
     assert context["approved_by"] == ["human:bob"]
     assert (context["tools"], context["confidence"]) == (["shell"], 0.87)
-    assert context["decision"].startswith("dec_")
+    assert re.fullmatch(r"dec_[0-9A-HJKMNP-TV-Z]{26}", context["decision"])
     assert created["decision"] == context["decision"]
     assert again == created
     (made,) = decisions_of(created["note"])

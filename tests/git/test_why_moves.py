@@ -1,0 +1,144 @@
+"""Whatever git does to a line's commit, `accord why` finds the decision behind the line."""
+
+import pytest
+
+from tests.helpers.worktree import Work
+
+LINE = "total = sum(price * (1 + rate) for price in prices)"
+FILE = f"import math\n\n{LINE}\nprint(total)\n"
+ELSEWHERE = {"PVP_SESSION_ID": "", "PVP_MESSAGES": "", "PVP_DECISION_BY": ""}
+
+
+@pytest.fixture
+def topic(session: Work) -> Work:
+    """On a branch, one decision behind the line; what follows is of no session."""
+    session.commit("chore: begin", "README.md")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: add it up", "cart.py", FILE)
+    return session
+
+
+def alone(work: Work) -> Work:
+    return work.told(**ELSEWHERE)
+
+
+def why(work: Work, target: str) -> tuple[list[str], str]:
+    """The decisions that it names, and by which sign."""
+    (reason,) = work.accord("why", target, "--offline", "--json").json["reasons"]
+    ids = [each["id"] for each in reason["record"].get("decisions", [])]
+    return ids, reason["found_by"]
+
+
+def test_after_an_amend(topic: Work) -> None:
+    before = topic.decisions()
+    topic.write("more.txt", "x")
+    topic.git("commit", "-q", "--amend", "-m", "feat: add it all up")
+
+    assert why(topic, "cart.py:3")[0] == before
+
+
+def test_after_an_amend_without_hooks(topic: Work) -> None:
+    before = topic.decisions()
+    topic.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "-m", "Reworded")
+
+    assert why(topic, "cart.py:3") == (before, "patch")
+
+
+def test_after_a_rebase_with_a_fixup(topic: Work) -> None:
+    first = topic.decisions()
+    topic.commit("fixup! feat: add it up", "cart.py", FILE.replace("print", "log"))
+    second = topic.decisions()
+    topic.git("switch", "-q", "main")
+    alone(topic).commit("chore: meanwhile", "other.txt")
+    topic.git("switch", "-q", "topic")
+    topic.told(GIT_SEQUENCE_EDITOR="true").git("rebase", "-q", "-i", "--autosquash", "main")
+
+    assert topic.git("rev-list", "--count", "main..") == "1"
+    assert sorted(why(topic, "cart.py:3")[0]) == sorted(first + second)
+    assert sorted(why(topic, "cart.py:4")[0]) == sorted(first + second)
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+def test_after_a_cherry_pick(topic: Work, hooks: bool) -> None:
+    before = topic.decisions()
+    topic.git("switch", "-q", "main")
+    off = [] if hooks else ["-c", "core.hooksPath=/dev/null"]
+    alone(topic).git(*off, "cherry-pick", "topic")
+    topic.git("branch", "-qD", "topic")
+
+    assert why(topic, "cart.py:3")[0] == before
+
+
+def squashed(topic: Work) -> list[str]:
+    """Two commits, two decisions."""
+    first = topic.decisions()
+    topic.commit("feat: say it", "cart.py", FILE + "say(total)\n")
+    return sorted(first + topic.decisions())
+
+
+def test_after_a_squash_merge(topic: Work) -> None:
+    ids = squashed(topic)
+    topic.git("switch", "-q", "main")
+    topic.git("merge", "-q", "--squash", "topic")
+    alone(topic).git("commit", "-q", "-m", "Sums (#42)")
+    topic.git("branch", "-qD", "topic")
+
+    assert sorted(why(topic, "cart.py:3")[0]) == ids
+
+
+def test_after_a_forges_squash_merge_with_the_branch_deleted(topic: Work) -> None:
+    ids = squashed(topic)
+    tree = topic.git("rev-parse", "topic^{tree}")
+    sha = topic.git("commit-tree", tree, "-p", "main", "-m", "Sums (#42)")
+    topic.git("switch", "-q", "main")
+    topic.git("reset", "-q", "--hard", sha)
+    topic.git("branch", "-qD", "topic")
+
+    found, by = why(topic, "cart.py:3")
+    assert (sorted(found), by) == (ids, "branch")
+    assert why(topic, "HEAD")[0] == found
+
+
+def test_after_a_rename(topic: Work) -> None:
+    before = topic.decisions()
+    topic.git("mv", "cart.py", "basket.py")
+    alone(topic).git("commit", "-q", "-m", "refactor: a better name")
+
+    assert why(topic, "basket.py:3") == (before, "note")
+
+
+def test_after_the_line_was_moved_and_indented(topic: Work) -> None:
+    before = topic.decisions()
+    moved = f"import math\n\nprint(total)\n\n\ndef f():\n    {LINE}\n"
+    alone(topic).commit("refactor: into a function", "cart.py", moved)
+
+    assert why(topic, "cart.py:7") == (before, "note")
+
+
+def test_after_the_line_went_to_another_file(topic: Work) -> None:
+    before = topic.decisions()
+    topic.write("sums.py", f'"""Sums."""\n\n{LINE}\n')
+    topic.write("cart.py", "import math\n\nprint(total)\n")
+    alone(topic).git("commit", "-q", "-m", "refactor: into a file of its own")
+
+    assert why(topic, "sums.py:3") == (before, "note")
+
+
+def test_after_a_change_of_spaces(topic: Work) -> None:
+    before = topic.decisions()
+    alone(topic).commit(
+        "style: spaces", "cart.py", FILE.replace(LINE, LINE.replace(" * ", "  *  "))
+    )
+
+    assert why(topic, "cart.py:3") == (before, "note")
+
+
+def test_a_revert_is_its_own_commit_and_a_revert_of_it_another(topic: Work) -> None:
+    before = topic.decisions()
+    alone(topic).git("revert", "--no-edit", "HEAD")
+    ran = topic.accord("why", "HEAD", "--offline", "--json")
+    assert (ran.code, ran.json["reasons"][0]["found_by"]) == (4, None)
+    alone(topic).git("revert", "--no-edit", "HEAD")
+
+    # The line is there again by the same change, for the same reason.
+    assert why(topic, "cart.py:3") == (before, "patch")
