@@ -256,7 +256,7 @@ class Server:
             Route("/metrics", self.scrape.page),
             *self.http.routes(),
             *archive.routes(self.archive, self.callers.identify),
-            *operator.routes(self.desk, self.callers.count, self.reception.limits.body),
+            *operator.routes(self.desk, self.callers.count, self.reception.limits),
         ]
         counted = Counted(Starlette(routes=routes), self.requests, routes)
         return Guard(counted, strict=self.reception.is_open, closed=lambda: self.reception.closed)

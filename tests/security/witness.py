@@ -65,4 +65,6 @@ async def witnessed(server: ServerProcess) -> AsyncIterator[Witness]:
     finally:
         witness.done = True
         await talking
+        for wire in (alice, bot):  # what nobody read is in the way of a goodbye
+            wire.socket.transport.abort()
     witness.check()

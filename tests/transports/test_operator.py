@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from accord.core.kernel.authority import Kind, Role
 from accord.desk import LocalDesk
 from accord.transports.identity import issue
-from accord.transports.operator import LARGEST_BODY, routes
+from accord.transports.operator import USUAL, routes
 from tests.helpers.desk import T0, a_desk, operator, wish
 from tests.spec import proves
 
@@ -155,7 +155,7 @@ async def test_a_wish_that_makes_no_sense_is_refused(web: httpx.AsyncClient, bod
 
 
 async def test_more_than_a_wish_needs_is_not_read(web: httpx.AsyncClient) -> None:
-    response = await web.post("/admin/tokens", content=b" " * (LARGEST_BODY + 1))
+    response = await web.post("/admin/tokens", content=b" " * (USUAL.body + 1))
 
     assert error(response) == (413, "VALIDATION_ERROR")
 

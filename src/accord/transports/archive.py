@@ -1,5 +1,6 @@
 """Reading sessions over HTTP: the list, one session, what was said in it."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ MOST_INDEXED = 65_536
 LARGEST_ANSWER = 4 << 20
 # How many rows are looked at in one go; each may have a MiB.
 STEP = 100
+# A page may take some MiB while it is put together: so many at a time, the others wait.
+MOST_AT_ONCE = 8
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 Identify = Callable[[Request], Awaitable[Actor]]
 
@@ -53,6 +56,7 @@ class Archive:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.index = Index(engine)
+        self.turn = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def room(self, id: str, actor: Actor) -> Room:
         """The session, if it exists for this reader; raises Refused."""
@@ -88,6 +92,10 @@ class Archive:
 
     async def transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
         """Envelopes behind `seq` number `after`, oldest first."""
+        async with self.turn:
+            return await self._transcript(room, seat, after, limit)
+
+    async def _transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
         frames: list[bytes] = []
         # A record's `seq` is never above its version.
         version, heard, last, size = after, after, after, 0

@@ -14,8 +14,6 @@ log = logging.getLogger("accord.http")
 # What picows reads of an upgrade.
 LARGEST_UPGRADE = (16 << 10) - 64
 HEAD_SECONDS = 10
-# Whoever reads nothing at all for so long has gone.
-STALL_SECONDS = 30
 # Whoever is refused may finish its sentence, so that it hears why.
 LINGER_SECONDS = 1
 LARGEST_REST = 1 << 20
@@ -23,6 +21,39 @@ LARGEST_REST = 1 << 20
 SHORTEST_WAIT = 1
 # Under this name a request's state holds what ends its connection at once.
 ABORT = "abort"
+
+
+class Unread:
+    """Answers that wait for their readers: so many bytes in all, whoever they are for."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.began: dict[asyncio.Transport, int] = {}
+        self.cut = 0
+
+    def add(self, transport: asyncio.Transport) -> None:
+        """It does not keep up."""
+        self.began[transport] = transport.get_write_buffer_size()
+
+    def remove(self, transport: asyncio.Transport) -> None:
+        """It does, or it is gone."""
+        self.began.pop(transport, None)
+
+    def check(self) -> None:
+        """Where there is too much, those who have read least go, the longest waiting first."""
+        left = {each: each.get_write_buffer_size() for each in self.began}
+        surplus = sum(left.values()) - self.most
+        if surplus <= 0:
+            return
+        before = self.cut
+        for transport in sorted(left, key=lambda each: self.began[each] - left[each]):
+            surplus -= left[transport]
+            self.cut += 1
+            self.remove(transport)
+            transport.abort()
+            if surplus <= 0:
+                break
+        log.warning("readers.cut_off", extra={"count": self.cut - before})
 
 
 class Porch:
@@ -33,6 +64,8 @@ class Porch:
         self.most = limits.connections
         self.most_waiting = limits.strangers
         self.head = limits.head
+        self.stall = limits.stall_seconds
+        self.unread = Unread(limits.unread)
         self.here: set[asyncio.Transport] = set()
         self.waiting: dict[asyncio.Transport, float] = {}
 
@@ -111,6 +144,8 @@ class BoundedHttp(HttpToolsProtocol):
         """The answer is not read: whoever takes up room so gives way like one who does not ask."""
         super().pause_writing()
         self.porch.wait(self.transport, self.loop.time())
+        self.porch.unread.add(self.transport)
+        self.loop.call_soon(self.porch.unread.check)  # by then the socket has what it can take
         self._watch()
 
     def resume_writing(self) -> None:
@@ -220,9 +255,10 @@ class BoundedHttp(HttpToolsProtocol):
         if unread is not None and size >= unread:
             self.transport.abort()
         else:
-            self.stall = self.loop.call_later(STALL_SECONDS, self._watch, size)
+            self.stall = self.loop.call_later(self.porch.stall, self._watch, size)
 
     def _moves(self) -> None:
+        self.porch.unread.remove(self.transport)
         if self.stall is not None:
             self.stall.cancel()
             self.stall = None

@@ -191,7 +191,7 @@ METRICS: tuple[Row, ...] = (
         COUNTER,
         "Connections that were ended because they did not read",
         (),
-        one(lambda f: f.tally.cut_off),
+        one(lambda f: f.tally.cut_off + f.sources.porch.unread.cut),
     ),
     Row(
         "accord_sessions_open",

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -16,10 +16,11 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.people.standing import Standing
 from accord.core.people.state import Token
 
+from .bodies import in_time
 from .endpoint import Endpoint, Query, mounted
 from .identity import USUAL_LIFE, Issued, PublicKey
 
-LARGEST_BODY = Limits().body
+USUAL = Limits()
 # Answers hold tokens: no cache keeps them, no browser guesses what they are.
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
@@ -93,16 +94,18 @@ def uncounted(actor: Actor) -> None:
     """Nobody counts."""
 
 
-def routes(desk: Desk, count: Count = uncounted, largest_body: int = LARGEST_BODY) -> list[Route]:
+def routes(desk: Desk, count: Count = uncounted, limits: Limits = USUAL) -> list[Route]:
     """Everything an operator may ask over HTTP; `count` refuses whoever asks too much."""
 
     def served(row: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         """The handler behind the one door: a token, an operator, and refusals in one shape."""
 
         async def answer(request: Request) -> Response:
-            request.state.largest_body = largest_body
+            request.state.limits = limits
             try:
                 return await row.handler(await enter(desk, count, request), request)
+            except ClientDisconnect:
+                return Response(status_code=400)  # for nobody
             except Refused as no:
                 return refusal(no)
 
@@ -130,6 +133,8 @@ def refusal(no: Refused) -> Response:
         response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
     if no.why is Why.UNAUTHENTICATED:
         response.headers["www-authenticate"] = "Bearer"
+    if no.why is Why.LATE:
+        response.headers["connection"] = "close"
     return response
 
 
@@ -179,8 +184,14 @@ async def attest_commit(office: Office, request: Request) -> Response:
 
 
 async def read(request: Request) -> bytes:
-    """The body, never more of it than there should be."""
-    body, most = bytearray(), request.state.largest_body
+    """The body, in time and never more of it than there should be."""
+    limits: Limits = request.state.limits
+    return await in_time(whole(request, limits.body), limits.body_seconds)
+
+
+async def whole(request: Request, most: int) -> bytes:
+    """All of it; raises Refused past so many bytes."""
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:

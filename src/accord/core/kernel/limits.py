@@ -65,6 +65,29 @@ class Limits(Struct, frozen=True):
             bytes=True,
         ),
     ] = 8 * MIB
+    unread: Annotated[
+        int,
+        Bound(
+            1 * MIB,
+            4096 * MIB,
+            Why.TOO_MANY,
+            "Bytes of answers over HTTP that wait for readers; who reads least is cut off.",
+            bytes=True,
+        ),
+    ] = 256 * MIB
+    stall_seconds: Annotated[
+        int,
+        Bound(
+            1,
+            3600,
+            Why.LATE,
+            "Seconds in which something of an answer over HTTP is read; past it the reader is cut "
+            "off.",
+        ),
+    ] = 30
+    body_seconds: Annotated[
+        int, Bound(1, 3600, Why.LATE, "Seconds in which the body of a request is here.")
+    ] = 30
     queue: Annotated[
         int,
         Bound(

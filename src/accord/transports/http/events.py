@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.clock import WallClock
+from accord.engine.tally import Tally
 from accord.transports.archive import HEADERS
 from accord.transports.caller import Caller, Callers
 from accord.transports.head import ABORT
@@ -52,9 +53,12 @@ def event(frame: bytes) -> bytes:
 class Listener:
     """Somebody who listens to one room; a peer like a WebSocket, but mute."""
 
-    def __init__(self, caller: Caller, abort: Callable[[], None], backlog: int) -> None:
+    def __init__(
+        self, caller: Caller, abort: Callable[[], None], backlog: int, tally: Tally
+    ) -> None:
         self.caller = caller
         self.backlog = backlog
+        self.tally = tally
         self.seat = caller.actor.seat
         self.runtime = f"events:{next(_runtimes)}"
         self.alive = True
@@ -79,6 +83,7 @@ class Listener:
         self.size += len(data)
         if self.size > self.backlog:
             log.warning("reader.cut_off", extra={"principal": self.seat})
+            self.tally.cut_off += 1
             self._stop()
             self.abort()
         elif self.size > LARGEST_CHUNK:
@@ -127,7 +132,8 @@ class Events:
         """200 with a stream that does not end by itself."""
         caller = self.callers.asking(request)
         abort = getattr(request.state, ABORT, lambda: None)
-        listener = Listener(caller, abort, self.callers.reception.limits.backlog)
+        backlog = self.callers.reception.limits.backlog
+        listener = Listener(caller, abort, backlog, self.engine.tally)
         self.bench.sit(listener)
         try:
             await self._let_in(listener, request.path_params["id"], last_event(request))

@@ -17,6 +17,7 @@ from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Outcome
 from accord.transports.archive import answer, raw
+from accord.transports.bodies import in_time
 from accord.transports.bucket import Bucket
 from accord.transports.caller import RUNTIME, Caller, Callers
 from accord.transports.http.benches import Load
@@ -24,12 +25,13 @@ from accord.transports.http.visits import Lobby, Visitor
 from accord.transports.identity import open_actor
 
 LARGEST_REST = 16 << 20
-BODY_SECONDS = 30
 NEW = "new"
 Take = Callable[[int], None]
 JSON = "application/json"
 # What nobody looked into has no id.
-UNREAD = frozenset({Why.TOO_MANY, Why.TOO_LARGE, Why.UNAUTHENTICATED})
+UNREAD = frozenset({Why.TOO_MANY, Why.TOO_LARGE, Why.UNAUTHENTICATED, Why.LATE})
+# More of it may be on its way, which nobody wants.
+UNFINISHED = frozenset({Why.TOO_LARGE, Why.LATE})
 
 
 class Mailbox:
@@ -126,7 +128,7 @@ class Mailbox:
         response = raw(said, CODES[no.why].http)
         if no.why is Why.UNAUTHENTICATED:
             response.headers["www-authenticate"] = "Bearer"
-        if no.why is Why.TOO_LARGE:
+        if no.why in UNFINISHED:
             response.headers["connection"] = "close"
         if no.details and "retry_after_ms" in no.details:
             response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
@@ -170,11 +172,7 @@ async def body_of(request: Request, limits: Limits, take: Take) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Refused(Why.MALFORMED, f"Send the envelope as {JSON}")
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await whole(request, limits, take)
-    except TimeoutError:
-        raise Refused(Why.LATE, f"The message was not here within {BODY_SECONDS} s") from None
+    return await in_time(whole(request, limits, take), limits.body_seconds)
 
 
 async def whole(request: Request, limits: Limits, take: Take) -> bytes:

@@ -62,6 +62,10 @@ class Reader:
 
     async def page(self, id: str, actor: Actor, since: int, limit: int) -> Page:
         """What is there behind a version; never more than an answer may hold."""
+        async with self.archive.turn:
+            return await self._page(id, actor, since, limit)
+
+    async def _page(self, id: str, actor: Actor, since: int, limit: int) -> Page:
         frames: list[bytes] = []
         last, size = "", 0
         while True:
