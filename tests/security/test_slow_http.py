@@ -62,10 +62,12 @@ async def until(server: ServerProcess, word: str) -> None:
     await asyncio.to_thread(wait_for, lambda: word in server.log)
 
 
-def sockets(server: ServerProcess) -> int:
-    """How many the server holds."""
-    held = Path(f"/proc/{server.pid}/fd").iterdir()
-    return sum("socket" in str(each.readlink()) for each in held)
+def established(server: ServerProcess) -> int:
+    """How many connections the server holds over HTTP, by the kernel's word."""
+    mine = {str(each.readlink()) for each in Path(f"/proc/{server.pid}/fd").iterdir()}
+    rows = [each.split() for each in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    port = f":{server.port:04X}"
+    return sum(row[1].endswith(port) and f"socket:[{row[9]}]" in mine for row in rows) - 1
 
 
 @contextlib.asynccontextmanager
@@ -120,13 +122,14 @@ async def test_who_reads_nothing_of_an_answer_is_not_waited_for(tmp_path: Path) 
     with a_server(tmp_path, "token", *flags) as server, contextlib.ExitStack() as opened:
         async with people(server, "alice") as (alice,):
             session = await filled(alice)
+            await alice.close()
             async with witnessed(server):
-                before, quiet = memory(server), sockets(server)
+                before, quiet = memory(server), established(server)
                 for rest in ("transcript", "messages", "events"):
                     ask = request(server, "GET", f"/sessions/{session}/{rest}", token_of(alice))
-                    opened.enter_context(deaf(server, ask))
-                await asyncio.to_thread(wait_for, lambda: sockets(server) >= quiet + 3)
-                await asyncio.to_thread(wait_for, lambda: sockets(server) <= quiet)
+                    opened.enter_context(deaf(server, ask * 4))
+                await asyncio.to_thread(wait_for, lambda: established(server) >= quiet + 3)
+                await asyncio.to_thread(wait_for, lambda: established(server) <= quiet)
             assert memory(server) - before < 64
 
 
