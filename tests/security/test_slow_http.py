@@ -213,8 +213,7 @@ async def waits_again(web: Web, session: str, last: str) -> None:
     """Those who hung up have left their places to others."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            where = {"after": last, "wait": 1}
-            answer = await web.http.get(f"/sessions/{session}/messages", params=where)
+            answer = await web.http.get(f"/sessions/{session}/messages?after={last}&wait=1")
             if answer.status_code == 200:
                 return
             assert answer.status_code == 429
