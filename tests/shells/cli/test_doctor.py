@@ -87,14 +87,28 @@ async def test_a_data_directory_that_others_can_read_is_remarked(tmp_path: Path,
     assert found["data"][2] == f"chmod 700 {tmp_path / 'home'}"
 
 
-async def test_a_store_that_lost_a_record_is_damaged(tmp_path: Path, free: str) -> None:
+@pytest.mark.parametrize("last", [False, True])
+async def test_a_store_that_lost_a_record_is_damaged(
+    tmp_path: Path, free: str, *, last: bool
+) -> None:
     await a_log(tmp_path / "home")
     with closing(sqlite3.connect(tmp_path / "home" / DATABASE)) as db, db:
-        db.execute("DELETE FROM records WHERE pos = 3")
+        rows = db.execute(
+            "SELECT pos, name, version FROM records JOIN streams ON key = stream ORDER BY pos"
+        ).fetchall()
+        newest = {name: pos for pos, name, _ in rows}
+        position, stream, version = next(
+            row for row in rows[:-1] if (newest[row[1]] == row[0]) is last
+        )
+        next_one = next(pos for pos, name, _ in rows if pos > position and (last or name == stream))
+        db.execute("DELETE FROM records WHERE pos = ?", (position,))
 
     found = doctor("--data-dir", str(tmp_path / "home"), "--url", free, code=5)
 
-    assert found["store"][:2] == ("fail", "a record is gone that nobody removed on purpose")
+    what = "was" if last else f"is record {version} of {stream},"
+    gone = "a record is gone that nobody removed on purpose"
+    said = f"{gone}; the first {what} before position {next_one}"
+    assert found["store"][:2] == ("fail", said)
 
 
 def test_a_foreign_file_is_named(tmp_path: Path, free: str) -> None:

@@ -20,6 +20,21 @@ _CUT = """
         SELECT count(*) FROM records AS r WHERE r.stream = s.key AND r.version <= cuts.version
     )), 0) FROM cuts JOIN streams AS s ON s.name = cuts.stream
 """
+# Within a stream versions count on without a gap, from the cut if there is one.
+_FIRST = """
+    SELECT pos, name, before + 1 FROM (
+        SELECT pos, name, records.version AS version,
+            lag(records.version, 1, ifnull(cuts.version, 0))
+                OVER (PARTITION BY records.stream ORDER BY records.version) AS before
+        FROM records JOIN streams ON streams.key = records.stream
+            LEFT JOIN cuts ON cuts.stream = name
+    ) WHERE version > before + 1 ORDER BY pos LIMIT 1
+"""
+# The last of a stream leaves a gap only here, and only where nothing was ever removed it means it.
+_GAP = """
+    SELECT pos FROM (SELECT pos, row_number() OVER (ORDER BY pos) AS place FROM records)
+    WHERE pos <> place AND NOT EXISTS (SELECT 1 FROM cuts) ORDER BY pos LIMIT 1
+"""
 
 
 def missing_parts(db: apsw.Connection) -> Iterator[str]:
@@ -31,6 +46,16 @@ def missing_parts(db: apsw.Connection) -> Iterator[str]:
     lost = db.execute(_GONE).get - db.execute(_CUT).get
     if lost > 0:
         what = "a record is" if lost == 1 else f"{lost} records are"
-        yield f"{what} gone that nobody removed on purpose"
+        yield f"{what} gone that nobody removed on purpose{_where(db)}"
     elif lost < 0:
         yield "records are still there that were removed on purpose"
+
+
+def _where(db: apsw.Connection) -> str:
+    """Where the first of them was, as far as what is left tells."""
+    if found := db.execute(_FIRST).get:
+        position, stream, version = found
+        return f"; the first is record {version} of {stream}, before position {position}"
+    if position := db.execute(_GAP).get:
+        return f"; the first was before position {position}"
+    return ""
