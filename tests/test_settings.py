@@ -1,10 +1,11 @@
 """Flags beat the environment, the environment beats the file."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from accord.settings import Settings, SettingsError, find, home_of, is_local
+from accord.settings import Settings, SettingsError, find, home_of, is_local, is_ours
 
 HOME = {"HOME": "/home/alice"}
 
@@ -126,6 +127,35 @@ def test_the_nearest_file_is_taken(tmp_path: Path) -> None:
     assert find(inner) == tmp_path / ".accord.toml"
     (tmp_path / "a" / "b" / ".accord.toml").touch()
     assert find(inner) == tmp_path / "a" / "b" / ".accord.toml"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_user_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / ".accord.toml"
+    file.write_text('url = "http://127.0.0.1:1"\nsession = "theirs"\n')
+    os.chown(file, 12345, 12345)
+    monkeypatch.chdir(tmp_path)
+    for name in ("ACCORD_URL", "ACCORD_SESSION", "SUDO_UID"):
+        monkeypatch.delenv(name, raising=False)
+
+    known = Settings.here()
+
+    assert (known.url, known.session) == (None, None)
+    assert capsys.readouterr().err == f"{file} belongs to another user and is not read\n"
+    monkeypatch.setenv("SUDO_UID", "12345")
+    assert Settings.here().session == "theirs"
+
+
+def test_whose_a_file_is_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / ".accord.toml"
+    file.write_text("")
+    owner = file.stat().st_uid
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    assert is_ours(file)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert is_ours(file) is (owner == 0), "the system's own user is trusted"
 
 
 def test_a_process_reads_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

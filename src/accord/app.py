@@ -157,7 +157,7 @@ class Server:
         self.lag = Lag()
         self.requests = Requests()
         self.readiness = self._readiness()
-        self.scrape = Scrape(self._metrics, self.desk)
+        self.scrape = Scrape(self._metrics, self.desk, count=self.callers.count)
 
     def _readiness(self) -> probes.Readiness:
         checks: dict[str, probes.Check] = {

@@ -5,6 +5,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,7 +63,11 @@ class Settings(msgspec.Struct, frozen=True):
     @classmethod
     def here(cls, **flags: Any) -> "Settings":
         """The settings of this process, in the directory it runs in."""
-        return cls.load(os.environ, find(Path.cwd()), **flags)
+        file = find(Path.cwd())
+        if file is not None and not is_ours(file):
+            pass_by(file)
+            file = None
+        return cls.load(os.environ, file, **flags)
 
 
 def home_of(env: Mapping[str, str], platform: str = sys.platform) -> Path:
@@ -82,6 +87,25 @@ def find(directory: Path) -> Path | None:
     """The nearest `.accord.toml`, here or further up."""
     files = (parent / FILE for parent in (directory, *directory.parents))
     return next((file for file in files if file.is_file()), None)
+
+
+def is_ours(file: Path) -> bool:
+    """Whether whoever runs this wrote the file, or the system's own user did.
+
+    In a directory that many may write to, such as `/tmp`, anybody could tell us whom to talk to.
+    """
+    if sys.platform == "win32":
+        return True
+    trusted = {os.geteuid(), 0}
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdigit():
+        trusted.add(int(os.environ["SUDO_UID"]))
+    return file.stat().st_uid in trusted
+
+
+@cache
+def pass_by(file: Path) -> None:
+    """Say so, once."""
+    sys.stderr.write(f"{file} belongs to another user and is not read\n")
 
 
 def read(file: Path) -> InFile:

@@ -204,6 +204,7 @@ def at_once(opened: socket.socket) -> bytes:
     answer = b""
     with contextlib.suppress(OSError):
         answer = opened.recv(1 << 16)
+        opened.settimeout(PATIENCE)  # the rest of what has begun comes
         while answer and b"}}" not in answer:
             answer += opened.recv(1 << 16)
     return answer

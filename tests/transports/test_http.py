@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.helpers.cli import accord
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import Web, envelope, participant
 from tests.helpers.wire import CONFIG, Wire
@@ -591,3 +592,32 @@ async def test_a_server_that_stops_lets_everybody_go(
                 while await stream.next() is not None:
                     pass
         await alice.close()
+
+
+async def test_who_opens_a_session_over_http_is_told_of_as_such(
+    alice: Web, trusting: ServerProcess
+) -> None:
+    on_trust = Web(trusting.url, "alice")
+    for web in (alice, on_trust):
+        page = await web.poll(await web.create())
+        (told,) = [each for each in page["messages"] if each["type"] == "participant.announce"]
+        assert told["payload"]["transport"] == "http"
+    await on_trust.close()
+
+
+async def test_nobody_reads_on_over_what_was_removed(alice: Web, signed: ServerProcess) -> None:
+    session = await alice.create()
+    said, _ = [(await alice.say("context.add", session, note()))["id"] for _ in range(2)]
+    await alice.say("session.end", session, {"reason": "Done", "final_state": "completed"})
+    assert (await alice.poll(session, said))["messages"]
+    words = ("compact", "--data-dir", str(signed.home), "--session", session)
+    done = await asyncio.to_thread(accord, *words)
+    assert done.code == 0, done
+
+    for where, headers in ((f"messages?after={said}", {}), ("events", {"Last-Event-ID": said})):
+        answer = await alice.http.get(f"/sessions/{session}/{where}", headers=headers)
+        problem = answer.json()["error"]
+        assert (answer.status_code, problem["code"]) == (410, "INVALID_STATE")
+        assert "removed by retention" in problem["message"]
+    rest = [each["type"] for each in (await alice.poll(session))["messages"]]
+    assert rest == ["session.end"]

@@ -3,6 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from accord.core.kernel.actor import Actor
@@ -45,7 +46,7 @@ class Callers:
         if token is None:
             raise Refused(Why.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
         identity = self.reception.identify(token)
-        return Caller(identity.actor, identity)
+        return Caller(replace(identity.actor, runtime=RUNTIME), identity)
 
     def asking(self, request: Request) -> Caller:
         """The same; asking counts like any message."""

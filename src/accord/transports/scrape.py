@@ -11,7 +11,7 @@ from starlette.responses import Response
 from accord.core.kernel.refusal import Refused, Why
 from accord.transports import metrics
 from accord.transports.guard import is_loopback
-from accord.transports.operator import HEADERS, Desk, refusal
+from accord.transports.operator import HEADERS, Count, Desk, refusal, uncounted
 
 # Whoever asks more often gets what was found last.
 FRESH_S = 0.25
@@ -27,9 +27,12 @@ class Scrape:
         read: Callable[[], Awaitable[bytes]],
         desk: Desk,
         clock: Callable[[], float] = monotonic,
+        *,
+        count: Count = uncounted,
     ) -> None:
         self.read = read
         self.desk = desk
+        self.count = count
         self.clock = clock
         self.found = b""
         self.looked: float | None = None
@@ -46,6 +49,7 @@ class Scrape:
 
     async def _operator(self, request: Request) -> None:
         actor = await self.desk.authenticate(request)
+        self.count(actor)
         if not actor.is_operator:
             raise Refused(Why.FORBIDDEN, "Only operators read the metrics")
 

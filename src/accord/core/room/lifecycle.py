@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
@@ -15,11 +16,14 @@ from accord.core.room.members import (
     ADMIN,
     Announced,
     ParticipantAnnounce,
+    Transport,
     announcement,
     repaused,
     word,
 )
 from accord.core.room.state import Member, Resolution, Room, SessionConfig, Short
+
+HTTP: Literal["http"] = "http"
 
 
 class SessionCreate(Body, frozen=True, omit_defaults=True, gc=False):
@@ -98,10 +102,15 @@ def create(room: Room, ask: Ask, body: SessionCreate) -> Iterator[Fact]:
         ref=ask.message.id,
     )
     who = ParticipantAnnounce(
-        id=actor.seat, name=actor.seat, kind=word(actor.kind), roles=(), transport="websocket"
+        id=actor.seat, name=actor.seat, kind=word(actor.kind), roles=(), transport=ways_in(actor)
     )
     said = announcement(who, actor.kind, ADMIN, frozenset())
     yield Announced(said=said, ref=ask.message.id)
+
+
+def ways_in(actor: Actor) -> Transport:
+    """How somebody speaks here, as the edge says: HTTP has no connection to be heard over."""
+    return HTTP if actor.runtime == HTTP else "websocket"
 
 
 def check_config(room: Room, config: SessionConfig) -> None:

@@ -9,7 +9,7 @@ from accord.core.room.state import Room
 from accord.core.views import sessions
 from accord.engine import proven
 from accord.engine.cell import Cell
-from accord.engine.ports import Row, Sealed
+from accord.engine.ports import Prunable, Row, Sealed
 from accord.transports.archive import LARGEST_ANSWER, STEP, Archive
 
 
@@ -50,10 +50,20 @@ class Reader:
         if found is None:
             rows = await proven.find(self.engine.events, spot.cell.stream, [id])
             found = next((self._unsealed(row) for row in rows), None)
+        if spot.room.ended:
+            await self._ensure_kept(spot, id, found)
         durable = found is not None and found.record.version <= spot.cell.base.version
         if found is None or not durable or not sessions.may_read(spot.room, seat, found.record):
             raise Refused(Why.UNKNOWN, f"There is no message {id[:128]} here", {"unknown": [id]})
         return found.record.version
+
+    async def _ensure_kept(self, spot: Spot, id: str, found: Sealed | None) -> None:
+        """Refuse to go on from where something was removed since: the gap would not be noticed."""
+        events, stream = self.engine.events, spot.cell.stream
+        cut = await events.cut(stream) if isinstance(events, Prunable) else None
+        if cut is not None and (found is None or found.record.version < cut.version):
+            detail = f"What was said in {spot.room.id} was removed by retention; ask without after"
+            raise Refused(Why.REMOVED, detail, {"unknown": [id]})
 
     @staticmethod
     def window_start(cell: Cell) -> int:
