@@ -137,6 +137,41 @@ def test_an_id_is_of_128_bits_that_nobody_has_had() -> None:
     assert all(len(bytes.fromhex(id)) == 16 for id in ids)
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize(
+    "name", ["A.md", ".gitattributes", ".pact/PROJECT.md", ".pact/STATE.yml", ".pact/bin/pact.sh"]
+)
+def test_what_is_no_file_is_neither_waited_for_nor_written_over(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    """A pipe would be read for ever."""
+    root = a_repository(tmp_path / "repo").root
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    make(root / name)
+    here, ann = at(root)
+
+    with pytest.raises(Refused, match="is no plain file") as no:
+        verbs.init(here, ann, "demo", ["ann:worker:A.md"], "")
+
+    assert (no.value.why, set(files(root))) == (Why.WRONG_STATE, {"README.md"})
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_state_that_is_no_file_stops_nobody(root: Path, make: Callable[[Path], None]) -> None:
+    state = root / ".pact" / "STATE.yml"
+    state.unlink()
+    make(state)
+    here, ann = at(root)
+
+    assert here.state()[0].startswith(b"project: demo\n")
+    assert "STATE.yml is missing" in here.state()[1][0]
+    with pytest.raises(Refused, match="is no plain file"):
+        here.replay()
+    assert verbs.assign(here, ann, T1).events
+
+
 @proves("OPEN-111")
 def test_whoever_is_moved_to_another_branch_is_told(root: Path) -> None:
     here, ann = at(root)

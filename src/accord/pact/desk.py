@@ -23,7 +23,7 @@ from accord.pact import scaffold
 from accord.pact.carry import Carry
 from accord.pact.place import Place
 from accord.stores.folded import Folded, Folder, Shelf
-from accord.stores.ledger import FileLedger, Sleep, replace_file
+from accord.stores.ledger import FileLedger, Sleep, plain, replace_file
 
 CACHE = "pact.cache"
 SHOWN = "pact.shown"
@@ -93,7 +93,7 @@ class Desk:
 
     def _state_file(self) -> bytes | None:
         try:
-            return self.place.state.read_bytes()
+            return self.place.state.read_bytes() if self.place.state.is_file() else None
         except OSError:
             return None
 
@@ -102,6 +102,7 @@ class Desk:
         with self.ledger.locked():
             self.carry.recover()
             self.exists()
+            plain(self.place.state)
             found = self.begin()
             understood(found.work)
             self.render(found.work, found.mark)
@@ -233,7 +234,7 @@ def drift(there: bytes | None, right: bytes) -> list[str]:
     """What is wrong with a STATE.yml, if anything."""
     if there == right:
         return []
-    said = "is missing" if there is None else "is not what the log says (drift)"
+    said = "is missing or no plain file" if there is None else "is not what the log says (drift)"
     return [f"STATE.yml {said}; `accord pact log --replay` mends it"]
 
 

@@ -8,7 +8,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.state import Seat, Task, Work
 from accord.core.work.words import is_id
 from accord.pact.place import Place
-from accord.stores.ledger import replace_file
+from accord.stores.ledger import plain, replace_file
 
 VERBS = (
     *("init", "join", "assign", "checkpoint", "accept", "changes"),
@@ -44,9 +44,10 @@ def scaffold(place: Place, work: Work) -> None:
 def inside(place: Place, seats: Iterable[Seat]) -> None:
     """Refuse before anything is written, if one of the files would be elsewhere."""
     for seat in seats:
-        within(place.root, place.root / seat.entry)
-    for name in ("bin", "tasks"):
-        within(place.directory, place.directory / name / "x")
+        within(place.root, plain(place.root / seat.entry))
+    for name in ("PROJECT.md", "STATE.yml", "bin/pact.sh", "tasks/x"):
+        within(place.directory, plain(place.directory / name))
+    plain(place.root / ".gitattributes")
 
 
 def within(root: Path, path: Path) -> None:

@@ -105,6 +105,13 @@ def not_a_file(path: Path) -> Refused:
     return Refused(Why.WRONG_STATE, f"{path} is no plain file, and is left alone")
 
 
+def plain(path: Path) -> Path:
+    """The path, where a plain file is or can be; a pipe there would be waited for without end."""
+    if path.exists() and not path.is_file():
+        raise not_a_file(path)
+    return path
+
+
 def _mark(handle: int) -> Mark:
     found = os.fstat(handle)
     return Mark(found.st_size, found.st_ctime_ns, found.st_ino)
