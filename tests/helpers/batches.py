@@ -14,7 +14,10 @@ LEVELS = ("LOW", "MED", "HIGH")
 SURE = ("VERY LOW", "VERY_LOW", "LOW", "MED", "HIGH")
 TIERS = ("SIMULATED", "DERIVED", "HISTORICAL", "REAL", "EXPERIMENT")
 YES_NO = ("YES", "NO")
-WORDS = ("", "-", "as usual", "a | b", "línea\nnueva", "\\u0041", "NONE", "```")
+WORDS = (
+    *("", "-", "as usual", "a | b", "línea\nnueva", "\\u0041", "NONE", "```", "[STEPS]"),
+    *("[ITEM id=Z]", "OutputValidity: INVALID", "STATE: DECISION.X", "<<<END>>>"),
+)
 VERBS = (
     *("Ship", "Run canary on", "Rollback", "Split", "Waive dependency", "Close dependency"),
     *("Collect", "Measure", "Analyze", "Fetch source", "Wait for resource", "Improve"),

@@ -311,7 +311,7 @@ def test_leave_to_act_is_given_for_the_next_step_alone() -> None:
     assert "not valid" in why("X", "a", Snapshot(1, []))
     late = snap(item("A", ok("A"), attrs="depends_on=B") + item("B", ok("B")))
     assert "STANDBY (DO LATER), trigger DEPENDENCY_BLOCK" in why("A", "A_shipped=YES/NO", late)
-    late.items["A"].next = "S1: Ship A -> A_shipped=YES/NO | timebox<=30m | fail_if=x"
+    (late.items["A"].next,) = (each for each in late.items["A"].steps if each.action == "Ship A")
     late.rows["A"].state, late.rows["A"].verdict = "ACTIVE", "DO NOW"
     assert why("A", "A_shipped=YES/NO", late) == "A waits for B first."
     late.rows["A"].gate = "EXTERNAL_BLOCK"

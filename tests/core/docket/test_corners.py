@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from accord.core import docket
 from accord.core.dialects import papvp
 from accord.core.docket import convergence, emit, executor, report, steps, tables
 from accord.core.docket.model import Previous
-from accord.core.docket.probes import Entry, fresh, switched
+from accord.core.docket.probes import Entry, contexts, fresh, switched
 from accord.core.docket.snapshot import Snapshot
 from accord.core.docket.words import Done, Level, Policy, Tier
 from tests.helpers.docket import (
@@ -79,7 +81,7 @@ def test_hosts_that_share_nothing_and_disagree_need_evidence() -> None:
     assert peer.next_action == "ACQUIRE_EVIDENCE"
     silent = docket.snapshot_of(decide(item("X", ok("X", steps=[step("Do", "a", "a")]))))
     silent.items["X"].steps = ()
-    silent.items["X"].next = ""
+    silent.items["X"].next = None
     done = docket.snapshot_of(
         decide(item("X", ok("X", close_intent="YES", steps=[step("Do", "a", "z")]), more=result(1)))
     )
@@ -197,15 +199,15 @@ def test_kill_switches_and_contexts_are_compared_where_they_can_be() -> None:
     words = Entry("P", kill_switch_condition="it breaks", kill_switch_value="1")
     assert switched(words).kill_switch_triggered == "NO"
     unsure = Entry("P", constraint_signature="none")
-    assert fresh(unsure, [], "d", "b")[0].context_match == "UNKNOWN"
+    assert fresh(unsure, {}, "d", "b")[0].context_match == "UNKNOWN"
     signed = Entry(
         "P", decision_context_id="c", constraint_signature="ENV=dev|SCALE=M|DATA=R|TIME=1d"
     )
     other = Entry("Q", decision_context_id="c", decision_context_metric="x")
     odd = Entry("Q", decision_context_id="c", constraint_signature="?")
-    assert fresh(signed, [other, odd], "d", "b")[1] is False
+    assert fresh(signed, contexts([other, odd]), "d", "b")[1] is False
     vague = Entry("P", representativeness="HIGH OVERRIDE_REPR(me)", decision_context_driver="-")
-    assert fresh(vague, [], "-", "b")[0].base is Level.LOW
+    assert fresh(vague, {}, "-", "b")[0].base is Level.LOW
     plain: dict[str, Any] = {"probe_results": [{"probe_id": "P"}]}
     it = only(decide(item("A", plain, plan=None, prev=previous("PROBING"))))
     assert it.log[0].target_driver == "-"
@@ -285,3 +287,34 @@ def test_a_snapshot_that_names_an_item_only_in_its_queue() -> None:
     assert "| P1 | A | DO NOW | - |" in "\n".join(tables.ops(snap))
     assert not executor.allow(snap, "A", "x").allowed
     assert not Snapshot(1, []).usable
+
+
+@pytest.mark.parametrize(
+    "said", ["[STEPS]", "[ITEM id=Z]", "[HUMAN_TABLE]", "OutputValidity: INVALID", "- x", "```"]
+)
+def test_what_somebody_says_is_never_read_as_a_part_of_the_snapshot(said: str) -> None:
+    first = decide(item("A", ok("A")))
+    change = {"delta": {"break": said, "patch": said}}
+
+    second = decide(emit.fenced(first) + item("A", change, plan=None, more=CHANGE))
+    third = decide(emit.fenced(second))
+
+    assert second.valid, second.diags
+    assert third.valid, third.diags
+    assert [(each.id, each.before, each.state) for each in third.items] == [
+        ("A", "ACTIVE", "ACTIVE")
+    ]
+
+
+def test_an_action_has_two_words_behind_its_number() -> None:
+    line = "S1: Ship -> ok=YES/NO | timebox<=5m | fail_if=x"
+
+    assert steps.parse(line) is None
+    assert steps.parse(line.replace("Ship", "Ship it")) is not None
+    assert steps.parse(line.replace("Ship", "Ship it").replace("ok=YES/NO", "")) is None
+    assert steps.parse(line.replace("Ship ->", "Ship it")) is None
+    assert steps.parse(line.replace("Ship", "-> it -> on")) is not None
+    assert steps.parse("S1:") is None
+    assert steps.parse("Ship it -> ok | timebox<=0m | fail_if=x") is None
+    assert steps.parse("Ship it -> ok | timebox<=5m | x") is None
+    assert steps.parse("Ship it -> ok | timebox<=5m | fail_if= ") is None

@@ -1,6 +1,7 @@
 """What holds for every batch, whatever is in it."""
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_every_batch_is_decided_within_the_rules(seed: int, policy: Policy) -> N
 
     holds(outcome)
     assert emit.block(decide(text, policy=policy)) == emit.block(outcome)
-    asked = {word.removeprefix("id=") for word in text.split() if word.startswith("id=")}
+    asked = set(re.findall(r"^<<<I id=([^ >]+)", text, re.MULTILINE))
     assert {each.id for each in outcome.items if not each.inp.split_from} == asked
 
 

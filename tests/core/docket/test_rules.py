@@ -3,7 +3,6 @@
 # ruff: noqa: E501 - an example is a line
 
 import inspect
-import time
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -1045,28 +1044,6 @@ def test_the_date_of_a_batch_moves_on() -> None:
     assert goes_on(first, now=date(2026, 2, 2)).batch_id.startswith("20260202-")
     assert goes_on(first).batch_id == first.batch_id
     assert goes_on(custom, now=date(2026, 2, 2)).batch_id == "mine"
-
-
-@proves("OPEN-79")
-def test_the_cost_grows_with_items_and_edges_and_no_faster() -> None:
-    def text(count: int) -> str:
-        def attrs(n: int) -> str:
-            return f"uses=ENG:1 depends_on=I{n - 1},I{n // 2}" if n % 3 else "uses=ENG:1"
-
-        items = (item(f"I{n}", ok(f"I{n}", f"d{n % 7}"), attrs=attrs(n)) for n in range(count))
-        return "<<<B resource_pool=ENG:400>>>\n" + "".join(items)
-
-    def cost(count: int) -> float:
-        made = text(count)
-        begun = time.process_time()
-        assert docket.run(docket.parse(made)).valid
-        return time.process_time() - begun
-
-    cost(50)
-    small, large = min(cost(250) for _ in range(3)), cost(1000)
-
-    # Four times the items and edges; the rest is for a busy machine.
-    assert large < 8 * small
 
 
 def test_the_schema_lists_every_field_of_a_judgement() -> None:

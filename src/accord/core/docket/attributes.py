@@ -21,7 +21,8 @@ from accord.core.docket.words import (
 
 Say = Callable[[Diag], None]
 W = TypeVar("W", bound=Word)
-_PAIR = re.compile(r'([a-z][a-z0-9_]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
+# A name begins where no name goes on, so that a long word is read once.
+_PAIR = re.compile(r'(?<![a-z0-9_])([a-z][a-z0-9_]*+)=("(?:[^"\\]|\\.)*+"|[^\s"]*+)')
 _QUOTED = re.compile(r"\\(.)")
 
 

@@ -13,12 +13,12 @@ from accord.core.docket.executor import TRIALS
 from accord.core.docket.judge import Judge
 from accord.core.docket.model import Config, Header, Input, Outcome, Previous
 from accord.core.docket.snapshot import FENCE, Snapshot
-from accord.core.docket.steps import Step, parse
+from accord.core.docket.steps import Step
 from accord.core.docket.words import Fault, Flag, Found, Kind, Policy, Tier
 from accord.core.kernel.rulings import Agreement, Claim, Finding, Ran, Ruling
 
 LONGEST_WORDS = 200
-# A room waits while its batch is ruled on, and what that takes grows with the square of these.
+# A room waits while its batch is ruled on.
 MOST_ITEMS = 100
 LARGEST_TEXT = 256 * 1024
 STEP = re.compile(r"[sS]?(\d{1,3})")
@@ -100,8 +100,7 @@ def read(block: str) -> Snapshot:
 def finding(snap: Snapshot, item: str) -> Finding:
     """One item as people and gates need it."""
     row, it = snap.rows[item], snap.items[item]
-    step = parse(it.next) if it.next else None
-    token = step[1].output if step else ""
+    token = it.next.output if it.next else ""
     answer = executor.allow(snap, item, token, Policy.GUARDED)
     sure = it.confidence.value if it.confidence else ""
     allowed = token if answer.allowed else ""

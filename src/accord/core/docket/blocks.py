@@ -264,7 +264,9 @@ def delta(item: Item, outcome: Outcome) -> Iterator[str]:
     happened = item.events[0] if item.events else "no change"
     yield "[DELTA]"
     yield "[BREAK]"
-    yield (said and said.broke) or f"kernel: {happened}"
+    broke = (said and said.broke) or f"kernel: {happened}"
+    # Words that look like the head of a block stay words.
+    yield f"- {broke}" if broke.startswith("[") else broke
     yield "[PATCH]"
     yield f"patch: {(said and said.patch) or 'kernel re-derivation only'}"
     if said and said.refs:

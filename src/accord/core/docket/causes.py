@@ -1,6 +1,8 @@
 """What may change a decision: something said that counts, or something that happened."""
 
 import re
+from collections import defaultdict
+from collections.abc import Callable, Collection
 
 from accord.core.docket.judge import Judge
 from accord.core.docket.model import Item, Previous
@@ -40,23 +42,18 @@ def caused(item: Item) -> bool:
 def refers(item: Item) -> bool:
     """Whether the change names something that is there."""
     refs = (item.judge.delta and item.judge.delta.refs) or ()
-    return any(_resolves(item, *one_line(each).partition(":")[::2]) for each in refs)
+    there = {kind: find(item) for kind, (find, _) in REFS.items()} if refs else {}
+    for each in refs:
+        kind, _, name = one_line(each).partition(":")
+        kind = kind.strip().lower()
+        if kind in REFS and REFS[kind][1](name.strip()) in there[kind]:
+            return True
+    return False
 
 
-def _resolves(item: Item, kind: str, name: str) -> bool:
-    name = name.strip()
-    match kind.strip().lower():
-        case "driver":
-            bound = {each for rating in item.binding.values() for each in rating.drivers}
-            return driver(name) in bound | {item.critical}
-        case "probe":
-            return any(each.probe_id == name for each in item.log_out)
-        case "evidence":
-            return Tier.read(name) in item.inp.evidence
-        case "relation":
-            return relation(name) in relations(item.judge)
-        case _:
-            return False
+def _drivers(item: Item) -> set[object]:
+    bound = {each for rating in item.binding.values() for each in rating.drivers}
+    return {*bound, item.critical}
 
 
 def relation(text: str) -> tuple[str, str]:
@@ -77,15 +74,34 @@ def independent(judge: Judge) -> list[str]:
     ]
     if len(strong) < 2:
         return []
-    arrows = relations(judge)
-    for start in strong:
-        reached, last = {start}, set[str]()
-        while reached != last:
-            last = set(reached)
-            reached |= {to for source, to in arrows if source in reached}
-        if reached & (set(strong) - {start}):
-            return []
-    return strong
+    return [] if _leads(set(strong), relations(judge)) else strong
+
+
+def _leads(strong: set[str], arrows: set[tuple[str, str]]) -> bool:
+    """Whether arrows lead from one of them to another."""
+    after: defaultdict[str, list[str]] = defaultdict(list)
+    for source, to in arrows:
+        after[source].append(to)
+    # Two origins are enough to know of a place: one of them is not the driver it leads to.
+    origins: defaultdict[str, set[str]] = defaultdict(set)
+    work = [(each, each) for each in strong]
+    while work:
+        place, origin = work.pop()
+        if place in strong and place != origin:
+            return True
+        if origin not in origins[place] and len(origins[place]) < 2:
+            origins[place].add(origin)
+            work += [(to, origin) for to in after[place]]
+    return False
+
+
+# What a change may refer to: what there is of it, and how its name is read.
+REFS: dict[str, tuple[Callable[[Item], Collection[object]], Callable[[str], object]]] = {
+    "driver": (_drivers, driver),
+    "probe": (lambda item: {each.probe_id for each in item.log_out}, str),
+    "evidence": (lambda item: set(item.inp.evidence), Tier.read),
+    "relation": (lambda item: relations(item.judge), relation),
+}
 
 
 def stalled(item: Item) -> bool:

@@ -1,7 +1,7 @@
 """A snapshot that somebody else wrote, held against the rules; and made right where it can be."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from accord.core.docket import graph, lint
@@ -236,17 +236,14 @@ def _batch(snap: Snapshot) -> Iterator[Flaw]:
         yield Flaw("V17", "-", f"{len(drivers)} drivers in debt; at most {MOST_DEBT}")
     yield from _pool(snap)
     live = {name: each for name, each in snap.items.items() if each.state not in SETTLED}
-    edges = {
-        name: [dep for dep in each.depends_on if dep in live and dep not in _waived(each)]
-        for name, each in live.items()
-    }
-    for name in graph.cycles(edges):
+    for name in graph.cycles({name: _edges(each, live) for name, each in live.items()}):
         if live[name].state in RUNNING:
             yield Flaw("V17", name, "it waits for itself and cannot run")
 
 
-def _waived(it: Previous) -> set[str]:
-    return {*it.waived, *waived_by(it.steps)}
+def _edges(it: Previous, live: Container[str]) -> list[str]:
+    waived = {*it.waived, *waived_by(it.steps)}
+    return [dep for dep in it.depends_on if dep in live and dep not in waived]
 
 
 def _pool(snap: Snapshot) -> Iterator[Flaw]:

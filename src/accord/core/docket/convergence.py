@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
 from accord.core.docket.snapshot import Snapshot
-from accord.core.docket.steps import Step, parse
+from accord.core.docket.steps import Step
 from accord.core.docket.tables import table
 from accord.core.docket.words import RUNNING, Confidence, Policy, State, Verdict
 
@@ -66,8 +66,7 @@ def side(snap: Snapshot, name: str) -> Side | None:
         made.pending = [each for each in it.steps if each.pending]
         for place, each in enumerate(it.steps[:RANKED], 1):
             made.ranks.setdefault(each.output, place)
-        found = parse(it.next) if it.next else None
-        made.next = found[1].output if found else ""
+        made.next = it.next.output if it.next else ""
     if made.next:
         made.ranks[made.next] = 0
     return made

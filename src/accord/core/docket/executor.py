@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from accord.core.docket.snapshot import Snapshot
-from accord.core.docket.steps import Step, made, parse
+from accord.core.docket.steps import Step, made
 from accord.core.docket.words import (
     RUNNING,
     SETTLED,
@@ -41,8 +41,7 @@ def allow(snap: Snapshot, item: str, token: str, policy: Policy = Policy.UPSTREA
         return _no("The snapshot is not valid, so nothing in it may be run.")
     if row is None or it is None:
         return _no(f"There is no item {item} in this snapshot.")
-    found = parse(it.next) if it.next else None
-    step = found[1] if found else None
+    step = it.next
     doing = step.output if step else "nothing"
     trigger = it.trigger
     state, verdict, gate = State.read(row.state), Verdict.read(row.verdict), Gate.read(row.gate)
@@ -53,7 +52,8 @@ def allow(snap: Snapshot, item: str, token: str, policy: Policy = Policy.UPSTREA
         return _no(f"{item} is behind {row.gate} (trigger {trigger}); next: {doing}.")
     if token.strip() != step.output:
         return _no(f"The next step of {item} is {doing}, not {token.strip()}.")
-    waits = [each for each in _unsettled(snap, item) if each not in it.waived]
+    waived = set(it.waived)
+    waits = [each for each in _unsettled(snap, item) if each not in waived]
     if waits and step.kind not in EARLY:
         return _no(f"{item} waits for {', '.join(waits)} first.")
     if policy is Policy.GUARDED and state is State.PROBING and step.kind not in TRIALS:

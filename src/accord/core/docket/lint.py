@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from accord.core.docket import steps
 from accord.core.docket.probes import FIELDS
 from accord.core.docket.snapshot import Block, Snapshot, queue_row
 from accord.core.docket.words import Dim
@@ -193,10 +192,9 @@ def _fits(name: str, text: str) -> bool:
 
 
 def _steps(block: Block) -> Iterator[Flaw]:
-    lines = [each for each in block.blocks.get("STEPS", ()) if each[1].strip() not in EMPTY]
+    lines = [each for each in block.steps if each.text.strip() not in EMPTY]
     if len(lines) > 5:
         yield Flaw("V10", block.id, f"{len(lines)} steps", block.line)
-    for place, (number, line) in enumerate(lines, 1):
-        found = steps.parse(line)
+    for place, (at, text, found) in enumerate(lines, 1):
         if found is None or found[0] != place:
-            yield Flaw("V10", block.id, line.strip()[:80], number)
+            yield Flaw("V10", block.id, text.strip()[:80], at)

@@ -3,13 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from accord.core.docket.diags import Diag
 from accord.core.docket.judge import Trial
 from accord.core.docket.model import Batch, Config, Item
 from accord.core.docket.probes import (
     ENDED,
+    Contexts,
     Entry,
+    contexts,
     counted,
     dated,
     fresh,
@@ -17,6 +20,7 @@ from accord.core.docket.probes import (
     merged,
     weighed,
 )
+from accord.core.docket.steps import Step
 from accord.core.docket.text import one_line
 from accord.core.docket.words import Domain, Done, Flag, Found, Kind, Trigger
 
@@ -30,11 +34,11 @@ class Logbook:
         self.entries = list(self.before)
         self.new: set[int] = set()
         self.contested: set[int] = set()
+        self._places = {each.probe_id: at for at, each in enumerate(self.entries)}
 
     def latest(self, probe: str) -> int | None:
         """Where the newest entry of a probe stands."""
-        places = (at for at, each in enumerate(self.entries) if each.probe_id == probe)
-        return max(places, default=None)
+        return self._places.get(probe)
 
     def put(self, it: Entry) -> int:
         """Record what a probe has shown: in place of the entry that still runs, else after it."""
@@ -43,7 +47,7 @@ class Logbook:
             self.entries[at] = it
         else:
             self.entries.append(it)
-            at = len(self.entries) - 1
+            at = self._places[it.probe_id] = len(self.entries) - 1
         self.new.add(at)
         return at
 
@@ -91,39 +95,43 @@ def opened(item: Item) -> Logbook:
         return book
     for trial in item.judge.probe_results or ():
         book.report(trial)
-    item.failures = [
-        pair
-        for pair in item.failures
-        if pair[0].kind is not Kind.PROBE or pair[0].status is not Done.FAILED or not book.fail()
-    ]
+    others = [pair for pair in item.failures if not _probe_failed(pair[0])]
+    if len(others) < len(item.failures) and book.fail():
+        item.failures = others
     return book
+
+
+def _probe_failed(step: Step) -> bool:
+    return step.kind is Kind.PROBE and step.status is Done.FAILED
 
 
 def share(books: list[Logbook], batch: Batch) -> None:
     """Copy what creators report to those who adopted it, and take up what is adopted now."""
-    created: defaultdict[str, list[tuple[Logbook, int]]] = defaultdict(list)
-    for book in books:
+    created: Created = defaultdict(dict)
+    for book in sorted(books, key=lambda each: each.item.id, reverse=True):
         for at, each in enumerate(book.entries):
             if each.adopted == "-":
-                created[each.probe_id].append((book, at))
+                created[each.probe_id][book.item.id] = book, at
     for book in books:
         if not book.item.fixed:
             _adopt(book, created, batch)
             _follow(book, created)
 
 
-Created = dict[str, list[tuple[Logbook, int]]]
+# Each probe, and who created it: the last by name first, each with its newest entry.
+Created = defaultdict[str, dict[str, tuple[Logbook, int]]]
 
 
 def _adopt(book: Logbook, created: Created, batch: Batch) -> None:
     item = book.item
     for probe in item.judge.adopt or ():
-        others = [each for each in created.get(probe, ()) if each[0] is not book]
-        if not others:
+        creators = created.get(probe, {}).values()
+        source = next((each for each in creators if each[0] is not book), None)
+        if not source:
             batch.say(Diag("ADOPT_UNKNOWN", item.id, probe, item.inp.line))
             continue
-        creator, at = max(others, key=lambda each: (each[0].item.id, each[1]))
-        book.put(replace(creator.entries[at], adopted=creator.item.id))
+        creator, newest = source
+        book.put(replace(creator.entries[newest], adopted=creator.item.id))
         item.reported = True
     for probe in item.judge.disadopt or ():
         found = book.latest(probe)
@@ -138,11 +146,11 @@ def _follow(book: Logbook, created: Created) -> None:
     for at, it in enumerate(list(book.entries)):
         if it.adopted == "-" or not it.kept or it.status is not Found.ACTIVE or at in book.new:
             continue
-        for creator, where in created.get(it.probe_id, ()):
-            if creator.item.id == it.adopted and where in creator.new:
-                book.entries[at] = replace(creator.entries[where], adopted=it.adopted)
-                book.new.add(at)
-                book.item.reported = True
+        creator, where = created.get(it.probe_id, {}).get(it.adopted, (book, -1))
+        if where in creator.new:
+            book.entries[at] = replace(creator.entries[where], adopted=it.adopted)
+            book.new.add(at)
+            book.item.reported = True
 
 
 def settle(book: Logbook, batch: Batch, batch_id: str, config: Config) -> None:
@@ -152,8 +160,9 @@ def settle(book: Logbook, batch: Batch, batch_id: str, config: Config) -> None:
         item.log = book.entries
         count(item)
         return
+    ruled = _Ruled(item, contexts(book.before), batch, batch_id, config)
     for at, it in enumerate(book.entries):
-        made = _ruled(it, book, at, batch, batch_id, config) if at in book.new else it
+        made = ruled.fresh(it) if at in book.new else it
         contested = item.contested or at in book.contested
         weighed_now = weighed(made, contested=contested, now=config.now)
         if weighed_now.status is not it.status and weighed_now.status is Found.EXPIRED:
@@ -162,16 +171,30 @@ def settle(book: Logbook, batch: Batch, batch_id: str, config: Config) -> None:
     item.log = book.entries
     _note_change(book)
     if item.judge.probe:
-        _design(item.judge.probe, book, batch, batch_id, config)
+        _design(item.judge.probe, book, ruled)
     count(item)
 
 
-def _ruled(it: Entry, book: Logbook, at: int, batch: Batch, batch_id: str, config: Config) -> Entry:
-    item = book.item
-    made, trap = fresh(dated(it, config.now), book.before, item.critical, batch_id)
-    if trap:
-        batch.say(Diag("REDESIGN_SIGNATURE_TRAP", item.id, it.probe_id, item.inp.line))
-    return made
+class _Ruled(NamedTuple):
+    """What the entries of one item are held against."""
+
+    item: Item
+    contexts: Contexts
+    batch: Batch
+    batch_id: str
+    config: Config
+
+    def fresh(self, it: Entry) -> Entry:
+        """An entry of this run, put through the rules for what is new."""
+        dates = dated(it, self.config.now)
+        made, trap = fresh(dates, self.contexts, self.item.critical, self.batch_id)
+        if trap:
+            self.say("REDESIGN_SIGNATURE_TRAP", it.probe_id)
+        return made
+
+    def say(self, code: str, detail: str) -> None:
+        """Remark something about the item."""
+        self.batch.say(Diag(code, self.item.id, detail, self.item.inp.line))
 
 
 def _note_change(book: Logbook) -> None:
@@ -182,19 +205,17 @@ def _note_change(book: Logbook) -> None:
             book.item.changed_probe = each.probe_id
 
 
-def _design(trial: Trial, book: Logbook, batch: Batch, batch_id: str, config: Config) -> None:
+def _design(trial: Trial, book: Logbook, ruled: _Ruled) -> None:
     item = book.item
     name = _name(trial, book)
     it = merged(trial, Entry(name, target_driver=item.critical, representativeness="MED"))
-    at = len(book.entries)
-    it = _ruled(it, book, at, batch, batch_id, config)
     contested = item.contested or trial.contested is Flag.YES
-    it = weighed(it, contested=contested, now=config.now)
-    gaps = harness_gaps(it, item.critical, batch_id)
+    it = weighed(ruled.fresh(it), contested=contested, now=ruled.config.now)
+    gaps = harness_gaps(it, item.critical, ruled.batch_id)
     if gaps:
-        batch.say(Diag("HARNESS_INVALID", item.id, f"missing: {', '.join(gaps)}", item.inp.line))
+        ruled.say("HARNESS_INVALID", f"missing: {', '.join(gaps)}")
     if _unchanged(it, item):
-        batch.say(Diag("REDESIGN_UNCHANGED", item.id, name, item.inp.line))
+        ruled.say("REDESIGN_UNCHANGED", name)
         it, item.redesign_stuck = replace(it, status=Found.INCONCLUSIVE), True
     item.designed = it
     item.harness = not gaps and not item.redesign_stuck

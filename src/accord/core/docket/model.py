@@ -120,7 +120,7 @@ class Previous:
     split_into: tuple[str, ...] = ()
     binding: Binding = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    next: str = ""
+    next: Step | None = None
     log: tuple[Entry, ...] = ()
     tier: Tier = Tier.SIMULATED
     reopened: int = 0
@@ -297,7 +297,8 @@ class Item:
     @property
     def blocking(self) -> tuple[str, ...]:
         """Dependencies that it must wait for."""
-        return tuple(each for each in self.unresolved if each not in self.waived)
+        waived = set(self.waived)
+        return tuple(each for each in self.unresolved if each not in waived)
 
     @property
     def mine(self) -> list[Entry]:

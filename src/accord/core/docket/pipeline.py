@@ -206,9 +206,9 @@ def _among(items: list[Item], world: World) -> None:
     everything = {
         name: [dep for dep in each.depends_on if dep in nodes] for name, each in nodes.items()
     }
+    waived = {name: set(each.waived) for name, each in nodes.items()}
     binding = {
-        name: [dep for dep in deps if dep not in nodes[name].waived]
-        for name, deps in everything.items()
+        name: [dep for dep in deps if dep not in waived[name]] for name, deps in everything.items()
     }
     for name, dep in graph.cycles(binding).items():
         nodes[name].cycle = dep
@@ -216,8 +216,13 @@ def _among(items: list[Item], world: World) -> None:
         _decide(nodes[name], world)
         world.decided[name] = nodes[name].state
     for item in items:
-        item.unresolved = tuple(each for each in item.depends_on if not world.settled(each))
-        item.waived = tuple(each for each in item.waived if each in item.unresolved)
+        _waits(item, world)
+
+
+def _waits(item: Item, world: World) -> None:
+    """What it still waits for; a waiver ends with what it is for."""
+    item.unresolved = tuple(each for each in item.depends_on if not world.settled(each))
+    item.waived = tuple(each for each in item.waived if not world.settled(each))
 
 
 def _rewire(items: Iterable[Item]) -> None:
@@ -234,8 +239,7 @@ def _rewire(items: Iterable[Item]) -> None:
 
 
 def _decide(item: Item, world: World) -> None:
-    item.unresolved = tuple(each for each in item.depends_on if not world.settled(each))
-    item.waived = tuple(each for each in item.waived if each in item.unresolved)
+    _waits(item, world)
     if item.waived:
         item.confidence = min(item.confidence, Confidence.LOW)
     rules.hedge(item, world)
@@ -276,8 +280,7 @@ def _notice(item: Item, world: World) -> None:
     pool = world.batch.header.pool
     if pool is not None:
         item.inp.missing += [f"uses:{name}" for name in item.uses if name not in pool]
-    known = world.present | set(world.batch.known) | set(world.config.ledger.states)
-    item.inp.missing += [f"depends_on:{each}" for each in item.depends_on if each not in known]
+    item.inp.missing += [f"depends_on:{each}" for each in item.depends_on if not world.knows(each)]
 
 
 def _inventory(items: list[Item], world: World) -> list[tuple[str, Mode, bool, list[str]]]:

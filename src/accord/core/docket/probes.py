@@ -22,7 +22,9 @@ SIGNATURE = re.compile(
     r"ENV=(?:prod|staging|dev|sim)\|SCALE=(?:XS|S|M|L|XL)\|DATA=[RSH]\|TIME=(?:1m|10m|60m|1d)"
     r"(?:\|CONSTRAINTS=(?P<ids>[A-Za-z0-9_.-]+(?:,[A-Za-z0-9_.-]+)*))?"
 )
-_CONDITION = re.compile(r"\S+\s*(?P<op>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?[0-9]*\.?[0-9]+)")
+_CONDITION = re.compile(
+    r"[^\s<>=!]++\s*+(?P<op>>=|<=|==|!=|>|<)\s*+(?P<number>[-+]?(?:[0-9]++(?:\.[0-9]++)?|\.[0-9]++))"
+)
 _BASE = re.compile(r"(HIGH|MED|LOW)(?:\s+(OVERRIDE_REPR\([^()]*\)))?")
 OVERRIDE = "OVERRIDE_REPR("
 UNKNOWN = "UNKNOWN"
@@ -205,14 +207,25 @@ def weighed(it: Entry, *, contested: bool, now: date | None) -> Entry:
     return replace(it, status=Found.EXPIRED) if late else it
 
 
-def fresh(it: Entry, before: Iterable[Entry], critical: str, batch_id: str) -> tuple[Entry, bool]:
+Contexts = dict[tuple[str, str], str]
+
+
+def contexts(log: Iterable[Entry]) -> Contexts:
+    """The signature that each context last had, where it can be compared."""
+    return {
+        _context(each): (each.constraint_signature if canonical(each.constraint_signature) else "")
+        for each in log
+    }
+
+
+def fresh(it: Entry, before: Contexts, critical: str, batch_id: str) -> tuple[Entry, bool]:
     """What an entry of this run goes through besides, and whether its signature set a trap."""
     it = switched(it)
     trap = False
     if not canonical(it.constraint_signature):
         if it.context_match is Match.YES:
             it = replace(it, context_match=Match.UNKNOWN)
-    elif (last := _same_context(it, before)) and last != it.constraint_signature:
+    elif before.get(_context(it), "") not in ("", it.constraint_signature):
         it, trap = replace(it, context_match=Match.NO), True
     vague = "-" in (it.decision_context_driver, it.decision_context_metric)
     if vague and it.base is Level.HIGH:
@@ -223,14 +236,8 @@ def fresh(it: Entry, before: Iterable[Entry], critical: str, batch_id: str) -> t
     return it, trap
 
 
-def _same_context(it: Entry, before: Iterable[Entry]) -> str:
-    """The signature that this context last had, where it can be compared."""
-    last = ""
-    for each in before:
-        same = each.decision_context_id == it.decision_context_id
-        if same and each.decision_context_metric == it.decision_context_metric:
-            last = each.constraint_signature if canonical(each.constraint_signature) else ""
-    return last
+def _context(it: Entry) -> tuple[str, str]:
+    return it.decision_context_id, it.decision_context_metric
 
 
 def day(text: str) -> date | None:

@@ -1,6 +1,7 @@
 """Judgements as models and people write them: what fits is taken, what does not is named."""
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -11,11 +12,12 @@ from accord.core.docket.judge import Judge
 from accord.core.docket.text import one_line
 from accord.core.docket.words import Word
 
-_SHAPE = inspect.type_info(Judge)
 _LONGEST = 60
-# Where a word would do for a thing, and deeper than this nobody judges.
+# Deeper than this nobody judges.
 _DEEPEST = 12
 Say = Callable[[str, str], None]
+# A value, where it stands, whom to tell, and how deep that is.
+Fit = Callable[[object, str, Say, int], Any]
 
 
 def read(text: str, say: Callable[[Diag], None], item: str = "-", line: int = 0) -> Judge | None:
@@ -33,73 +35,88 @@ def read(text: str, say: Callable[[Diag], None], item: str = "-", line: int = 0)
 
 def judge(data: dict[str, Any], say: Say) -> Judge:
     """The judgement in an object."""
-    found = _fitted(_SHAPE, data, "", say, 0)
+    found = _struct(Judge, data, "", say, 0)
     return found if isinstance(found, Judge) else Judge()
 
 
-def _fitted(shape: inspect.Type, value: object, path: str, say: Say, depth: int) -> Any:
-    """The value as the shape wants it; None where it cannot be."""
-    if value is None or depth > _DEEPEST:
-        return None
+def _fit(shape: inspect.Type) -> Fit:
+    """How a value becomes what the shape wants; where it cannot, None comes of it."""
     match shape:
         case inspect.Metadata(type=inner):
-            return _fitted(inner, value, path, say, depth)
+            return _fit(inner)
         case inspect.UnionType(types):
-            return _fitted(_choice(types, value), value, path, say, depth)
-        case inspect.StructType():
-            return _struct(shape, value, path, say, depth)
+            return _either([each for each in types if not isinstance(each, inspect.NoneType)])
+        case inspect.StructType(cls):
+            return partial(_struct, cls)
         case inspect.ListType(item_type=inner):
-            many = value if isinstance(value, list) else [value]
-            places = [(each, f"{path}[{place}]") for place, each in enumerate(many)]
-            found = [_fitted(inner, each, at, say, depth + 1) for each, at in places]
-            return [each for each in found if each is not None]
+            return partial(_list, _fit(inner))
         case inspect.DictType(key_type=key, value_type=inner):
-            return _table(key, inner, value, path, say, depth)
+            return partial(_table, _fit(key), _fit(inner))
         case inspect.EnumType(cls) if issubclass(cls, Word):
-            return _word(cls, value, path, say)
+            return partial(_word, cls)
         case _:
-            return _text(value, path, say)
+            return _text
 
 
-def _choice(types: tuple[inspect.Type, ...], value: object) -> inspect.Type:
-    """Of what a field may be, what this value looks like."""
-    real = [each for each in types if not isinstance(each, inspect.NoneType)]
-    things = [each for each in real if isinstance(each, inspect.StructType)]
-    return things[0] if things and isinstance(value, dict) else real[0]
+def _either(shapes: list[inspect.Type]) -> Fit:
+    """Of what a field may be, what the value looks like."""
+    usual = _fit(shapes[0])
+    things = [_fit(each) for each in shapes if isinstance(each, inspect.StructType)]
+    if not things or len(shapes) == 1:
+        return usual
+    return lambda value, *rest: (things[0] if isinstance(value, dict) else usual)(value, *rest)
 
 
-def _struct(shape: inspect.StructType, value: object, path: str, say: Say, depth: int) -> Any:
+@cache
+def _fields(cls: type) -> dict[str, tuple[str, Fit]]:
+    """The fields of a thing as they are written."""
+    shape = inspect.type_info(cls)
+    found = shape.fields if isinstance(shape, inspect.StructType) else ()
+    return {each.encode_name: (each.name, _fit(each.type)) for each in found}
+
+
+def _struct(cls: type, value: object, path: str, say: Say, depth: int) -> Any:
     if not isinstance(value, dict):
         say("JUDGE_VALUE", f"{path} should be an object, not {_quoted(value)}")
         return None
-    fields = {each.encode_name: each for each in shape.fields}
+    if depth > _DEEPEST:
+        return None
+    fields = _fields(cls)
     for key in value:
         if key not in fields:
             say("JUDGE_UNKNOWN", f"there is no {_at(path, str(key))}")
     given = {
-        field.name: _fitted(field.type, value[name], _at(path, name), say, depth + 1)
-        for name, field in fields.items()
-        if name in value
+        name: fit(value[key], _at(path, key), say, depth + 1)
+        for key, (name, fit) in fields.items()
+        if value.get(key) is not None
     }
-    return shape.cls(**given)
+    return cls(**given)
+
+
+def _list(fit: Fit, value: object, path: str, say: Say, depth: int) -> list[Any]:
+    many = value if isinstance(value, list) else [value]
+    there = ((place, each) for place, each in enumerate(many) if each is not None)
+    found = [fit(each, f"{path}[{place}]", say, depth + 1) for place, each in there]
+    return [each for each in found if each is not None]
 
 
 def _table(
-    key: inspect.Type, inner: inspect.Type, value: object, path: str, say: Say, depth: int
+    key: Fit, inner: Fit, value: object, path: str, say: Say, depth: int
 ) -> dict[Any, Any] | None:
     if not isinstance(value, dict):
         say("JUDGE_VALUE", f"{path} should be an object, not {_quoted(value)}")
         return None
     found = {}
     for name, each in value.items():
-        word = _fitted(key, name, _at(path, str(name)), say, depth + 1)
-        fitted = _fitted(inner, each, _at(path, str(name)), say, depth + 1)
+        at = _at(path, str(name))
+        word = key(name, at, say, depth + 1)
+        fitted = None if each is None else inner(each, at, say, depth + 1)
         if word is not None and fitted is not None:
             found[word] = fitted
     return found
 
 
-def _word(cls: type[Word], value: object, path: str, say: Say) -> Word | None:
+def _word(cls: type[Word], value: object, path: str, say: Say, depth: int) -> Word | None:
     word = cls.read(value)
     if word is None:
         choice = ", ".join(cls)
@@ -107,7 +124,7 @@ def _word(cls: type[Word], value: object, path: str, say: Say) -> Word | None:
     return word
 
 
-def _text(value: object, path: str, say: Say) -> str | None:
+def _text(value: object, path: str, say: Say, depth: int) -> str | None:
     if isinstance(value, dict | list):
         say("JUDGE_VALUE", f"{path} should be a text, not {_quoted(value)}")
         return None

@@ -8,7 +8,6 @@ from accord.core.docket.model import Previous
 from accord.core.docket.panels import TOP, gate_order
 from accord.core.docket.scoring import tenth
 from accord.core.docket.snapshot import Row, Snapshot
-from accord.core.docket.steps import parse
 from accord.core.docket.tables import first
 from accord.core.docket.words import (
     COMPLEXITY,
@@ -56,8 +55,7 @@ def _of(snap: Snapshot, row: Row) -> Previous:
 
 def token(it: Previous) -> str:
     """The output of the next step, or nothing."""
-    found = parse(it.next) if it.next else None
-    return found[1].output if found else ""
+    return it.next.output if it.next else ""
 
 
 def _live(snap: Snapshot) -> Iterator[str]:

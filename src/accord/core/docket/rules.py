@@ -52,6 +52,11 @@ class World:
             state = self.batch.known.get(item) or self.config.ledger.states.get(item)
         return state in (State.CLOSED, State.DISCARDED)
 
+    def knows(self, item: str) -> bool:
+        """Whether anybody has said anything of an item."""
+        elsewhere = item in self.batch.known or item in self.config.ledger.states
+        return elsewhere or item in self.present
+
 
 Rule = Callable[[Item, World], bool]
 

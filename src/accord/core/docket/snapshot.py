@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from accord.core.docket import steps
@@ -31,8 +32,6 @@ FENCE = "```"
 ENDS = (FENCE, "[HUMAN_TABLE", "[RISK_DASHBOARD", "[PEER_CONVERGENCE", "[KERNEL_DIAG")
 _ITEM = re.compile(r"\[ITEM id=([^\]]+)\]\s*")
 _BLOCK = re.compile(r"\[([A-Z_]+)\]\s*")
-_QUEUE = re.compile(r"(\S+)\s*->\s*(\S+)")
-_COUNTER = re.compile(r"(\w+)=(\S+)")
 INVALID = "OutputValidity: INVALID"
 OPEN_DEBT = re.compile(r"OPEN\((.*)\)")
 
@@ -56,6 +55,14 @@ class Row:
     step: str
 
 
+class Line(NamedTuple):
+    """A line of the steps: where it is, what it says, and the numbered step that it is."""
+
+    at: int
+    text: str
+    step: tuple[int, steps.Step] | None
+
+
 @dataclass(slots=True)
 class Block:
     """An item's lines by block, each with its number."""
@@ -64,6 +71,7 @@ class Block:
     line: int = 0
     blocks: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
+    steps: list[Line] = field(default_factory=list)
 
     def fields(self, name: str, mark: str = ":") -> dict[str, str]:
         """`key: value` lines of a block; the first of each key counts."""
@@ -88,12 +96,8 @@ class Snapshot:
     blocks: list[Block] = field(default_factory=list)
     items: dict[str, Previous] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
-
-    @property
-    def invalid(self) -> bool:
-        """Whether it says of itself that it is not state."""
-        # Elsewhere in a line it is somebody's title or what a tool printed.
-        return any(each.lstrip(" -").startswith(INVALID) for each in self.lines)
+    # It says of itself that it is not state.
+    invalid: bool = False
 
     @property
     def usable(self) -> bool:
@@ -156,6 +160,8 @@ def parse(lines: list[str], first: int = 1) -> Snapshot:
 
 
 def _take(snap: Snapshot, block: Block | None, name: str, number: int, line: str) -> None:
+    # Under [BREAK], and elsewhere in a line, it is what somebody wrote or a tool printed.
+    snap.invalid |= name != "BREAK" and line.lstrip(" -").startswith(INVALID)
     if block is not None:
         block.blocks.setdefault(name, []).append((number, line))
     elif name == "QUEUE":
@@ -171,12 +177,15 @@ def _take(snap: Snapshot, block: Block | None, name: str, number: int, line: str
 def queue_row(line: str) -> Row | None:
     """A queue line; None where it is none."""
     cells = [each.strip() for each in line.strip().removeprefix("- ").split(" | ", 11)]
-    if len(cells) != 12 or not (moved := _QUEUE.fullmatch(cells[1])):
+    if len(cells) != 12:
+        return None
+    before, arrow, after = (each.strip() for each in cells[1].partition("->"))
+    if not arrow or len(before.split()) != 1 or len(after.split()) != 1:
         return None
     bare = [each.partition(":")[2] for each in cells[5:11]]
     pace, term, closure, pingpong, expires, gate = bare
     return Row(
-        *(cells[0], moved[1], moved[2], cells[2], cells[3], cells[4]),
+        *(cells[0], before, after, cells[2], cells[3], cells[4]),
         *(pace, term, closure, pingpong, expires, gate, cells[11]),
     )
 
@@ -185,6 +194,8 @@ def _fill(snap: Snapshot) -> None:
     for row in snap.queue:
         snap.rows.setdefault(row.id, row)
     for block in snap.blocks:
+        lines = block.blocks.get("STEPS", ())
+        block.steps = [Line(at, text, steps.parse(text)) for at, text in lines]
         if block.id not in snap.items:
             snap.items[block.id] = previous(block, snap.rows.get(block.id))
 
@@ -202,8 +213,8 @@ def previous(block: Block, row: Row | None = None) -> Previous:
     _lists(it, said)
     _derived(it, derived, said)
     it.binding = _binding(block, patch)
-    it.steps = tuple(step for _, step in numbered(block))
-    it.next = next((line.strip() for _, line in block.blocks.get("NEXT", ())), "")
+    it.steps = tuple(each.step[1] for each in block.steps if each.step)
+    it.next = _next(block)
     it.log = tuple(_log(block, patch))
     it.gate = row.gate if row else said.get("dominant_gate")
     it.pace = derived.get("item_exec_mode") or (row.pace if row else None)
@@ -271,7 +282,8 @@ def _lists(it: Previous, said: dict[str, str]) -> None:
 def _derived(it: Previous, derived: dict[str, str], said: dict[str, str]) -> None:
     it.tier = Tier.read(derived.get("best_evidence_tier")) or Tier.SIMULATED
     it.reopened = whole(derived.get("reopen_total"), 0) or 0
-    it.counters = dict(_COUNTER.findall(derived.get("counters", "")))
+    pairs = (each.partition("=") for each in derived.get("counters", "").split())
+    it.counters = {name: value for name, _, value in pairs if name and value}
     it.blocked = whole(it.counters.get("rb"), 0) or 0
     closed = derived.get("closure_tier", said.get("closure_tier", ""))
     it.closure = Closure.SIM if closed == "SIMULATED" else Closure.read(closed)
@@ -289,10 +301,12 @@ def whole(text: str | None, otherwise: int | None = None) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else otherwise
 
 
-def numbered(block: Block) -> list[tuple[int, steps.Step]]:
-    """The step lines that are steps, with the number of their line."""
-    found = ((at, steps.parse(line)) for at, line in block.blocks.get("STEPS", ()))
-    return [(at, step[1]) for at, step in found if step]
+def _next(block: Block) -> steps.Step | None:
+    """The step that is next; as a rule it is one of the list, and was read there."""
+    text = next((line.strip() for _, line in block.blocks.get("NEXT", ())), "")
+    listed = (each.step for each in block.steps if each.text.strip() == text)
+    found = next(listed, None) or steps.parse(text)
+    return found[1] if found else None
 
 
 def _binding(block: Block, patch: dict[str, str]) -> Binding:

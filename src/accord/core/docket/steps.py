@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from accord.core.docket.judge import StepAsk
 from accord.core.docket.text import part
@@ -123,11 +122,11 @@ VAGUE = frozenset({"improve", "optimize", "refactor"})
 _CHAIN = re.compile(r";|&&|\bthen\b", re.IGNORECASE)
 _OTHERS = re.compile(r"ask the team|discuss with|talk to|\bdelegate\b|check with", re.IGNORECASE)
 _MEASURED = re.compile(r"=\s*YES/NO|=\s*PASS/FAIL|[<>=]=?\s*-?\d|\b\d+(?:\.\d+)?\s*[<>]=?")
-_LINE = re.compile(
-    r"\s*(?:-\s+)?(?:S(?P<n>\d{1,3}):\s*)?(?P<action>[^\s|]+\s+[^|]*?[^\s|])\s*->\s*(?P<output>[^|]*[^|\s])"
-    r"\s*\|\s*timebox<=(?P<minutes>\d{1,6})m\s*\|\s*fail_if=\s*(?P<fail>[^|]*[^|\s])"
-    r"\s*(?P<rest>(?:\|[^|]*)*)"
-)
+# Each looks at a letter once, so that a long line costs what it is long.
+_DOING = re.compile(r"(?:-\s++)?+(?:S([0-9]{1,3}):\s*+)?+(\S++\s++\S)")
+_TIMEBOX = re.compile(r"timebox<=([0-9]{1,6})m")
+_FAIL = "fail_if="
+_RESULT = frozenset({"status", "evidence_tier", "result"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,26 +180,37 @@ def kind_of(action: str) -> Kind:
     return next((kind for shape, kind in _KINDS if shape.match(action)), Kind.EXEC)
 
 
-@lru_cache(4096)  # a line is read in the list, as the next step, and when it is checked
 def parse(line: str) -> tuple[int, Step] | None:
     """A step line with its number (0 where it has none); None where it is no step."""
-    if len(line) > LONGEST or not (found := _LINE.fullmatch(line)) or int(found["minutes"]) < 1:
+    doing, *cells = (each.strip() for each in line.split("|"))
+    if len(line) > LONGEST or len(cells) < 2 or not (said := _doing(doing)):
         return None
-    rest = dict(each.strip().partition("=")[::2] for each in found["rest"].split("|")[1:])
-    if set(rest) - {"status", "evidence_tier", "result"}:
+    number, action, output = said
+    box, (fail, *more) = _TIMEBOX.fullmatch(cells[0]), cells[1:]
+    fail_if = fail.removeprefix(_FAIL).strip() if fail.startswith(_FAIL) else ""
+    rest = dict(each.partition("=")[::2] for each in more)
+    if not box or int(box[1]) < 1 or not fail_if or not rest.keys() <= _RESULT:
         return None
-    action = part(found["action"])
     step = Step(
         kind_of(action),
         action,
-        part(found["output"]),
-        int(found["minutes"]),
-        part(found["fail"]),
+        output,
+        int(box[1]),
+        part(fail_if),
         Done.read(rest.get("status")),
         Tier.read(rest.get("evidence_tier")),
         part(rest.get("result", "")),
     )
-    return int(found["n"] or 0), step
+    return number, step
+
+
+def _doing(text: str) -> tuple[int, str, str] | None:
+    """The number, the action of at least two words, and the output behind its first arrow."""
+    if not (found := _DOING.match(text)):
+        return None
+    arrow = text.find("->", found.end())
+    action, output = part(text[found.start(2) : arrow]), part(text[arrow + 2 :])
+    return (int(found[1] or 0), action, output) if arrow > 0 and output else None
 
 
 def accept(asked: str | StepAsk) -> tuple[Step | None, list[str]]:
@@ -242,18 +252,36 @@ def made(name: str, **values: str) -> Step:
     return Step(kind, action.format(**fill), output.format(**fill), minutes, fail_if.format(**fill))
 
 
-def _shape(name: str) -> str:
-    _, action, output, minutes, fail_if = TEMPLATES[name]
-    line = re.escape(f"{action} -> {output} | {minutes} | {fail_if}")
-    return re.sub(r"\\\{[a-z]+\\\}", ".+", line)
-
-
-_OWN = re.compile("|".join(f"(?:{_shape(name)})" for name in TEMPLATES))
+_FILLED = re.compile(r"\{[a-z]+\}")
+# What is fixed of the kernel's own steps: the pieces around what an item fills in.
+_OWN = tuple(
+    (minutes, _FILLED.split(action), _FILLED.split(output), _FILLED.split(fail_if))
+    for _, action, output, minutes, fail_if in TEMPLATES.values()
+)
 
 
 def own(step: Step) -> bool:
     """Whether the kernel wrote it, so that it may also take it back."""
-    return bool(_OWN.fullmatch(f"{step.short} | {step.minutes} | {step.fail_if}"))
+    return any(
+        step.minutes == minutes
+        and _filled(step.action, action)
+        and _filled(step.output, output)
+        and _filled(step.fail_if, fail_if)
+        for minutes, action, output, fail_if in _OWN
+    )
+
+
+def _filled(text: str, pieces: list[str]) -> bool:
+    """Whether a text is these pieces with something between them."""
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return text == first
+    at, end = len(first), len(text) - len(last)
+    for each in pieces[1:-1]:
+        at = text.find(each, at + 1, end) + len(each)
+        if at < len(each):
+            return False
+    return at < end and text.startswith(first) and text.endswith(last)
 
 
 def ended(

@@ -13,9 +13,10 @@ class Word(StrEnum):
         """The word meant, whatever the case and with `_` or a blank; None where it is none."""
         if isinstance(value, bool):
             value = "YES" if value else "NO"
-        if isinstance(value, str) and (exact := _exact(cls).get(value)):
-            return exact  # type: ignore[return-value]
-        return _spellings(cls).get(_plain(value)) if isinstance(value, str) else None  # type: ignore[return-value]
+        if not isinstance(value, str):
+            return None
+        exact = cls._value2member_map_.get(value)
+        return exact or _spellings(cls).get(_plain(value))  # type: ignore[return-value]
 
 
 def _plain(text: str) -> str:
@@ -27,39 +28,32 @@ def _spellings(cls: type[Word]) -> dict[str, Word]:
     return {_plain(each.value): each for each in cls}
 
 
-@cache
-def _exact(cls: type[Word]) -> dict[str, Word]:
-    return {each.value: each for each in cls}
-
-
 class Rank(Word):
-    """Words in an order, the least first."""
+    """Words in an order, the least first; `rank` says how far up, from 0."""
 
-    @property
-    def rank(self) -> int:
-        """How far up, from 0."""
-        return _ranks(type(self))[self]
+    rank: int
+
+    def __init__(self, _: str) -> None:
+        self.rank = len(type(self).__members__)
+
+    def _other(self, other: str) -> int:
+        return other.rank if isinstance(other, type(self)) else type(self)(other).rank
 
     def __lt__(self, other: str) -> bool:
         """Whether it comes before."""
-        return self.rank < type(self)(other).rank
+        return self.rank < self._other(other)
 
     def __le__(self, other: str) -> bool:
         """Whether it does not come after."""
-        return self.rank <= type(self)(other).rank
+        return self.rank <= self._other(other)
 
     def __gt__(self, other: str) -> bool:
         """Whether it comes after."""
-        return self.rank > type(self)(other).rank
+        return self.rank > self._other(other)
 
     def __ge__(self, other: str) -> bool:
         """Whether it does not come before."""
-        return self.rank >= type(self)(other).rank
-
-
-@cache
-def _ranks(cls: type[Rank]) -> dict[str, int]:
-    return {each: place for place, each in enumerate(cls)}
+        return self.rank >= self._other(other)
 
 
 class Flag(Word):
