@@ -6,7 +6,7 @@ import pytest
 
 from accord.core import docket
 from accord.core.dialects import papvp
-from accord.core.docket import convergence, emit, executor, report, steps, tables
+from accord.core.docket import causes, convergence, emit, executor, reading, report, steps, tables
 from accord.core.docket.model import Previous
 from accord.core.docket.probes import Entry, contexts, fresh, switched
 from accord.core.docket.snapshot import Snapshot
@@ -315,6 +315,31 @@ def test_an_action_has_two_words_behind_its_number() -> None:
     assert steps.parse(line.replace("Ship ->", "Ship it")) is None
     assert steps.parse(line.replace("Ship", "-> it -> on")) is not None
     assert steps.parse("S1:") is None
+    assert steps.parse(line.removeprefix("S1: ")) is None
     assert steps.parse("Ship it -> ok | timebox<=0m | fail_if=x") is None
     assert steps.parse("Ship it -> ok | timebox<=5m | x") is None
     assert steps.parse("Ship it -> ok | timebox<=5m | fail_if= ") is None
+
+
+def test_drivers_are_apart_where_no_arrow_leads_from_one_to_another() -> None:
+    def apart(*arrows: str) -> list[str]:
+        drivers = [{"name": name, "strength": "HIGH"} for name in "abc"]
+        data = {"drivers": drivers, "impact_graph": [f"{a[0]} UP -> {a[1]} UP" for a in arrows]}
+        return causes.independent(reading.judge(data, lambda *_: None))
+
+    assert apart("ax", "bx", "cx", "xy", "yx", "aa") == ["a", "b", "c"]
+    assert apart("ax", "xy", "yc") == []
+    assert apart("ax", "xa", "bx") == []
+
+
+def test_nobody_judges_deeper_than_that() -> None:
+    judge: dict[str, Any] = {"why": "the innermost"}
+    for _ in range(20):
+        judge = {"split": [judge]}
+
+    depth, found = 0, reading.judge(judge, lambda *_: None)
+    while found.split:
+        depth, found = depth + 1, found.split[0]
+
+    assert depth == 6
+    assert found.why is None
