@@ -104,7 +104,7 @@ def finding(snap: Snapshot, item: str) -> Finding:
     answer = executor.allow(snap, item, token, Policy.GUARDED)
     sure = it.confidence.value if it.confidence else ""
     allowed = token if answer.allowed else ""
-    shows = tier_of(step[1]) if step else ""
+    shows = tier_of(it.next) if it.next else ""
     return Finding(row.verdict, row.state, sure, token, allowed, answer.why, shows)
 
 
