@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from accord.core import docket
+from accord.core.docket import emit
 from accord.core.docket.model import Config, Item, Outcome
 
 LEVELS = {"H": "HIGH", "M": "MED", "L": "LOW"}
@@ -149,3 +150,24 @@ def named(outcome: Outcome, name: str) -> Item:
 def codes(outcome: Outcome) -> set[str]:
     """What was remarked."""
     return {each.code for each in outcome.diags}
+
+
+COMPLEX: dict[str, Any] = {"domain_type": "Complex"}
+
+
+SHIP = step("Ship", "A", "A_shipped=YES/NO", 30, "ci_red")
+
+
+def delta(prev: str, judgement: dict[str, Any] | None = None, more: str = "") -> str:
+    """Item A going on from an earlier block."""
+    return item("A", judgement, plan=None, prev=prev, more=more)
+
+
+def tokens(outcome: Outcome, name: str = "A") -> list[str]:
+    """What the steps of an item put out."""
+    return [each.output for each in named(outcome, name).plan]
+
+
+def goes_on(before: Outcome, *wrapped: str, **config: Any) -> Outcome:
+    """The next run: the snapshot pasted back, with news."""
+    return decide(emit.fenced(before) + "".join(wrapped), **config)

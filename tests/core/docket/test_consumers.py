@@ -340,6 +340,36 @@ def test_what_is_shaky_and_closed_deserves_one_probe() -> None:
     assert next(executor.looks(told)).action == "NO_ACTION"
 
 
+def test_what_a_snapshot_does_not_say_is_missing_in_its_report() -> None:
+    """Rulebook 6.1: nothing is filled in."""
+    text = emit.fenced(decide(item("A", ok("A"))))
+    bare = text.replace("best_evidence_tier: SIMULATED\n", "").replace(
+        "falsification_debt: NONE\n", ""
+    )
+    resumed = emit.fenced(decide(text))
+
+    for told in (text, resumed):
+        lines = papvp.report(told, lite=False).text.split("\n")
+        assert "  best_evidence_tier: SIMULATED" in lines
+        assert "  falsification_debt: NONE" in lines
+    lines = papvp.report(bare, lite=False).text.split("\n")
+    assert "  best_evidence_tier: missing in snapshot" in lines
+    assert "  falsification_debt: missing in snapshot" in lines
+
+
+def test_a_host_without_a_line_of_the_queue_is_read_from_its_panel() -> None:
+    """Rulebook 6.2: the verdict of the queue, else of the panel."""
+    whole, bare = host(*FIRST), host(*FIRST)
+    bare.queue, bare.rows = [], {}
+    (peer,) = convergence.compare([whole, bare])
+    assert told(peer) == ("1 1 1.00 0 CONVERGED", "EXECUTE smoke")
+
+    bare.items["X"].verdict = None
+    (gone,) = convergence.compare([whole, bare])
+    assert told(gone) == ("0 0 0.00 3 HARD_DIVERGENCE", "ACQUIRE_EVIDENCE")
+    assert convergence.compare([bare, bare]) == []
+
+
 @proves("PA-INTEG-1", "OPEN-78")
 def test_the_hash_is_over_the_block_and_outside_of_it() -> None:
     outcome = decide(GOLDEN)

@@ -1,0 +1,174 @@
+"""Steps: which are taken, what they are for, and which comes first."""
+
+from typing import Any
+
+import pytest
+
+from accord.core.docket import (
+    judge,
+    plan,
+    steps,
+)
+from accord.core.docket.words import (
+    Kind,
+    Trigger,
+)
+from tests.helpers.docket import (
+    CHANGE,
+    COMPLEX,
+    SHIP,
+    codes,
+    decide,
+    delta,
+    goes_on,
+    item,
+    ok,
+    only,
+    previous,
+    probe,
+    result,
+    step,
+    tokens,
+)
+from tests.spec import proves
+
+
+@proves("PA-OUTPUT-8")
+def test_steps_are_single_checkable_actions() -> None:
+    def fault(asked: Any) -> list[str]:
+        return steps.accept(asked)[1]
+
+    assert fault(step("Deploy", "api", "ok", 0)) == ["STEP_GRAMMAR"]
+    assert fault(step("Think", "hard")) == ["STEP_META_VERB"]
+    assert (
+        fault(judge.StepAsk(kind=Kind.PROBE, text=step("Evaluate", "it"), target_driver="d")) == []
+    )
+    assert fault(step("Build", "it then ship")) == ["STEP_CHAIN"]
+    assert fault(step("Check with", "Bob")) == ["STEP_DELEGATION"]
+    assert fault(judge.StepAsk(kind=Kind.ACQUIRE, text=step("Check with", "Bob"))) == []
+    assert fault(judge.StepAsk(kind=Kind.PROBE, text=step("Try", "it", "done"))) == [
+        "STEP_PROBE_OUTPUT"
+    ]
+    assert fault(step("Improve", "speed")) == ["STEP_VAGUE"]
+    assert fault(judge.StepAsk()) == ["STEP_GRAMMAR"]
+    assert steps.parse(f"{SHIP} | odd=1") is None
+    assert steps.parse("x" * 5000) is None
+
+
+@pytest.mark.parametrize(
+    ("action", "kind"),
+    [
+        ("Rollback the api", Kind.MITIGATE),
+        ("Remove edge A to B", Kind.CYCLE_BREAK),
+        ("Split it", Kind.SPLIT),
+        ("Waive dependency B", Kind.DEP_WAIVE),
+        ("Resolve dependency B", Kind.DEP_RESOLVE),
+        ("Wait for resource ENG", Kind.RESOURCE_WAIT),
+        ("Rebuild probe x", Kind.HARNESS_REDESIGN),
+        ("Cut plan down", Kind.PLAN_REDESIGN),
+        ("Fetch source x", Kind.SOURCE_ACQUIRE),
+        ("Query logs", Kind.ACQUIRE),
+        ("Measure it", Kind.PROBE),
+        ("Run the new canary", Kind.PROBE),
+        ("Testify now", Kind.EXEC),
+    ],
+)
+def test_what_a_step_is_for_is_read_from_how_it_begins(action: str, kind: Kind) -> None:
+    assert steps.kind_of(action) is kind
+
+
+@proves("PA-EXC-1", "PA-EXC-2", "PA-EXC-3")
+@pytest.mark.parametrize(
+    ("token", "trigger", "gate", "again"),
+    [
+        ("EXCEPTION_IO", "BLOCKED_EXTERNAL", "EXTERNAL_BLOCK", "A_shipped=YES/NO"),
+        ("EXCEPTION_TIMEOUT", "BLOCKED_EXTERNAL", "EXTERNAL_BLOCK", "A_shipped=YES/NO"),
+        ("EXCEPTION_AUTH", "BLOCKED_EXTERNAL", "EXTERNAL_BLOCK", "A_shipped=YES/NO"),
+        ("EXCEPTION_DEPENDENCY", "DEPENDENCY_BLOCK", "DEPENDENCY_BLOCK", "A_shipped=YES/NO"),
+        (
+            "EXCEPTION_INVARIANT",
+            "REDESIGN_TRIGGER",
+            "REDESIGN_TRIGGER",
+            "reworked_step_ready=YES/NO",
+        ),
+        ("EXCEPTION_ODD", "REDESIGN_TRIGGER", "REDESIGN_TRIGGER", "reworked_step_ready=YES/NO"),
+    ],
+)
+def test_an_exception_says_who_is_to_blame(token: str, trigger: str, gate: str, again: str) -> None:
+    text = delta(
+        previous("ACTIVE", steps=(SHIP,)), None, result(1, "FAILED_EXCEPTION", token=token)
+    )
+
+    it = only(decide(f"<<<B exec_capability=RUNTIME_OK>>>\n{text}"))
+
+    assert (it.trigger, it.gate) == (trigger, gate)
+    assert it.plan[0].output == (token if token != "EXCEPTION_ODD" else "A_shipped=YES/NO")
+    assert it.next_step
+    assert it.next_step.output == again
+
+
+def test_a_failed_step_is_followed_up_by_its_kind() -> None:
+    def after(line: str, **more: Any) -> tuple[str, list[str]]:
+        it = only(
+            decide(delta(previous("ACTIVE", steps=(line,), **more), None, result(1, "FAILED")))
+        )
+        return it.trigger, [each.output for each in it.plan[1:]]
+
+    assert after(step("Collect", "logs", "logs")) == ("EXTERNAL_DATA_REQUIRED", ["logs"])
+    assert after(step("Fetch source", "x", "x")) == ("MISSING_SOURCE_INPUT", ["x"])
+    assert after(step("Resolve dependency", "B", "b")) == ("DEPENDENCY_BLOCK", ["b"])
+    assert after(step("Rollback", "it", "back")) == (
+        "REDESIGN_TRIGGER",
+        ["back", "reworked_step_ready=YES/NO"],
+    )
+    assert after(step("Measure", "it", "m=YES/NO"))[0] == "REDESIGN_TRIGGER"
+
+
+@proves("PA-STEP1-1", "PA-STEP1-2", "PA-STEP1-3", "PA-STEP1-4", "PA-STEP1-5")
+def test_what_must_come_first_comes_in_a_fixed_order() -> None:
+    order = [need.order for need in plan.NEEDS]
+    blocked = ok("A", probe=probe(requires=["B"]), **COMPLEX)
+    free = ok(
+        "A",
+        probe=probe(),
+        steps=[step("Ship", "it", "shipped"), step("Check", "it", "m=YES/NO", 50)],
+        **COMPLEX,
+    )
+    need = decide(item("A", blocked, attrs="depends_on=B"))
+    probing = decide(item("A", free, attrs="depends_on=B"))
+
+    assert order == sorted(order, key=lambda each: each[:2])
+    assert (only(need).state, only(need).trigger) == ("STANDBY", "DEPENDENCY_BLOCK")
+    assert only(need).log_out == []
+    assert tokens(probing) == ["m=YES/NO", "B_terminal=YES/NO", "shipped"]
+    asserted = decide(item("A", blocked | {"independent_probe": "YES"}, attrs="depends_on=B"))
+    assert only(asserted).state == "PROBING"
+    none = decide(item("A", ok("A", **COMPLEX), attrs="depends_on=B"))
+    assert only(none).state == "STANDBY"
+
+
+@proves("PA-BUDGET-2", "PA-BUDGET-3", "PA-BUDGET-4", "PA-BUDGET-1")
+def test_the_tax_counts_what_takes_attention() -> None:
+    judged = ok("A", confidence="LOW", contested="YES", ratings="HLLM")
+    judged["binding"]["Cost"] = {"rating": "LOW"}
+    it = only(decide(item("A", judged, attrs="depends_on=B uses=R:1")))
+
+    assert it.debt == "OPEN(drv)"
+    assert it.cx == len(it.plan) + 2 + 1 + 1 + 1 + 1
+    assert Trigger.REDESIGN_TRIGGER in {each for each, _ in it.candidates}
+    late = goes_on(
+        decide(item("A", ok("A"))),
+        item("A", {"steps": [step("Do", "x", minutes=200)]}, plan=None, more=CHANGE),
+    )
+    assert only(late).trigger == "REDESIGN_TRIGGER"
+
+
+def test_more_than_five_steps_lose_the_oldest_that_are_done() -> None:
+    many = tuple(step("Do", f"x{n}", f"o{n}", 1) for n in range(1, 6))
+    before = previous("ACTIVE", steps=many)
+    new = [step("Do", f"y{n}", f"p{n}", 1) for n in range(4)]
+
+    after = decide(delta(before, {"steps": new}, f"{result(1)}\n{result(2)}"))
+
+    assert tokens(after) == ["o2", "p0", "p1", "p2", "p3"]
+    assert "STEP_OVERFLOW" in codes(after)
