@@ -51,16 +51,20 @@ class Peer(NamedTuple):
 
 def compare(snaps: Sequence[Snapshot], policy: Policy = Policy.UPSTREAM) -> list[Peer]:
     """Every item that any host names."""
-    names = sorted({row.id for snap in snaps for row in snap.queue})
-    return [_peer(name, [side(snap, name) for snap in snaps], policy) for name in names]
+    names = {name for snap in snaps for name in (*snap.rows, *snap.items)}
+    asked = ((name, [side(snap, name) for snap in snaps]) for name in sorted(names))
+    return [_peer(name, sides, policy) for name, sides in asked if any(sides)]
 
 
 def side(snap: Snapshot, name: str) -> Side | None:
     """A host's view of an item; None where it has none."""
     row, it = snap.row(name), snap.items.get(name)
-    if row is None:
+    if row:
+        made = Side(row.verdict, row.gate, None, State.read(row.state))
+    elif it and it.verdict:
+        made = Side(it.verdict, it.gate or "", None, it.state)
+    else:
         return None
-    made = Side(row.verdict, row.gate, None, State.read(row.state))
     if it:
         made.confidence = it.confidence
         made.pending = [each for each in it.steps if each.pending]

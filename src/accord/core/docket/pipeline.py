@@ -165,6 +165,7 @@ def _weigh(items: list[Item], world: World) -> None:
         item.tier = evidence.best_tier(item)
         _sure(item)
         scoring.score(item, guarded=config.guarded)
+        _near(item)
         intake.urgency(item)
         lifecycle.lasting(item, batch)
         lifecycle.expire(item, batch, config)
@@ -192,9 +193,12 @@ def _sure(item: Item) -> None:
         item.confidence = item.prev.confidence or Confidence.LOW
     else:
         evidence.confidence(item)
-        near = item.counters.nmd >= 1
-        if near:
-            item.note(Trigger.CONFIDENCE_CAP_APPLIED)
+
+
+def _near(item: Item) -> None:
+    """Where outcomes are certain, a near miss is worth a remark; of small things it is not."""
+    if item.counters.nmd >= 1 and item.impact is not Level.LOW:
+        item.note(Trigger.CONFIDENCE_CAP_APPLIED)
 
 
 def _among(items: list[Item], world: World) -> None:

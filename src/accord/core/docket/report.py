@@ -7,7 +7,7 @@ from decimal import Decimal
 from accord.core.docket.model import Previous
 from accord.core.docket.panels import TOP, gate_order
 from accord.core.docket.scoring import tenth
-from accord.core.docket.snapshot import Row, Snapshot
+from accord.core.docket.snapshot import Block, Row, Snapshot
 from accord.core.docket.tables import first
 from accord.core.docket.words import (
     COMPLEXITY,
@@ -86,11 +86,12 @@ def _todo(snap: Snapshot) -> Iterator[str]:
 
 
 def _details(snap: Snapshot) -> Iterator[str]:
+    blocks = {each.id: each for each in reversed(snap.blocks)}
     yield "Details (non-terminal items):"
     for row in snap.queue:
         if row.term == "N":
             yield row.id
-            yield from _detail(row, _of(snap, row))
+            yield from _detail(row, _of(snap, row), blocks.get(row.id, Block(row.id)))
     yield "Terminal items:"
     done = [row for row in snap.queue if row.term == "Y"]
     for row in done:
@@ -99,14 +100,17 @@ def _details(snap: Snapshot) -> Iterator[str]:
         yield f"- {NONE}"
 
 
-def _detail(row: Row, it: Previous) -> Iterator[str]:
+def _detail(row: Row, it: Previous, block: Block) -> Iterator[str]:
+    rated = "best_evidence_tier" in block.fields("DERIVED")
+    told = "falsification_debt" in block.fields("ITEM_PANEL")
+    carried = "state.falsification_debt" in block.fields("PATCH", "=")
     yield f"  state: {row.state}"
     yield f"  verdict: {row.verdict}"
     yield f"  gate: {row.gate}"
     yield f"  trigger: {trigger(it)}"
     yield f"  closure_tier: {CLOSURES.get(row.closure, MISSING)}"
-    yield f"  best_evidence_tier: {it.tier}"
-    yield f"  falsification_debt: {it.debt}"
+    yield f"  best_evidence_tier: {it.tier if rated else MISSING}"
+    yield f"  falsification_debt: {it.debt if told or carried else MISSING}"
     yield "  steps:"
     for number, each in enumerate(it.steps, 1):
         yield f"    S{number} [{each.status or 'PENDING'}] {each.short}"
