@@ -6,7 +6,7 @@ import pytest
 
 from accord.core.dialects import papvp
 from accord.core.docket import emit
-from accord.core.docket.lint import CODES, REASONS
+from accord.core.docket.lint import CODES, REASONS, Flaw
 from tests.core.docket.test_consumers import GOLDEN
 from tests.helpers.docket import decide, goes_on, item, ok
 from tests.spec import proves
@@ -64,7 +64,7 @@ def found(text: str, *expected: str) -> tuple[list[str], str]:
     return [flaw.partition(" | fail_if")[0] for flaw in flaws], told[-1].removeprefix("RESULT: ")
 
 
-def place(flaw: papvp.check.Flaw) -> tuple[int, str]:
+def place(flaw: Flaw) -> tuple[int, str]:
     return flaw.line, flaw.code
 
 

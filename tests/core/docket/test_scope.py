@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import papvp
-from tests.helpers.docket import THIN, decide, emit, goes_on, item, ok, only
+from accord.core.docket import emit
+from tests.helpers.docket import THIN, decide, goes_on, item, ok, only
 from tests.spec import proves
 
 ROOT = Path(__file__).parents[3]
