@@ -33,7 +33,7 @@ from tests.helpers.docket import decide, item
 from tests.spec import proves
 
 seeds = st.integers(0, 2**40)
-# Over all properties, thousands in every run that decides what is merged; while one writes, hundreds.
+# Thousands over all properties where CI decides what is merged; while one writes, hundreds.
 COUNT = 500 if os.environ.get("CI") else 300
 MANY = settings(max_examples=COUNT, deadline=None)
 policies = st.sampled_from(list(Policy))
