@@ -13,7 +13,6 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from accord import retention
 from accord.config import Config
 from accord.core import people, room
 from accord.core.dialects import canonical
@@ -218,6 +217,8 @@ class Server:
         """Nothing, unless somebody asked for it."""
         days = self.options.keep_ended_days
         if days is not None:
+            from accord import retention  # few ask for it
+
             keys, why = self.options.home / KEYS, f"{days} days after the end"
             trust = retention.Trust(self.keyring, keys, SYSTEM, why)
             keeper = retention.Retention(self.events, self.engine.clock, trust)

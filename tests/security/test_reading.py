@@ -10,6 +10,7 @@ import pytest
 from accord.app import make_engine
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
+from accord.core.views import sessions
 from accord.serving import Ready, write_ready
 from accord.stores import open_log
 from accord.transports.archive import Archive
@@ -111,6 +112,37 @@ async def test_a_strangers_list_opens_no_room_twice(
     engine._overheard(await events.read(f"room/{made[1]}"))
     await engine.settle()
     assert [each["id"] for each in await archive.listing(bob)] == [made[1]]
+    await events.close()
+
+
+async def test_a_list_opens_no_session_that_is_over(
+    server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = await Wire.open(server.ws_url, "lena", server.issue("lena"))
+    made = [await wire.create() for _ in range(3)]
+    other = await Wire.open(server.ws_url, "olaf", server.issue("olaf"))
+    await other.join(made[0])
+    await other.say("session.leave", made[0], {})
+    await wire.hear_until("session.leave")
+    for each in made[:2]:
+        await wire.say("session.end", each, {"reason": "enough", "final_state": "completed"})
+        await wire.hear_until("session.end")
+    events = await open_log(f"sqlite:{server.home / 'accord.db'}")
+    engine = make_engine(events)
+    archive, looked, usual = Archive(engine), list[str](), engine.state
+
+    async def noted(stream: str) -> object:
+        looked.append(stream)
+        return await usual(stream)
+
+    for seat, known in (("lena", made), ("olaf", made[:1])):
+        rooms = [await usual(f"room/{id}") for id in reversed(known)]
+        actor = Actor(seat, Kind.HUMAN)
+        await archive.listing(actor)
+        monkeypatch.setattr(engine, "state", noted)
+        assert await archive.listing(actor) == [sessions.summary(room, seat) for room in rooms]
+        monkeypatch.setattr(engine, "state", usual)
+    assert looked == [f"room/{made[2]}"]
     await events.close()
 
 

@@ -1,7 +1,6 @@
 """Reading sessions over HTTP: the list, one session, what was said in it."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -22,10 +21,10 @@ from accord.engine.engine import Engine
 from accord.engine.opener import unreadable
 from accord.engine.ports import DamagedError, Row, StoreError
 from accord.transports.endpoint import Endpoint, Query, mounted
+from accord.transports.index import Index, Seen
 
 LARGEST_PAGE = 1000
 USUAL_PAGE = 200
-MOST_INDEXED = 65_536
 LARGEST_ANSWER = 4 << 20
 # How many rows are looked at in one go; each may have a MiB.
 STEP = 100
@@ -41,13 +40,6 @@ class Page(NamedTuple):
     frames: list[bytes]
     next: int
     more: bool
-
-
-class Seen(NamedTuple):
-    """A room as it was when it was looked at, and who is or was in it."""
-
-    version: int
-    who: frozenset[tuple[str, str]]
 
 
 class Archive:
@@ -67,11 +59,11 @@ class Archive:
 
     async def listing(self, actor: Actor) -> list[dict[str, Any]]:
         """Every session the reader is or was in, newest first."""
-        names = await self.index.of(actor)
-        rooms = [await self._readable(name) for name in names]
-        mine = [room for room in rooms if room and sessions.known_to(room, actor)]
-        mine.sort(key=lambda room: room.created_at, reverse=True)
-        return [sessions.summary(room, actor.seat) for room in mine]
+        found = await self.index.of(actor)
+        lines = [await self._line(name, seen, actor) for name, seen in found.items()]
+        mine = [line for line in lines if line is not None]
+        mine.sort(key=lambda line: line["created_at"], reverse=True)
+        return mine
 
     async def stretch(self, actor: Actor, after: str, limit: int) -> tuple[list[Any], bool]:
         """So many of them behind that session, and whether there are more."""
@@ -82,13 +74,15 @@ class Archive:
         start = places[after] if after else 0
         return whole[start : start + limit], len(whole) > start + limit
 
-    async def _readable(self, name: str) -> Room | None:
+    async def _line(self, name: str, seen: Seen, actor: Actor) -> dict[str, Any] | None:
         """None for a damaged one: whoever asks for it by name is told, the list goes on."""
+        if seen.line is not None:
+            return seen.line.told(actor.seat)
         try:
             room: Room = await self.engine.state(name)
         except DamagedError:
             return None
-        return room
+        return sessions.summary(room, actor.seat) if sessions.known_to(room, actor) else None
 
     async def transcript(self, room: Room, seat: str, after: int, limit: int) -> Page:
         """Envelopes behind `seq` number `after`, oldest first."""
@@ -117,56 +111,6 @@ class Archive:
     async def rows(self, room: Room) -> list[Row]:
         """The stored rows of a session."""
         return await proven.read(self.engine.events, f"room/{room.id}")
-
-
-class Index:
-    """Which rooms somebody is or was in; a room is looked into again once it has moved on.
-
-    Of very many rooms the newest looked at are remembered; the others are looked at again.
-    """
-
-    def __init__(self, engine: Engine, most: int = MOST_INDEXED) -> None:
-        self.engine = engine
-        self.most = most
-        self.seen: OrderedDict[str, Seen] = OrderedDict()
-        self.rooms: dict[tuple[str, str], set[str]] = {}
-
-    async def of(self, actor: Actor) -> list[str]:
-        """The streams that may be known to this principal."""
-        newest = await self.engine.events.streams("room/")
-        who, forgotten = (actor.workspace, actor.seat), []
-        for name, version in newest.items():
-            seen = self.seen.get(name)
-            if seen is None or version > seen.version:
-                seen = await self._look(name, version)
-                if who in seen.who and len(newest) > self.most:
-                    forgotten.append(name)
-        return list({**dict.fromkeys(self.rooms.get(who, ())), **dict.fromkeys(forgotten)})
-
-    async def _look(self, name: str, version: int) -> Seen:
-        try:
-            room: Room = await self.engine.state(name)
-        except DamagedError:
-            return self._remember(name, Seen(version, frozenset()))
-        cell = self.engine.cells.get(name)
-        here = frozenset((room.workspace, seat) for seat in (*room.members, *room.former))
-        return self._remember(name, Seen(cell.base.version if cell else 0, here))
-
-    def _remember(self, name: str, seen: Seen) -> Seen:
-        self._forget(name)
-        self.seen[name] = seen
-        for who in seen.who:
-            self.rooms.setdefault(who, set()).add(name)
-        while len(self.seen) > self.most:
-            self._forget(next(iter(self.seen)))
-        return seen
-
-    def _forget(self, name: str) -> None:
-        seen = self.seen.pop(name, None)
-        for who in seen.who if seen else ():
-            self.rooms[who].discard(name)
-            if not self.rooms[who]:
-                del self.rooms[who]
 
 
 def answer(value: Any, status: int = 200) -> Response:
