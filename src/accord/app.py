@@ -33,7 +33,7 @@ from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.engine.tally import Trace
 from accord.kernel import Kernel
 from accord.stores import open_log
-from accord.transports import archive, bridge, descriptions, metrics, operator, pages, probes
+from accord.transports import archive, bridge, descriptions, operator, pages, probes
 from accord.transports.caller import Callers
 from accord.transports.facts import Sources
 from accord.transports.guard import Guard
@@ -167,6 +167,8 @@ class Server:
 
     async def _metrics(self) -> bytes:
         workers = (self.signer.name,)
+        from accord.transports import metrics  # much to read, and not everybody asks
+
         return await metrics.text(
             Sources(self.engine, self.hall, self.porch, self.lag, self.requests, workers)
         )

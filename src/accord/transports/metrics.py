@@ -28,7 +28,6 @@ from accord.engine.ports import Measured
 from accord.engine.tally import Spread
 from accord.transports.facts import Facts, Sources, look
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNKNOWN = "unknown"
 SPOKEN = {body: name for name, body in BODIES.items()}
 DECIDED: Mapping[type[Event], str] = {

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accord.core.kernel.refusal import Refused, Why
-from accord.transports import metrics
 from accord.transports.guard import is_loopback
 from accord.transports.operator import HEADERS, Count, Desk, refusal, uncounted
 
 # Whoever asks more often gets what was found last.
 FRESH_S = 0.25
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # A proxy on this machine speaks for others.
 FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"})
 
@@ -45,7 +45,7 @@ class Scrape:
                 await self._operator(request)
         except Refused as no:
             return refusal(no)
-        return Response(await self._text(), 200, HEADERS, metrics.CONTENT_TYPE)
+        return Response(await self._text(), 200, HEADERS, CONTENT_TYPE)
 
     async def _operator(self, request: Request) -> None:
         actor = await self.desk.authenticate(request)
