@@ -84,6 +84,17 @@ def test_without_a_record_the_message_speaks_for_itself(plain: Work) -> None:
     assert "human:zoe, as the message says" in ran.out
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_answer_fits_the_terminal(session: Work, columns: int) -> None:
+    told = {"COLUMNS": str(columns), "PVP_DECISION_BY": ",".join(f"human:p{n}" for n in range(20))}
+    session.told(**told).commit(f"feat: {'a long header ' * 4}", "a.txt", "x = 1 + 1 " * 20 + "\n")
+    shown = session.told(**told).accord("why", "a.txt:1").out
+
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "    decided by   human:p0, human:p1" in shown
+    assert "human:p18 and human:p19" in " ".join(shown.split())
+
+
 def test_words_of_others_cannot_steer_the_terminal(session: Work) -> None:
     session.commit("feat: \x1b[2Jone", "a.txt", "\x1b]0;owned\x07\n")
     ran = session.accord("why", "a.txt:1")

@@ -11,6 +11,7 @@ Examples:
   accord git uninstall
   accord git status
   accord git bind ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
+  accord git unbind ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
   accord git check-message .git/COMMIT_EDITMSG
   accord git parse HEAD --json
   accord git coverage origin/main..HEAD --threshold 80

@@ -51,7 +51,9 @@ def shown(reason: "Reason", *, whole: bool, brief: bool) -> Iterator[str]:
 
     commit = reason.commit
     yield from _place(reason)
-    yield f"{paint.yellow(commit.sha[:SHORT])} {paint.bold(line(plain(commit.subject)))}"
+    first, *rest = _folded(line(plain(commit.subject)), width() - SHORT - 1)
+    yield f"{paint.yellow(commit.sha[:SHORT])} {paint.bold(first)}"
+    yield from (f"{' ' * SHORT} {paint.bold(each)}" for each in rest)
     yield f"{INDENT}{paint.dim(f'{line(plain(commit.author))}, {minute(commit.at)}')}"
     made = decisions_of(reason.record)
     if not made:
