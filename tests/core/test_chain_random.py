@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,17 +36,17 @@ MARK = r"AT-\w+-END"
 Say = tuple[Actor, Body]
 
 
-def mark(place: str | None) -> str:
-    """Words that were said at that place and nowhere else."""
-    return f"AT-{place or 'trunk'}-END"
+def mark(move: str, place: str | None) -> str:
+    """Words that are said by such a move at that place, and nowhere else."""
+    return f"AT-{place or 'trunk'}_{move}-END"
 
 
 # What may be said, given the last proposal and the place.
 MOVES: dict[str, Callable[[str, str | None], Say]] = {
-    "prompt": lambda _, place: (CAROL, prompts(content=mark(place))),
+    "prompt": lambda _, place: (CAROL, prompts(content=mark("prompt", place))),
     "propose": lambda _, place: (
         CLAUDE,
-        proposes(tool_name=mark(place), arguments={"path": "a", "text": PRIVATE}),
+        proposes(tool_name=mark("propose", place), arguments={"path": "a", "text": PRIVATE}),
     ),
     "approve": lambda tool, _: (BOB, approves_tool(BOB, tool)),
     "reject": lambda tool, _: (BOB, rejects_tool(BOB, tool)),
@@ -55,7 +56,7 @@ MOVES: dict[str, Callable[[str, str | None], Say]] = {
         ToolResult(tool, success=True, duration_ms=1, result=PRIVATE),
     ),
     "answer": lambda _, __: (CLAUDE, ResponseStart("claude", START)),
-    "say": lambda _, place: (CLAUDE, ResponseChunk(mark(place))),
+    "say": lambda _, place: (CLAUDE, ResponseChunk(mark("say", place))),
     "end": lambda _, __: (
         CLAUDE,
         ResponseEnd("complete", metadata={"confidence": 0.5, "x": PRIVATE}),
@@ -87,9 +88,16 @@ LONGER = st.tuples(st.sampled_from(USUAL), st.sampled_from(PLACES)) | st.tuples(
 )
 
 
-def play(moves: list[Move]) -> Talk:
+class Played(NamedTuple):
+    """A room, and what was said in it as its people would tell: what, and where they said it."""
+
+    talk: Talk
+    said: list[Move]
+
+
+def play(moves: list[Move]) -> Played:
     """A room in which as much of it happened as the rules allow."""
-    talk, last = a_talk(), START
+    talk, last, said = a_talk(), START, list[Move]()
     for number, (name, place) in enumerate(moves):
         actor, body = MOVES[name](last, place)
         where = place if body.scoped else None
@@ -97,14 +105,27 @@ def play(moves: list[Move]) -> Talk:
             talk.says(actor, body, id=f"m{number}", fork=where)
         except Refused:
             continue
+        said.append((name, place))
         last = f"m{number}" if name in {"propose", "merge", "merge two"} else last
-    return talk
+    return Played(talk, said)
 
 
-def heard_at(talk: Talk, place: str | None) -> set[str]:
-    """The marks that everybody there has heard; a chunk is heard where its answer began."""
-    here = [each for each in talk.log if each.fork == place and each.to is None]
-    return {found for each in here for found in re.findall(MARK, str(each.said))}
+def heard(said: list[Move]) -> dict[str | None, set[str]]:
+    """Which words everybody at a place has heard, by what was said alone and not by the log.
+
+    Whoever speaks in a place is heard there; more of an answer is heard where the answer began,
+    and an agent has one under way at a time.
+    """
+    marks: dict[str | None, set[str]] = {place: set() for place in PLACES}
+    answer: str | None = None
+    for name, place in said:
+        if name == "answer":
+            answer = place
+        if name in {"prompt", "propose"}:
+            marks[place].add(mark(name, place))
+        elif name == "say":
+            marks[answer].add(mark(name, place))
+    return marks
 
 
 @proves("OPEN-42", "OPEN-44", "OPEN-74", "UNI-29")
@@ -115,11 +136,15 @@ def test_nothing_is_told_that_some_at_the_place_have_not_heard(
 ) -> None:
     moves: list[Move] = [("fork one", None), ("fork two", None)]
     moves += [(name, place) for names, place in turns for name in names]
-    talk = play(moves)
+    talk, said = play(moves)
+    marks = heard(said)
     for place in PLACES:
         if decided(talk, fork=place) is None:
             continue
         told = words(talk, fork=place)
         assert PRIVATE not in told
-        assert set(re.findall(MARK, told)) <= heard_at(talk, place)
+        assert set(re.findall(MARK, told)) <= marks[place]
+        assert ("prompt", place) not in said or mark("prompt", place) in told, (
+            "what was asked is told"
+        )
         assert told == words(talk, fork=place)
