@@ -14,6 +14,7 @@ TARGETS = {
     "record": "damaged rows of the log and snapshots, read back and folded",
     "http": "bytes on a new connection, to the whole HTTP side",
     "frames": "bytes on a connection that speaks WebSocket",
+    "stdio": "lines of a program and messages of a server, through the relay between them",
     "token": "bytes as a credential, and any claims under a good signature",
     "typed": "settings, scripts, addresses and command lines",
     "commit": "messages, notes and statements, as they come with a clone",

@@ -5,7 +5,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -44,16 +43,28 @@ UNANSWERED = frozenset(
 # A way back in that is refused for these reasons is tried again.
 PASSING = frozenset({"INTERNAL_ERROR", "RATE_LIMITED"})
 
+# Between the parts of a message a line break is a space, and a line is one message.
+ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+
 _envelope = Decoder(pvp.Envelope).decode
 
 
 class _About(Struct, frozen=True):
-    participant: Any = None
+    participant: str | None = None
     related_to: str | None = None
     code: str = ""
 
 
-_about = Decoder(_About).decode
+_NOTHING = _About()
+_about_decoded = Decoder(_About).decode
+
+
+def _about(payload: Raw) -> _About:
+    """What a message is about; one that is not as it should be is about nothing."""
+    try:
+        return _about_decoded(payload)
+    except (msgspec.MsgspecError, RecursionError):
+        return _NOTHING
 
 
 class Place:
@@ -206,7 +217,7 @@ class Relay:
             self._fail(f"The connection was lost before an answer, and {again}", said.session, id)
 
     def _hear(self, data: bytes) -> None:
-        said = head(data)
+        said = head(data) if is_text(data) else None
         if said is None:
             log.warning("what the server sent is no envelope: %.200r", data)
             return
@@ -215,7 +226,7 @@ class Relay:
                 return
         elif not self._accepted(said):
             return
-        self.put(data)
+        self.put(data.translate(ONE_LINE))
 
     def _answer(self, id: str) -> pvp.Envelope | None:
         self.answered.set()
@@ -311,6 +322,15 @@ def written(
     """A message of ours as text."""
     sent = pvp.Sent(pvp.VERSION, id, iso(now()), session, sender, type, payload, ref)
     return pvp.encode(sent).decode()
+
+
+def is_text(data: bytes) -> bool:
+    """Whether the program can read it; what a decoder passes over may be no UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 async def no_wait() -> None:
