@@ -1,6 +1,8 @@
 """What was removed on purpose is named and signed; whatever else is missing or changed is found."""
 
 import asyncio
+import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -339,6 +341,11 @@ def test_the_command_says_what_it_would_do_does_it_and_verify_names_it(home: Pat
     assert compact(home, "--keep-ended", "0s").out == "There is nothing to remove.\n"
     said = accord("session", "log", ROOMS[0], "--data-dir", str(home))
     assert (said.code, "removed by retention" in said.err) == (4, True), said
+    number = re.search(r"more after number (\d+)", said.err)
+    assert number is not None
+    words = ("session", "log", ROOMS[0], "--data-dir", str(home), "--after", number[1], "--json")
+    rest = accord(*words)
+    assert (rest.code, json.loads(rest.out)["type"]) == (0, "session.end"), rest
 
 
 def test_nothing_is_removed_unless_somebody_says_what(home: Path) -> None:

@@ -24,7 +24,8 @@ async def log(args: argparse.Namespace) -> None:
     session = where.session_of(args)
     async with where.reading(args) as source:
         await source.detail(session)  # tells an empty session from none
-        said = [each async for each in source.transcript(session) if within(each, args.at)]
+        after = args.after or 0
+        said = [each async for each in source.transcript(session, after) if within(each, args.at)]
         if args.at and (not said or said[-1].get("seq", 0) < args.at):
             last = said[-1].get("seq", 0) if said else 0
             print(f"accord: number {args.at} is not said yet; the last is {last}", file=sys.stderr)
@@ -32,7 +33,7 @@ async def log(args: argparse.Namespace) -> None:
         goes_on = args.follow and args.at is None and not over(said)
         out.take(said, last=not goes_on)
         if goes_on:
-            async for more in arriving(source, session, said[-1].get("seq", 0) if said else 0):
+            async for more in arriving(source, session, said[-1].get("seq", 0) if said else after):
                 out.take(more, last=over(more))
 
 

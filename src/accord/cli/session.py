@@ -101,7 +101,8 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
 def _log_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--at", type=NUMBER, metavar="N", help="as it was when number N had been said")
-    add("--numbers", action="store_true", help="show the numbers that --at takes")
+    add("--after", type=NUMBER, metavar="N", help="only what was said behind number N")
+    add("--numbers", action="store_true", help="show the numbers that --at and --after take")
     add("--follow", action="store_true", help="go on as more is said; Ctrl-C stops")
     add("--full", action="store_true", help="cut nothing")
 
