@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from accord.git.repository import Repository
 
 UNKNOWN_HERE = (
-    "no server of yours on this machine knows {session}; `accord serve` starts one, and hooks go by"
+    "No server of yours on this machine knows {session}; `accord serve` starts one, and hooks go by"
     " ACCORD_SESSION meanwhile"
 )
 SEVERAL = (
@@ -51,7 +51,7 @@ def _asked(repo: "Repository", args: argparse.Namespace, action: str) -> Bound:
         detail = "This repository has no hooks of Accord; `accord git install` puts them in"
         raise Refused(Why.WRONG_STATE, detail)
     if (found := _say(action, id, session)) is None:
-        raise Refused(Why.UNKNOWN, UNKNOWN_HERE.format(session=session).capitalize())
+        raise Refused(Why.UNKNOWN, UNKNOWN_HERE.format(session=session))
     return found
 
 

@@ -94,26 +94,17 @@ def percentage(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """What the chosen verb does."""
-    from accord.core.kernel.refusal import Refused, Why
+    from accord.git import naming
     from accord.git.process import GitError
     from accord.git.repository import Repository
 
     repo = Repository()
     try:
         if args.verb not in {"check-message", "verify"}:
-            there(repo)
+            naming.repository(repo)
         return VERBS[args.verb][1](repo, args)
     except GitError as no:
-        said = line(str(no).removeprefix("fatal: ").partition("\n")[0])
-        raise Refused(Why.WRONG_STATE, f"git: {said}") from None
-
-
-def there(repo: "Repository") -> None:
-    """A sentence instead of git's, where there is no repository."""
-    from accord.core.kernel.refusal import Refused, Why
-
-    if not repo.exists:
-        raise Refused(Why.UNKNOWN, "There is no git repository here; `git init` makes one")
+        raise naming.spoken(no) from None
 
 
 def install(repo: "Repository", args: argparse.Namespace) -> int:
@@ -229,15 +220,12 @@ def check_message(repo: "Repository", args: argparse.Namespace) -> int:
 
 def parse(repo: "Repository", args: argparse.Namespace) -> int:
     """What a commit's message says."""
-    from accord.core.kernel.refusal import Refused, Why
     from accord.core.provenance.message import metadata
     from accord.core.provenance.message import parse as read
+    from accord.git import naming
     from accord.show.output import tell
 
-    if not (sha := repo.resolve(args.rev)):
-        raise Refused(Why.UNKNOWN, f"{args.rev} is no commit here")
-    text = repo.commit(sha).message.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    told = metadata(read(text))
+    told = metadata(read(shown(repo.commit(naming.commit(repo, args.rev)).message)))
     if args.json:
         tell(told)
         return 0
@@ -259,13 +247,16 @@ def spoken(value: Any) -> str:
 
 def coverage(repo: "Repository", args: argparse.Namespace) -> int:
     """How many say how they were decided."""
+    from accord.git import naming
     from accord.git.coverage import measure
     from accord.show.output import tell
 
-    found = measure(repo, ["--end-of-options", args.range])
+    found = measure(repo, naming.commits(repo, args.range))
     if args.json:
         told = {"commits": found.commits, "covered": found.covered, "recorded": found.recorded}
         tell(told | {"percent": found.percent, "without": [each.sha for each in found.without]})
+    elif not found.commits:
+        print("There are no commits to look at")
     else:
         part = f"{found.covered} of {count(found.commits, 'commit')}"
         print(f"{found.percent:.0f} %  {part} with PVP trailers; {found.recorded} with a record")
@@ -295,12 +286,13 @@ def tree(repo: "Repository", args: argparse.Namespace) -> int:
 
 def heal(repo: "Repository", args: argparse.Namespace) -> int:
     """Find decisions again."""
+    from accord.git import naming
     from accord.git.healing import heal as mend
     from accord.git.healing import remember_branch, trunk_of
     from accord.git.why import SIGNS
     from accord.show.output import tell
 
-    found = mend(repo, ["--end-of-options", args.range])
+    found = mend(repo, naming.commits(repo, args.range))
     if head := repo.resolve("HEAD"):
         remember_branch(repo, head, trunk_of(repo))
     if args.json:
@@ -316,16 +308,16 @@ def heal(repo: "Repository", args: argparse.Namespace) -> int:
 
 def share(repo: "Repository", args: argparse.Namespace) -> int:
     """Send records to a remote."""
-    from accord.git import sharing
+    from accord.git import naming, sharing
 
-    return _shared(sharing.share(repo, args.remote), args)
+    return _shared(sharing.share(repo, naming.remote(repo, args.remote)), args)
 
 
 def fetch(repo: "Repository", args: argparse.Namespace) -> int:
     """Bring records from a remote."""
-    from accord.git import sharing
+    from accord.git import naming, sharing
 
-    return _shared(sharing.fetch(repo, args.remote), args)
+    return _shared(sharing.fetch(repo, naming.remote(repo, args.remote)), args)
 
 
 def _shared(done: Any, args: argparse.Namespace) -> int:

@@ -4,25 +4,14 @@ import argparse
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from accord.core.provenance.statement import Envelope, Statement
     from accord.desk import Office
-
-
-class Repository(Protocol):
-    """What is asked of git."""
-
-    def resolve(self, name: str) -> str | None:
-        """The full id of a commit."""
-        ...
-
-    def maybe(self, *words: str) -> str | None:
-        """What a git command says, if it succeeds."""
-        ...
+    from accord.git.repository import Repository
 
 
 KID = re.compile(r"[0-9A-Z]{26}")
@@ -52,13 +41,13 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def export(repo: Repository, args: argparse.Namespace) -> int:
+def export(repo: "Repository", args: argparse.Namespace) -> int:
     """Write a signed statement about a commit."""
     from accord.cli import office
     from accord.core.kernel.refusal import Refused, Why
+    from accord.git import naming
 
-    if not (sha := repo.resolve(args.commit)):
-        raise Refused(Why.UNKNOWN, f"{args.commit} is no commit here")
+    sha = naming.commit(repo, args.commit)
     if not (id := repo.maybe("config", "accord.repo")):
         raise Refused(Why.UNKNOWN, "This repository has no id; `accord git install` gives it one")
 
@@ -75,7 +64,7 @@ def export(repo: Repository, args: argparse.Namespace) -> int:
     return code
 
 
-def verify(repo: Repository | None, args: argparse.Namespace) -> int:
+def verify(repo: "Repository | None", args: argparse.Namespace) -> int:
     """Check a statement without a server, and say what it proves."""
     from accord.core.provenance.statement import meaning, read, unseal
     from accord.show.output import tell

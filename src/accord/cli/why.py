@@ -38,14 +38,17 @@ def run(args: argparse.Namespace) -> int:
     """Find out and tell; exit code 4 where nothing is on record."""
     import time
 
-    from accord.cli.git import there
-    from accord.git import why
+    from accord.git import naming, why
+    from accord.git.process import GitError
     from accord.git.repository import Repository
     from accord.show.output import tell
 
     repo, began = Repository(), time.monotonic()
-    there(repo)
-    reasons = why.why(repo, why.target(repo, args.target))
+    try:
+        naming.repository(repo)
+        reasons = why.why(repo, why.target(repo, args.target))
+    except GitError as no:
+        raise naming.spoken(no) from None
     took = time.monotonic() - began
     if not args.offline and len(reasons) == 1:
         reasons = [why.ask_server(repo, each) for each in reasons]
@@ -55,9 +58,12 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(answer(reasons, whole=args.whole)))
         if not args.offline and len(reasons) == 1:
             remembered(reasons[0], whole=args.whole)
-        if took > SLOW_S:
-            hint = "git commit-graph write --reachable --changed-paths"
-            print(f"accord: `{hint}` makes this quicker", file=sys.stderr)
+    if why.cut_off(repo, reasons):
+        said = "this clone is shallow, so older lines look like its first commit's"
+        print(f"accord: {said}; `git fetch --unshallow` brings the rest", file=sys.stderr)
+    if not args.json and took > SLOW_S:
+        hint = "git commit-graph write --reachable --changed-paths"
+        print(f"accord: `{hint}` makes this quicker", file=sys.stderr)
     return 0 if any(each.known for each in reasons) else NOT_FOUND
 
 

@@ -40,7 +40,7 @@ def of(commits: Sequence[Commit], recorded: int = 0) -> Coverage:
 
 
 def measure(repo: Repository, which: Sequence[str], most: int = MOST) -> Coverage:
-    """Look at these commits, and at what is on record for them."""
-    found = repo.commits(*which, most=most)
+    """Look at these commits, if any, and at what is on record for them."""
+    found = repo.commits(*which, most=most) if which else []
     linked, noted = decisions.on_record(repo, (commit.sha for commit in found))
     return of(found, len(linked.keys() | noted.keys()))

@@ -27,6 +27,6 @@ def by_participant(repo: Repository, name: str) -> list[Commit]:
 def _near(repo: Repository, key: str, value: str) -> list[Commit]:
     """All that might be; a value that trailers encode is found by the key alone."""
     plain = value.isascii() and value.isalnum()
-    which = ("--branches", "--remotes", "--tags", "HEAD")
+    which = ("--branches", "--remotes", "--tags", *(["HEAD"] if repo.resolve("HEAD") else []))
     words = ("--fixed-strings", "--regexp-ignore-case", "--all-match", f"--grep={key}:")
     return repo.commits(*which, *words, *([f"--grep={value}"] if plain else []), most=MOST)

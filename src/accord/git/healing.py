@@ -37,7 +37,7 @@ class Healed(NamedTuple):
 
 def heal(repo: Repository, which: Sequence[str], most: int = MOST) -> list[Healed]:
     """Tie commits that have no record to the decisions that led to them."""
-    if not repo.refs(DECISIONS):
+    if not which or not repo.refs(DECISIONS):
         return []
     return mend(repo, repo.commits(*which, most=most))
 

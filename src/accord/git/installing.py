@@ -14,7 +14,7 @@ from accord.core.kernel.ulid import ulid
 from .hook import HOOKS
 from .ledger import NOTES
 from .process import GitError
-from .repository import Repository
+from .repository import Repository, refusal
 
 MARK = "# Accord writes down why; `accord git uninstall` takes this file away again."
 BEFORE = ".before-accord"
@@ -23,6 +23,7 @@ WITH_INPUT = frozenset({"post-rewrite", "pre-push"})
 TAKES = ["given=$(cat)", 'give() { [ -z "$given" ] || printf "%s\\n" "$given"; }']
 GIVES = "give | "
 REFUSED = 65
+BARE = "Nobody commits in a bare repository, so hooks would never run; install them in a clone"
 ALIASES = {
     "pvp-log": (
         "log --format='%C(yellow)%h%C(reset) %s%n%C(dim)Session: "
@@ -67,7 +68,7 @@ def folder(repo: Repository) -> Path:
     """Where git looks for hooks: `core.hooksPath`, or the repository's own, also in a worktree."""
     done = repo.run("rev-parse", "--git-path", "hooks", hooks=True)
     if done.code:
-        raise Refused(Why.UNKNOWN, "There is no git repository here; `git init` makes one")
+        raise refusal(done)
     found = os.fsdecode(done.out.removesuffix(b"\n"))
     return (Path(repo.path or "") / Path(found).expanduser()).absolute()
 
@@ -117,6 +118,8 @@ def _text(path: Path) -> str:
 
 def install(repo: Repository, *, aliases: bool = False, rewrite: bool = False) -> Installed:
     """Give the repository an id and its hooks; doing it again changes nothing."""
+    if repo.bare and not any(Path(repo.file("worktrees")).glob("*")):
+        raise Refused(Why.WRONG_STATE, BARE)
     place = folder(repo)
     id = repo.maybe("config", "--local", "accord.repo")
     if not id:

@@ -119,11 +119,6 @@ class Repository:
 
     # What it is
 
-    @property
-    def exists(self) -> bool:
-        """Whether there is one."""
-        return self.says("rev-parse", "--git-dir")
-
     @cached_property
     def places(self) -> Directories:
         """Where it lies, as git says."""

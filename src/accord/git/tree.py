@@ -7,12 +7,11 @@ a merge commit.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.decision import DecisionCommit
 from accord.core.provenance.record import decisions_of
 from accord.core.provenance.refs import branch_of
 
-from . import decisions
+from . import decisions, naming
 from .repository import Commit, Repository
 
 MOST = 2000
@@ -46,7 +45,8 @@ class Tree(NamedTuple):
 def grow(repo: Repository, session: str | None = None) -> list[Tree]:
     """The trees of all sessions that left commits here, or of one."""
     linked = decisions.links(repo)
-    reachable = set(repo.ask("rev-list", "--branches", "--remotes", "--tags", "HEAD").split())
+    head = ["HEAD"] if repo.resolve("HEAD") else []
+    reachable = set(repo.ask("rev-list", "--branches", "--remotes", "--tags", *head).split())
     shas = [sha for sha in linked if sha in reachable][:MOST]
     commits = {each.sha: each for each in repo.commits("--no-walk=unsorted", *shas)} if shas else {}
     notes = decisions.records(repo, {id for sha in commits for id in linked[sha]})
@@ -102,7 +102,5 @@ def make_branch(repo: Repository, fork: str, start: str = "HEAD") -> str:
     name = branch_of(fork)
     if repo.resolve(f"refs/heads/{name}"):
         return name
-    if not (sha := repo.resolve(start)):
-        raise Refused(Why.UNKNOWN, f"{start} is no commit here, so no branch can begin at it")
-    repo.ask("branch", "--no-track", name, sha)
+    repo.ask("branch", "--no-track", name, naming.commit(repo, start))
     return name

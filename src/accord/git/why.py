@@ -12,15 +12,16 @@ from accord.core.provenance.message import CommitMessage, parse
 from accord.core.provenance.note import VERSION, Note, merged
 from accord.core.provenance.record import decisions_of
 
-from . import bridge, decisions, healing, notes
+from . import bridge, decisions, healing, naming, notes
 from .blame import Line, blame
-from .decisions import decision_ids
+from .decisions import decision_ids, shown
 from .process import GitError
 from .repository import Commit, Repository
 
 _place = re.compile(
     r"(?P<path>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL
 ).fullmatch
+_short = re.compile(r"has only (\d+ lines?)").search
 SIGNS = {
     "note": "its note",
     "commit": "its record",
@@ -62,20 +63,57 @@ def target(repo: Repository, word: str) -> Target:
         first = int(found["first"])
         last = int(found["last"] or first)
         if not 0 < first <= last:
-            raise Refused(
-                Why.MALFORMED, f"{word}: lines are counted from 1, from the first to the last"
-            )
+            detail = f"{shown(word)}: lines are counted from 1, from the first to the last"
+            raise Refused(Why.MALFORMED, detail)
         return Target(found["path"], (first, last))
-    if sha := repo.resolve(word):
+    if word and (sha := repo.resolve(word)):
         return Target(commit=sha)
-    raise Refused(Why.UNKNOWN, f"{word} is neither a file that git knows here nor a commit")
+    raise _nothing(repo, word, found["path"] if found else word)
 
 
 def _is_file(repo: Repository, path: str) -> bool:
-    if path.startswith("-"):
+    if not path or path.startswith("-"):
         return False
+    if repo.bare:
+        return bool(repo.maybe("ls-tree", "HEAD", "--", path)) and not _is_folder(repo, path)
     here = Path(os.path.normpath(Path(repo.path or "") / path))
     return here.is_file() and bool(repo.maybe("ls-files", "--", path))
+
+
+def _is_folder(repo: Repository, path: str) -> bool:
+    if repo.bare:
+        return repo.maybe("cat-file", "-t", f"HEAD:{path}") == "tree"
+    return (Path(repo.path or "") / path).is_dir()
+
+
+def _nothing(repo: Repository, word: str, path: str) -> Refused:
+    """Why there is nothing to say about it."""
+    name = shown(path)
+    if not word:
+        return Refused(Why.MALFORMED, "Name a file, a line of it or a commit")
+    if word == naming.HEAD:
+        return Refused(Why.UNKNOWN, naming.NOTHING_YET)
+    if _is_folder(repo, path):
+        return Refused(Why.MALFORMED, f"{name} is a folder; ask about a file in it")
+    if _is_outside(repo, path):
+        return Refused(Why.UNKNOWN, f"{name} is not in this repository")
+    gone = repo.maybe("log", "-1", "--diff-filter=D", "--format=%h", "--", path)
+    if gone:
+        detail = f"{name} was removed by {gone}; `accord why {gone}` says why"
+        return Refused(Why.UNKNOWN, detail)
+    if not repo.bare and (Path(repo.path or "") / path).is_file():
+        detail = f"Git does not know {name} yet, so there is no reason on record"
+        return Refused(Why.UNKNOWN, detail)
+    detail = f"{shown(word)} is neither a file that git knows here nor a commit"
+    return Refused(Why.UNKNOWN, detail)
+
+
+def _is_outside(repo: Repository, path: str) -> bool:
+    if repo.bare:
+        return False
+    there = Path(os.path.abspath(Path(repo.path or "") / path))  # noqa: PTH100 - links are names
+    roots = {repo.root, repo.root.resolve()}
+    return not any(each.is_relative_to(root) for each in (there, there.resolve()) for root in roots)
 
 
 def why(repo: Repository, asked: Target, *, most: int = 20) -> list[Reason]:
@@ -83,17 +121,27 @@ def why(repo: Repository, asked: Target, *, most: int = 20) -> list[Reason]:
     if asked.commit:
         return [reason(repo, asked.commit)]
     try:
-        lines = blame(repo, asked.path, asked.lines)
+        lines = blame(repo, asked.path, asked.lines, "HEAD" if repo.bare else "")
     except GitError as no:
-        said = str(no).removeprefix("fatal: ").partition("\n")[0]
-        raise Refused(Why.UNKNOWN, f"{asked.path}: {said}") from None
+        raise _refused(asked.path, str(no)) from None
     count = Counter(line.sha for line in lines)
     shas = [sha for sha, _ in count.most_common(most)]
+    if not lines and (last := repo.maybe("log", "-1", "--format=%H", "--", asked.path)):
+        shas = [last]  # an empty file has a reason, too
     return [
         reason(repo, sha, [line for line in lines if line.sha == sha])
         for sha in shas
         if set(sha) != {"0"}
     ]
+
+
+def _refused(path: str, said: str) -> Refused:
+    """What git says of a file, as a sentence about it."""
+    told = said.removeprefix("fatal: ").partition("\n")[0]
+    if found := _short(told):
+        rest = "is empty" if found[1] == "0 lines" else f"has only {found[1]}"
+        return Refused(Why.UNKNOWN, f"{shown(path)} {rest}")
+    return Refused(Why.UNKNOWN, f"{shown(path)}: {shown(told)}")
 
 
 def reason(repo: Repository, sha: str, lines: Iterable[Line] = ()) -> Reason:
@@ -113,6 +161,15 @@ def _record(repo: Repository, commit: Commit) -> tuple[Note, str]:
     found = decisions.records(repo, ids)
     parts = [note for note in (noted, *found.values()) if note]
     return (merged(*parts) if parts else {"version": VERSION}), by if found else ""
+
+
+def cut_off(repo: Repository, reasons: Iterable[Reason]) -> list[str]:
+    """Commits that a shallow clone ends at: a line of theirs may be older than they are."""
+    try:
+        ends = set(repo.common.joinpath("shallow").read_text("ascii").split())
+    except OSError:
+        return []
+    return [each.commit.sha for each in reasons if each.lines and each.commit.sha in ends]
 
 
 def ask_server(repo: Repository, reason: Reason) -> Reason:

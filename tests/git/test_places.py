@@ -1,0 +1,151 @@
+"""Wherever one asks, there is an answer or a sentence, and git's own words are the last resort."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.worktree import Work
+
+NOWHERE = "There is no git repository here; `git init` makes one"
+NOTHING_YET = "There is no commit here yet"
+NO_RANGE = "names no commits here; write for example origin/main..HEAD"
+NO_REMOTE = "There is no remote origin here; `git remote` lists those there are"
+VERBS: dict[str, tuple[str, ...]] = {
+    "install": (),
+    "uninstall": (),
+    "status": (),
+    "bind": ("ses_1",),
+    "unbind": ("ses_1",),
+    "parse": (),
+    "coverage": (),
+    "tree": (),
+    "heal": (),
+    "share": (),
+    "fetch": (),
+    "export": (),
+    "log": ("--by", "alice"),
+    "branch": ("fork_1",),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_outside_a_repository_every_verb_says_so(plain: Work, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "none").mkdir()
+    ran = plain.at(tmp_path / "none").accord("git", verb, *VERBS[verb])
+
+    assert (ran.code, ran.out, ran.err) == (4, "", f"accord: {NOWHERE}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("git", "coverage"), 0, "There are no commits to look at"),
+        (("git", "coverage", "--threshold", "80"), 0, "There are no commits to look at"),
+        (("git", "coverage", "x..y"), 4, f"x..y {NO_RANGE}"),
+        (("git", "tree"), 0, "No session has left a commit here yet"),
+        (("git", "heal"), 0, "0 commits tied to decisions again"),
+        (("git", "heal", "x"), 4, f"x {NO_RANGE}"),
+        (("git", "parse"), 4, NOTHING_YET),
+        (("git", "parse", "x"), 4, "x is no commit here"),
+        (("git", "export"), 4, NOTHING_YET),
+        (("git", "branch", "f"), 4, NOTHING_YET),
+        (("git", "log", "--session", "s"), 0, ""),
+        (("git", "share"), 4, NO_REMOTE),
+        (("git", "fetch"), 4, NO_REMOTE),
+        (("why", "HEAD"), 4, NOTHING_YET),
+        (("why", "a.txt:1"), 4, "a.txt:1 is neither a file that git knows here nor a commit"),
+    ],
+)
+def test_before_the_first_commit(plain: Work, words: tuple[str, ...], code: int, said: str) -> None:
+    ran = plain.accord(*words)
+
+    assert (ran.code, (ran.out + ran.err).removeprefix("accord: ").strip()) == (code, said)
+
+
+def test_a_repository_of_somebody_else_is_not_called_none(plain: Work) -> None:
+    plain.commit("begin")
+    other = plain.told(GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
+    ran = other.accord("git", "status")
+
+    assert ran.code == 5
+    assert "dubious ownership" in ran.err
+    assert other.accord("why", "HEAD").code == 5
+
+
+def test_a_bare_repository_gets_no_hooks_unless_somebody_works_beside_it(
+    session: Work, tmp_path: Path
+) -> None:
+    session.commit("feat: begin")
+    session.git("clone", "-q", "--bare", str(session.path), str(tmp_path / "bare"))
+    bare = session.at(tmp_path / "bare")
+    ran = bare.accord("git", "install")
+    assert (ran.code, "install them in a clone" in ran.err) == (5, True)
+    assert bare.run("git", "config", "accord.repo").code == 1
+    assert not (tmp_path / "bare/hooks/post-commit").exists()
+    bare.git("worktree", "add", "-q", str(tmp_path / "tree"), "main")
+
+    assert bare.accord("git", "install").code == 0
+    tree = bare.at(tmp_path / "tree")
+    tree.commit("feat: go on", "b.txt")
+    assert tree.decisions()
+
+
+def test_a_bare_repository_tells_why(session: Work, tmp_path: Path) -> None:
+    session.commit("feat: begin", "in/a.txt")
+    session.git("clone", "-q", "--mirror", str(session.path), str(tmp_path / "bare"))
+    bare = session.at(tmp_path / "bare")
+
+    assert session.decisions()[0] in bare.accord("why", "in/a.txt:1").out
+    assert bare.accord("why", "in").err == "accord: in is a folder; ask about a file in it\n"
+
+
+def test_a_shallow_clone_says_that_a_line_may_be_older(session: Work, tmp_path: Path) -> None:
+    session.commit("feat: begin", "a.txt")
+    session.commit("feat: go on", "b.txt")
+    session.git("clone", "-q", "--depth=1", f"file://{session.path}", str(tmp_path / "shallow"))
+    clone = session.at(tmp_path / "shallow")
+
+    assert "git fetch --unshallow" in clone.accord("why", "a.txt:1").err
+    assert clone.accord("why", "HEAD").err == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "said"),
+    [
+        ("gone.txt", 4, "was removed by"),
+        ("gone.txt:1", 4, "was removed by"),
+        ("a.txt:3", 4, "a.txt has only 2 lines"),
+        ("empty.txt:1", 4, "empty.txt is empty"),
+        ("a.txt:0", 2, "lines are counted from 1"),
+        ("a.txt:2-1", 2, "lines are counted from 1"),
+        ("new.txt", 4, "Git does not know new.txt yet"),
+        ("/etc/hosts", 4, "/etc/hosts is not in this repository"),
+        ("../elsewhere:1", 4, "../elsewhere is not in this repository"),
+        (".", 2, ". is a folder"),
+        ("", 2, "Name a file"),
+        (os.fsdecode(b"caf\xe9"), 4, "caf\\xe9 is neither"),
+        ("HEAD~99", 4, "HEAD~99 is neither"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(session: Work, word: str, code: int, said: str) -> None:
+    session.commit("feat: begin", "a.txt", "one\ntwo\n")
+    session.commit("feat: empty", "empty.txt", "")
+    session.commit("feat: for now", "gone.txt")
+    session.git("rm", "-q", "gone.txt")
+    session.git("commit", "-qm", "feat: no longer")
+    (session.path / "new.txt").write_text("new")
+    ran = session.accord("why", word)
+
+    assert (ran.code, said in ran.err) == (code, True), ran.err
+
+
+def test_binary_and_empty_files_have_reasons(session: Work) -> None:
+    (session.path / "image").write_bytes(bytes(range(256)))
+    session.write("empty", "")
+    session.git("add", "image")
+    session.git("commit", "-qm", "feat: begin")
+
+    for word in ("image", "image:1", "empty"):
+        ran = session.accord("why", word)
+        assert (ran.code, session.decisions()[0] in ran.out) == (0, True), word
