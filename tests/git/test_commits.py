@@ -110,6 +110,86 @@ def test_a_commit_from_an_editor_has_its_trailers(session: Work, tmp_path: Path)
     assert "Decision-By" in session.trailers()
 
 
+@proves("GIT-HOOK-PCM-2", "OPEN-69")
+@pytest.mark.parametrize(
+    ("source", "acts"),
+    [
+        (("message",), True),
+        (("template",), True),
+        ((), True),
+        (("merge",), False),
+        (("squash",), False),
+        (("commit", "HEAD"), False),
+    ],
+)
+def test_trailers_are_added_to_what_somebody_writes_now_and_to_nothing_else(
+    session: Work, source: tuple[str, ...], *, acts: bool
+) -> None:
+    """The sample acts on `message` alone; an editor and a template are somebody's words, too."""
+    session.commit("feat: begin")
+    file = session.path / "draft"
+    file.write_text("feat: go on\n")
+    hook = session.path / ".git/hooks/prepare-commit-msg"
+    assert session.run(str(hook), str(file), *source).code == 0
+
+    assert ("PVP-Session: " in file.read_text()) is acts
+    assert file.read_text().startswith("feat: go on\n")
+
+
+@proves("GIT-HOOK-PCM-2")
+def test_an_amend_a_merge_and_a_squash_keep_their_words(session: Work, work: Work) -> None:
+    work.commit("begin")
+    session.git("commit", "-q", "--amend", "-C", "HEAD")
+    assert work.message() == "begin\n"
+    work.git("switch", "-qc", "side")
+    work.commit("aside", "b.txt")
+    work.git("switch", "-q", "main")
+    work.commit("ahead", "c.txt")
+    session.git("merge", "-q", "--no-edit", "side")
+    assert work.message() == "Merge branch 'side'\n"
+    work.git("reset", "-q", "--hard", "HEAD^")
+    session.git("merge", "-q", "--squash", "side")
+    session.git("commit", "-q", "--no-edit")
+
+    assert "PVP-" not in work.message()
+
+
+@pytest.mark.parametrize("flags", [("-v",), ("--cleanup=scissors", "-v"), ("--cleanup=verbatim",)])
+def test_whatever_the_editor_is_shown_the_trailers_are_read(
+    session: Work, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    session.write("a.txt", "a")
+    writes = editor(tmp_path, "feat: written by hand")
+    session.told(GIT_EDITOR=writes, TERM="dumb").git("commit", "-q", *flags)
+    assert session.trailers()["PVP-Session"] == SESSION["PVP_SESSION_ID"]
+    session.write("b.txt", "b")
+    session.told(GIT_EDITOR="true").git("commit", "-q", "-e", "-m", "feat: go on", *flags)
+
+    assert session.trailers()["PVP-Session"] == SESSION["PVP_SESSION_ID"]
+    assert session.message().count("PVP-Session") == 1
+
+
+def test_where_there_is_no_editor_a_message_from_a_file_will_do(
+    session: Work, tmp_path: Path
+) -> None:
+    (tmp_path / "words").write_text("feat: from a file\n")
+    session.write("a.txt", "a")
+    nobody = session.told(TERM="dumb")
+    for name in ("GIT_EDITOR", "EDITOR", "VISUAL"):
+        nobody.env.pop(name, None)
+    nobody.git("commit", "-q", "-F", str(tmp_path / "words"))
+
+    assert session.decisions()
+
+
+def test_a_commit_that_is_not_verified_still_has_its_record(session: Work) -> None:
+    session.write("a.txt", "a")
+    session.git("commit", "-q", "--no-verify", "-m", "no type at all")
+
+    assert session.message().startswith("no type at all\n")
+    assert session.decisions()
+
+
 def test_an_editor_that_is_left_without_a_word_commits_nothing(session: Work) -> None:
     session.write("a.txt", "a")
     ran = session.run("git", "commit", "-q")
@@ -232,6 +312,16 @@ def test_a_note_that_somebody_wrote_as_text_is_kept(session: Work) -> None:
     note = json.loads(session.note())
     assert note["foreign"] == ["tested by hand\n"]
     assert note["decisions"]
+
+
+def test_a_message_that_cannot_be_written_again_stays_as_it_is(session: Work) -> None:
+    file = session.path / "draft"
+    file.write_text("feat: go on\n")
+    (session.path / "draft.accord").mkdir()
+    hook = session.path / ".git/hooks/prepare-commit-msg"
+
+    assert session.run(str(hook), str(file), "message").code == 0
+    assert file.read_text() == "feat: go on\n"
 
 
 def test_a_full_disk_or_a_broken_ref_never_fails_a_commit(session: Work) -> None:

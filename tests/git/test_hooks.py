@@ -96,6 +96,48 @@ def test_the_configured_folder_of_hooks_is_used(plain: Work, tmp_path: Path) -> 
     assert list((tmp_path / "shared hooks").iterdir()) == []
 
 
+def test_a_folder_of_hooks_that_repositories_share_serves_each_as_itself(
+    plain: Work, tmp_path: Path
+) -> None:
+    other = Work.new(tmp_path, "other")
+    for each in (plain, other):
+        each.git("config", "core.hooksPath", str(tmp_path / "shared"))
+        assert each.accord("git", "install").code == 0
+        each.told(PVP_SESSION_ID="ses_1").commit("feat: begin")
+    assert plain.decisions() != other.decisions()
+    assert plain.git("config", "accord.repo") != other.git("config", "accord.repo")
+    assert other.accord("git", "uninstall").code == 0
+
+    plain.told(PVP_SESSION_ID="ses_1").commit("no type at all", "b.txt")
+    assert plain.message() == "no type at all\n"
+
+
+def test_the_hooks_of_one_repository_do_not_run_in_a_submodule_without(
+    session: Work, tmp_path: Path
+) -> None:
+    inner = Work.new(tmp_path, "inner")
+    inner.commit("begin")
+    session.commit("feat: begin")
+    flags = ("-c", "protocol.file.allow=always")
+    session.git(*flags, "submodule", "add", "-q", str(inner.path), "sub")
+    sub = session.at(session.path / "sub")
+    sub.commit("said in my own way")
+
+    assert sub.message() == "said in my own way\n"
+
+
+def test_a_repository_whose_directory_is_named_by_the_environment(plain: Work) -> None:
+    """As people keep their settings: `git --git-dir=… --work-tree=…`."""
+    plain.git("init", "-q", "--separate-git-dir", str(plain.home / "apart"))
+    (plain.path / ".git").unlink()
+    led = {"GIT_DIR": str(plain.home / "apart"), "GIT_WORK_TREE": str(plain.path)}
+    someone = plain.told(**led)
+    assert someone.accord("git", "install").code == 0
+    someone.told(PVP_SESSION_ID="ses_1").commit("feat: begin")
+
+    assert someone.decisions()
+
+
 def test_a_python_or_a_package_that_is_gone_lets_commits_pass(work: Work) -> None:
     for name in HOOKS:
         path = hooks(work) / name
@@ -107,6 +149,30 @@ def test_a_python_or_a_package_that_is_gone_lets_commits_pass(work: Work) -> Non
     work.told(PVP_SESSION_ID="ses_1").commit("no type at all", "b.txt")
 
     assert work.message() == "no type at all\n"
+
+
+def test_a_package_that_is_broken_lets_commits_pass(work: Work, tmp_path: Path) -> None:
+    (tmp_path / "accord" / "git").mkdir(parents=True)
+    (tmp_path / "accord" / "git" / "hook.py").write_text("this is no Python")
+    for name in HOOKS:
+        path = hooks(work) / name
+        path.write_text(
+            path.read_text().replace(str(Path(bridge.__file__).parents[2]), str(tmp_path))
+        )
+    work.told(PVP_SESSION_ID="ses_1").commit("no type at all")
+
+    assert work.message() == "no type at all\n"
+
+
+def test_a_session_that_came_with_the_repository_is_not_ours(work: Work) -> None:
+    work.write(".accord.toml", 'session = "ses_stranger"')
+    with listening(work, commit_context={}) as heard:
+        work.commit("made without a session")
+        work.git("rm", "-q", "--cached", ".accord.toml")
+        work.git("commit", "-qm", "made by hand")
+
+    asked = [each.get("session") for each in heard.asked if each["action"] == "commit-context"]
+    assert asked == [None, "ses_stranger"]
 
 
 def test_files_of_the_repository_are_never_imported(session: Work) -> None:

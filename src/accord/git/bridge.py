@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 1.0
 PORT = 9847
+PORTS = "/proc/net/tcp"
 MOST_BYTES = 1 << 20
+OTHERS = 0o077
 COMMON = "/tmp/pvp-git-bridge.sock"  # noqa: S108 - PVP 18.1 names it; its owner is checked
 READS = frozenset({"commit-context", "extended-metadata", "status", "commits"})
 
@@ -81,10 +83,22 @@ def _over_socket(path: str, said: dict[str, Any], until: float) -> dict[str, Any
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
             line.settimeout(_left(until))
             line.connect(path)
+            if _server_of(line) not in (None, os.getuid()):
+                return None
             line.sendall(json.dumps(said).encode() + b"\n")
             return _answer(_received(line, until, b"\n"))
     except (OSError, ValueError):
         return None
+
+
+def _server_of(line: "socket.socket") -> int | None:
+    """The user who listens there, as the kernel says it; None where it does not."""
+    import socket
+
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    told = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(told[4:8], sys.byteorder)
 
 
 def _over_http(said: dict[str, Any], env: Mapping[str, str], until: float) -> dict[str, Any] | None:
@@ -92,16 +106,16 @@ def _over_http(said: dict[str, Any], env: Mapping[str, str], until: float) -> di
     from urllib.parse import urlencode
 
     facts = {name: value for name, value in said.items() if name != "action"}
-    path, body, more = f"/{said['action']}", b"", ""
+    path, body = f"/{said['action']}", b""
     if said["action"] in READS:
         path += f"?{urlencode(facts)}" if facts else ""
         verb = "GET"
     else:
         verb, body = "POST", json.dumps(facts).encode()
-        more = f"Authorization: Bearer {_token(env)}\r\nContent-Type: application/json\r\n"
     head = (
-        f"{verb} {path} HTTP/1.0\r\nHost: 127.0.0.1:{PORT}\r\n{more}"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"{verb} {path} HTTP/1.0\r\nHost: 127.0.0.1:{PORT}\r\n"
+        f"Authorization: Bearer {_token(env)}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     try:
         with socket.create_connection(("127.0.0.1", PORT), _left(until)) as line:
@@ -114,9 +128,12 @@ def _over_http(said: dict[str, Any], env: Mapping[str, str], until: float) -> di
 
 
 def _token(env: Mapping[str, str]) -> str:
+    """What shows that the data is ours; nothing where others could have read it."""
     try:
         with open(f"{home(env)}/bridge.token", encoding="ascii") as file:  # noqa: PTH123 - the same
-            return file.read(200).strip()
+            info = os.fstat(file.fileno())
+            ours = info.st_uid == os.getuid() and not info.st_mode & OTHERS
+            return file.read(200).strip() if ours else ""
     except (OSError, ValueError):
         return ""
 
@@ -125,10 +142,10 @@ def _port_is_ours() -> bool:
     """Whether a process of this user listens there; where the system does not say, nobody does."""
     wanted = f"0100007F:{PORT:04X}"
     try:
-        with open("/proc/net/tcp", encoding="ascii") as table:  # noqa: PTH123 - the same
+        with open(PORTS, encoding="ascii") as table:  # noqa: PTH123 - the same
             rows = [row.split() for row in table]
     except OSError:
-        return sys.platform != "linux"
+        return False
     ours = {str(os.getuid())}
     return any(row[1] == wanted and row[3] == "0A" and row[7] in ours for row in rows[1:])
 

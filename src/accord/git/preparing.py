@@ -24,6 +24,7 @@ TOLD = {
     "fork": "PVP_FORK_ID",
     "decision_type": "PVP_DECISION_TYPE",
 }
+FILE = ".accord.toml"
 LISTS = {"messages": "PVP_MESSAGES", "decision_by": "PVP_DECISION_BY"}
 
 
@@ -76,7 +77,7 @@ def known(repo: Repository, env: Mapping[str, str], settings: Mapping[str, str])
     told = dict(_told(env))
     if not bridge.in_reach(env):
         return told
-    session = told.get("session") or env.get("ACCORD_SESSION") or in_file()
+    session = told.get("session") or env.get("ACCORD_SESSION") or in_file(repo)
     asked = {
         "repo": settings.get("accord.repo"),
         "session": session,
@@ -111,13 +112,13 @@ def _is_plain(value: str) -> bool:
     return True
 
 
-def in_file() -> str:
-    """The session that an `.accord.toml` beside the repository names."""
+def in_file(repo: Repository) -> str:
+    """The session that an untracked `.accord.toml` names; one that was cloned is a stranger's."""
     try:
-        with open(".accord.toml", "rb") as file:  # noqa: PTH123 - the same
+        with open(FILE, "rb") as file:  # noqa: PTH123 - the same
             import tomllib
 
             found = tomllib.load(file).get("session")
     except (OSError, ValueError):
         return ""
-    return found if isinstance(found, str) else ""
+    return found if isinstance(found, str) and not repo.is_tracked(FILE) else ""

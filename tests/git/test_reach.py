@@ -1,0 +1,212 @@
+"""The hook's side of the bridge: whom it asks, what it shows, and when it gives up."""
+
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from accord.git import bridge
+from tests.helpers.bridge import free_port
+from tests.helpers.server import ServerProcess, a_server
+from tests.spec import proves
+
+SHA = "a" * 40
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def server(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    place = tmp_path_factory.mktemp("b")
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = str(place)
+    try:
+        with a_server(place, "token", "--bridge-port", str(port)) as running:
+            yield running
+    finally:
+        os.environ.pop("XDG_RUNTIME_DIR")
+        if before is not None:
+            os.environ["XDG_RUNTIME_DIR"] = before
+
+
+@pytest.fixture
+def env(
+    server: ServerProcess, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """Somebody who can read the token, and has no socket to go to."""
+    monkeypatch.setattr(bridge, "PORT", port)
+    shutil.copy(server.home / "bridge.token", tmp_path / "bridge.token")
+    return {"ACCORD_HOME": str(tmp_path), "HOME": str(tmp_path)}
+
+
+# Over HTTP, where there is no socket
+
+
+@proves("OPEN-56")
+def test_without_a_socket_the_port_is_asked(env: dict[str, str]) -> None:
+    told = bridge.ask("status", env, {"repo": "repo-1"})
+
+    assert told is not None
+    assert (told["bridge"], told["sessions"]) == ("accord", [])
+    assert bridge.in_reach(env)
+
+
+def test_what_needs_the_token_is_shown_it(
+    env: dict[str, str], server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer, be it that nothing is known, means that we were let in."""
+    heard: list[bytes] = []
+    received = bridge._received
+
+    def hear(*words: object) -> bytes:
+        heard.append(received(*words))  # type: ignore[arg-type]
+        return heard[-1]
+
+    monkeypatch.setattr(bridge, "_received", hear)
+    bridge.ask("extended-metadata", env, {"repo": "repo-1", "sha": SHA})
+    bridge.ask("session-started", env, {"repo": "repo-1", "session": "ses_none"})
+
+    assert [each.split(b"\r\n")[0].split()[1] for each in heard] == [b"404", b"404"]
+
+
+def test_without_the_token_another_data_directory_is_not_meant(env: dict[str, str]) -> None:
+    (Path(env["ACCORD_HOME"]) / "bridge.token").unlink()
+
+    assert bridge.ask("status", env, {}) is None
+    assert not bridge.in_reach(env)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
+def test_a_token_that_others_can_read_is_not_shown(env: dict[str, str], mode: int) -> None:
+    (Path(env["ACCORD_HOME"]) / "bridge.token").chmod(mode)
+
+    assert bridge.ask("status", env, {}) is None
+
+
+def test_a_port_of_another_user_is_not_asked(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token would be theirs, and so would what they say of the commit."""
+    own = os.getuid()
+    monkeypatch.setattr("accord.git.bridge.os.getuid", lambda: own + 1)
+
+    assert bridge.ask("status", env, {}) is None
+    assert not bridge.in_reach(env)
+
+
+def test_where_the_system_does_not_say_whose_a_port_is_it_is_not_asked(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge, "PORTS", "/nowhere/tcp")
+
+    assert bridge.ask("status", env, {}) is None
+
+
+# A bridge that is no help
+
+
+@contextmanager
+def listener(
+    line: socket.socket, answers: Callable[[socket.socket, threading.Event], None]
+) -> Iterator[None]:
+    """A real socket, where whoever connects is treated so until the test is over."""
+    over = threading.Event()
+
+    def serve() -> None:
+        while not over.is_set():
+            try:
+                peer, _ = line.accept()
+            except OSError:
+                return
+            with peer:
+                answers(peer, over)
+
+    line.listen()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        line.close()
+
+
+def silent(peer: socket.socket, over: threading.Event) -> None:
+    """Takes what it is told and says nothing."""
+    over.wait(20)
+
+
+def dribbling(peer: socket.socket, over: threading.Event) -> None:
+    """Always says a little more, and never all of it."""
+    try:
+        while not over.wait(0.1):
+            peer.sendall(b" ")
+    except OSError:
+        pass
+
+
+def flooding(peer: socket.socket, over: threading.Event) -> None:
+    """Says more than anybody should read."""
+    try:
+        while not over.is_set():
+            peer.sendall(b"x" * 65536)
+    except OSError:
+        pass
+
+
+@proves("OPEN-57")
+@pytest.mark.parametrize("answers", [silent, dribbling, flooding])
+@pytest.mark.parametrize("family", ["socket", "port"])
+def test_after_a_second_nobody_is_waited_for(
+    family: str,
+    answers: Callable[[socket.socket, threading.Event], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if family == "socket":
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        line.bind(str(tmp_path / "bridge.sock"))
+    else:
+        line = socket.socket()
+        line.bind(("127.0.0.1", 0))
+        (tmp_path / "bridge.token").write_text("x" * 43)
+        (tmp_path / "bridge.token").chmod(0o600)
+        monkeypatch.setattr(bridge, "PORT", line.getsockname()[1])
+    with listener(line, answers):
+        before = time.monotonic()
+        told = bridge.ask("commit-context", {"ACCORD_HOME": str(tmp_path)}, {"repo": "r"})
+        took = time.monotonic() - before
+
+    assert told is None
+    assert took < 3.0
+
+
+def test_a_socket_that_another_user_serves_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may be ours while somebody else answers behind it."""
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    line.bind(str(tmp_path / "bridge.sock"))
+    asked: list[bytes] = []
+
+    def answers(peer: socket.socket, _: threading.Event) -> None:
+        asked.append(peer.recv(4096))
+        if asked[-1]:
+            peer.sendall(b'{"decision":"dec_forged"}\n')
+
+    env = {"ACCORD_HOME": str(tmp_path)}
+    with listener(line, answers):
+        assert bridge.ask("commit-context", env, {"repo": "r"}) == {"decision": "dec_forged"}
+        monkeypatch.setattr(bridge, "_server_of", lambda _: os.getuid() + 1)
+        assert bridge.ask("commit-context", env, {"repo": "r"}) is None
+
+    assert len([each for each in asked if each]) == 1
