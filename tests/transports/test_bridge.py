@@ -252,6 +252,42 @@ async def test_a_shared_secret_never_reaches_a_note(work: Work) -> None:
     assert "[redacted]" in text
 
 
+@proves("UNI-29")
+async def test_what_not_everybody_may_know_reaches_no_answer(work: Work) -> None:
+    """Thinking, restricted context and secret values, wherever somebody puts them."""
+    hidden, thought, value = "quarterly-figures", "perhaps-we-should", "correct horse battery"
+    alice, bot = work.talk.alice, work.talk.bot
+    secret = {"key": "db", "scope": ["bot"], "value_ref": value}
+    await alice.say("secret.share", work.session, secret)
+    shelf = {"key": "k", "content_type": "text", "content": hidden, "visible_to": ["bot"]}
+    await alice.say("context.add", work.session, shelf)
+    await bot.hear_until("context.add", content=hidden)
+    prompt = await work.prompt(f"Use {value}")
+    about = {"agent": "bot", "prompt_ref": prompt, "visible_to": "all"}
+    began = await bot.say("thinking.start", work.session, about)
+    await bot.say("thinking.chunk", work.session, {"text": thought}, ref=began)
+    await work.bob.hear_until("thinking.chunk", text=thought)
+    proposal = await bot.say(
+        "tool.propose", work.session, PROPOSAL | {"description": f"Log in with {value}"}, ref=prompt
+    )
+    await work.bob.hear_until("gate.request", action_ref=proposal)
+    vote = {"tool_proposal": proposal, "approver": "bob", "comment": f"{value} is right"}
+    await work.bob.say("tool.approve", work.session, vote)
+    await bot.hear_until("tool.execute", tool_proposal=proposal)
+    await work.finish(proposal)
+
+    context = await work.ask("commit-context")
+    created = await work.ask(
+        "commit-created", sha=A, decision=context["decision"], files=[value], branch=value
+    )
+    again = await work.ask("extended-metadata", sha=A)
+
+    assert context["decision"] == created["decision"]
+    for told in (context, created, again, await work.ask("commits")):
+        text = json.dumps(told)
+        assert [each for each in (hidden, thought, value) if each in text] == []
+
+
 @proves("OPEN-63")
 async def test_a_commit_decides_what_its_type_usually_does_unless_it_says_otherwise(
     work: Work,
