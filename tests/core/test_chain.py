@@ -13,6 +13,7 @@ from accord.core.provenance import decision as decisions
 from accord.core.provenance import thread as threads
 from accord.core.provenance.build import trailers_of
 from accord.core.provenance.decision import DecisionCommit
+from accord.core.room.gates import GateOpened
 from accord.core.room.merges import MergeExecute, Resolution
 from accord.core.room.prompts import PromptAmend
 from accord.core.room.secrets import SecretShare
@@ -513,7 +514,8 @@ def test_nothing_of_the_kernel_reaches_a_trailer() -> None:
     assert not any(word in said for word in words)
 
 
-def test_a_step_of_a_decision_that_is_gone_is_told_without_a_verdict() -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_a_step_of_a_decision_that_is_gone_is_told_with_what_voters_saw(told: bool) -> None:
     house = House(judge=Bench())
     deploy = ok("DEPLOY", "errors", steps=[step("Deploy", "api", "deployed=YES/NO")])
     batch = ContextAdd(key="decision:x", content_type="text", content=item("DEPLOY", deploy))
@@ -524,10 +526,20 @@ def test_a_step_of_a_decision_that_is_gone_is_told_without_a_verdict() -> None:
     talk.says(BOB, approves_tool(BOB, "t"), id="yes", house=house)
     talk.says(ALICE, ContextRemove("decision:x", "Over"), house=house)
     since = next(each.seq for each in numbered(talk) if each.id == "t")
+    if not told:  # as gates were before they said it
+        talk.log = [without_standing(record) for record in talk.log]
 
     [verdict] = decision(talk, since - 1).verdicts
 
-    assert (verdict.item, verdict.verdict, verdict.snapshot) == ("DEPLOY", "", "")
+    assert (verdict.item, verdict.verdict) == ("DEPLOY", "DO NOW" if told else "")
+    assert bool(verdict.snapshot) is told
+
+
+def without_standing(record: Record) -> Record:
+    event = record.event
+    if not isinstance(event, GateOpened):
+        return record
+    return replace(record, event=replace(event, said=replace(event.said, decision=None)))
 
 
 @proves("GIT-MAP-2", "PVP-18.5-1")

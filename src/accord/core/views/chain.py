@@ -108,6 +108,7 @@ def approved(found: Findings, event: Approved, record: Record) -> None:
 
 def passed(found: Findings, event: GatePassed, record: Record) -> None:
     """The approvals, and the votes that gave them."""
+    found.ask(event.gate)
     for seat in event.approved_by:
         found.approve(event.gate, seat)
 
@@ -139,7 +140,7 @@ def cleared(found: Findings, event: ToolCleared, record: Record) -> None:
     said = made.said
     found.link(proposal.id, by=said.agent)
     found.link(record.id)
-    found.weigh(said.arguments)
+    found.weigh(proposal.id, said.arguments)
     path = said.arguments.get("path")
     found.tools[proposal.id] = ToolExecution(
         id=proposal.id,

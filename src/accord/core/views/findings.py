@@ -44,6 +44,7 @@ class Findings:
         self.others: list[Alternative] = []
         self.merges: dict[str, Merged] = {}
         self.rulings: dict[str, dict[str, Any]] = {}
+        self.stood: dict[str, waiting.Standing | None] = {}
         self.verdicts: list[Verdict] = []
         self.said: dict[str, Utterance] = {}
         self.confidence: float | None = None
@@ -103,22 +104,38 @@ class Findings:
             )
         self.approvals.append(given)
 
-    def weigh(self, arguments: Mapping[str, Any]) -> None:
+    def ask(self, gate: str) -> None:
+        """What those were told who voted at a gate."""
+        opened = self.known.get(gate)
+        event = opened.event if opened else None
+        if isinstance(event, GateOpened):
+            self.stood[event.said.action_ref] = event.said.decision
+
+    def weigh(self, proposal: str, arguments: Mapping[str, Any]) -> None:
         """A step that a decision allowed: what the kernel said of it when it did."""
         link = waiting.linked(arguments)
         if link is None:
             return
         key = f"{waiting.PREFIX}{link.batch}{waiting.SNAPSHOT}"
+        stood = self.stood.get(proposal)
+        if key not in self.rulings and stood is not None:
+            self.judge(link, stood.verdict, stood.confidence, stood.sha256)
+            return
         said = self.rulings.get(key) or waiting.told(self.room, self.stretch.fork, key) or {}
         found = said.get("items", {}).get(link.item, {})
+        told = (found.get("verdict", ""), found.get("confidence", ""), said.get("sha256", ""))
+        self.judge(link, *told)
+
+    def judge(self, link: waiting.Bound, verdict: str, confidence: str, ruling: str) -> None:
+        """One more verdict."""
         self.verdicts.append(
             Verdict(
                 batch=link.batch,
                 item=link.item,
                 step=link.step,
-                verdict=found.get("verdict", ""),
-                confidence=found.get("confidence", ""),
-                snapshot=said.get("sha256", ""),
+                verdict=verdict,
+                confidence=confidence,
+                snapshot=ruling,
             )
         )
 

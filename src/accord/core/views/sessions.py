@@ -53,6 +53,7 @@ def summary(room: Room, seat: str | None) -> dict[str, Any]:
     """One line of a listing; None is the operator of the machine, who may read its files."""
     inside = seat is None or seat in room.members
     gates = room.gates.values() if inside else ()
+    held = waiting.held(room) if inside else ()
     return {
         "id": room.id,
         "name": room.name,
@@ -61,7 +62,7 @@ def summary(room: Room, seat: str | None) -> dict[str, Any]:
         "created_by": room.created_by,
         "participants": len(room.members),
         "open_gates": sum(reads(room, gate.fork, seat) for gate in gates),
-        "held": sum(reads(room, tool.fork, seat) for tool in waiting.held(room)),
+        "held": sum(reads(room, tool.fork, seat) for tool in held),
         "standing": standing(room, seat or ""),
         "lost": lost(room, seat or ""),
     }
