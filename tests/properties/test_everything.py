@@ -37,8 +37,8 @@ from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from accord.engine import peers as peers_module
 from accord.engine import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog
-from tests.core.room.test_decisions import ALONE, BATCH, PASSED
-from tests.core.room.test_witness import FREES, SAW
+from tests.core.room.test_decisions import ALONE, BATCH, DEPLOY, PASSED
+from tests.core.room.test_witness import FREES, SAW, TWICE
 from tests.helpers.docket import CHANGE, item
 from tests.helpers.engine import Ear, Reply, Stage, Watch
 from tests.helpers.forks import adds, executes_merge, forks, merges, removes, updates
@@ -92,7 +92,7 @@ HOUSE = House(judge=Bench())
 REACHED: Counter[str] = Counter()
 BATCHES = ("d0", "d1")
 STEPS = (
-    *(("TESTS", "suite_green=YES/NO"), ("DEPLOY", "deployed=YES/NO")),
+    *(("TESTS", "suite_green=YES/NO"), ("TESTS", "again=YES/NO"), ("DEPLOY", "deployed=YES/NO")),
     *(("DEPLOY", "other=YES/NO"), ("NONE", "deployed=YES/NO")),
 )
 # What is decided, what happened, what did not, and what agents may not say.
@@ -352,10 +352,10 @@ class Everything(RuleBasedStateMachine):
     def release(self, who: Actor, index: int, well: bool, begins: bool, deploys: bool) -> None:
         """Decided by a person, proposed, approved if somebody is asked, run, and told about."""
         fork = self._fork(who, index)
-        content = {"batch": BATCH, "guards": ["deploy"] if index % 2 else []}
+        content = {"batch": TWICE + DEPLOY, "guards": ["deploy"] if index % 2 else []}
         body = ContextAdd(key="decision:d0", content_type="structured", content=content)
         self._say(ALICE, body, None, fork)
-        for name, step in STEPS[: 1 + deploys]:
+        for name, step in STEPS[: 3 if deploys else 1]:
             link = {"batch": "d0", "item": name, "step": step}
             said = proposes(who, category=Category.DEPLOY, arguments={"decision": link})
             if self._say(who, said, None, fork).refused:

@@ -17,6 +17,7 @@ from accord.core.room.witness import CI, MOST_RUNS, seen
 from tests.core.room.test_decisions import (
     ALONE,
     BATCH,
+    DEPLOY,
     HEAD,
     HOUSE,
     PASSED,
@@ -51,6 +52,11 @@ from tests.spec import proves
 SUITE = "suite_green=YES/NO"
 RUNS_TESTS = bound("TESTS", SUITE)
 SAW = item("TESTS", more=evidence(), plan=None)
+# Two steps, so that the first of them settles nothing yet.
+TWICE = HEAD + item(
+    "TESTS",
+    ok("TESTS", "suite", steps=[step("Run", "suite", SUITE), step("Run", "again", "again=YES/NO")]),
+)
 SIM_OK = BATCH.replace("REAL_ONLY", "SIM_OK")
 
 
@@ -58,7 +64,7 @@ def news(batch: str, *cited: str, key: str = "decision:release", **more: Any) ->
     return ContextUpdate(key, "News", new_content={"batch": batch, "evidence": list(cited), **more})
 
 
-def of_alice(batch: str = BATCH) -> Room:
+def of_alice(batch: str = TWICE + DEPLOY) -> Room:
     return a_room((ALICE, submits(batch), "b"))
 
 
@@ -131,7 +137,7 @@ def test_what_was_rejected_is_no_evidence() -> None:
 
 def test_a_run_in_a_fork_shows_nothing_outside_it() -> None:
     talk = Talk.of((BOB, R.APPROVER), (CLAUDE, R.DRIVER))
-    talk.says(ALICE, submits(), id="b", house=HOUSE)
+    talk.says(ALICE, submits(TWICE), id="b", house=HOUSE)
     fork = talk.fork("Aside", BOB, CLAUDE, copy=True)
     talk.says(CLAUDE, RUNS_TESTS, id="t", fork=fork, house=HOUSE)
     talk.says(BOB, approves_tool(BOB, "t"), fork=fork, id="yes", house=HOUSE)
@@ -272,6 +278,13 @@ def test_an_agent_says_of_what_others_rely_on_only_what_happened(claim: str, ado
         room = after(room, say(room, ALICE, news(change, guards=["deploy"])))
     detail = unmoved(room, CLAUDE, news(claim), Why.FORBIDDEN)
     assert "judge it under decision:release:claude" in detail
+
+
+def test_no_agent_takes_up_again_what_its_run_has_settled() -> None:
+    room = ran(of_alice(BATCH), RUNS_TESTS, "t")
+    assert ruling(room)["items"]["TESTS"]["state"] == "CLOSED"
+    assert "TESTS is CLOSED" in unmoved(room, CLAUDE, news(SAW, "t"), Why.FORBIDDEN)
+    assert "TESTS is CLOSED" in unmoved(room, CLAUDE, news(PASSED, "t"), Why.FORBIDDEN)
 
 
 def test_an_agents_word_alone_takes_nothing_up_again() -> None:

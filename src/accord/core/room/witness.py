@@ -71,8 +71,10 @@ def check(
     for claim in ruling.claims:
         mine = [run for run in runs if run.item == claim.item]
         check_claim(claim, mine, trusted=trusted)
+        if not trusted:
+            check_settled(claim, before)
         if not (trusted or mine):
-            check_idle(claim, ruling, before)
+            check_idle(ruling, before)
 
 
 def backed(room: Room, ask: Ask, batch: str, id: str) -> Run:
@@ -117,11 +119,15 @@ def check_claim(claim: Claim, runs: list[Run], *, trusted: bool) -> None:
             raise Refused(Why.WRONG_STATE, f"{detail} with arguments.decision, and report that")
 
 
-def check_idle(claim: Claim, ruling: Ruling, before: Mapping[str, Any]) -> None:
-    """Words without a run behind them settle nothing anew and free nothing."""
+def check_settled(claim: Claim, before: Mapping[str, Any]) -> None:
+    """What is settled, no agent takes up again: whatever was run for it was counted by then."""
     if (was := before.get(claim.item)) and was["state"] in SETTLED:
-        detail = f"{claim.item} is {was['state']}; an agent's word alone does not take it up again"
+        detail = f"{claim.item} is {was['state']}; that people or a build server take it up again"
         raise Refused(Why.FORBIDDEN, detail)
+
+
+def check_idle(ruling: Ruling, before: Mapping[str, Any]) -> None:
+    """Words without a run behind them free nothing."""
     for item, now in ruling.items.items():
         if now.allowed not in ("", before.get(item, {}).get("allowed", now.allowed)):
             detail = f"An agent's word alone does not free {now.allowed} of {item}"
