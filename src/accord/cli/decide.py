@@ -119,8 +119,11 @@ def read(name: str | Path) -> str:
     if str(name) == "-":
         data = sys.stdin.buffer.read(LARGEST + 1)
     else:
-        with Path(name).open("rb") as file:
-            data = file.read(LARGEST + 1)
+        try:
+            with Path(name).open("rb") as file:
+                data = file.read(LARGEST + 1)
+        except IsADirectoryError:
+            raise Refused(Why.MALFORMED, f"{name} is a directory; name a file") from None
     if len(data) > LARGEST:
         raise Refused(Why.TOO_LARGE, f"{name} is larger than {LARGEST >> 20} MiB")
     try:
@@ -181,14 +184,24 @@ def remarks(diags: list["Diag"], name: str, text: str, skip: int = 0) -> None:
     """What was noticed: where, the line itself, and how to do better."""
     lines = text.split("\n")
     for each in diags:
-        at = each.line - skip
+        at = _place(each, lines, each.line - skip)
         where = f"{line(name)}:{at}" if at > 0 else line(name)
-        about = f" {each.item}:" if each.item != "-" else ""
-        what = f"{each.code}{about} {line(each.detail)}".rstrip()
+        about = f" {each.item}" if each.item != "-" else ""
+        colon = ":" if about and each.detail else ""
+        what = f"{each.code}{about}{colon} {line(each.detail)}".rstrip()
         print(f"{paint_err(where)}: {what}", file=sys.stderr)
         if 0 < at <= len(lines) and lines[at - 1].strip():
             print(f"    {at} | {line(lines[at - 1])[:100]}", file=sys.stderr)
         print(f"    {each.hint}", file=sys.stderr)
+
+
+def _place(each: "Diag", lines: list[str], at: int) -> int:
+    """The line to quote: of a step the one that holds it, below the head of its item."""
+    if not each.code.startswith("STEP_") or at < 1:
+        return at
+    said = each.detail.partition(": ")[2]
+    below = (n for n in range(at, len(lines) + 1) if said and said in lines[n - 1])
+    return next(below, at)
 
 
 def paint_err(text: str) -> str:

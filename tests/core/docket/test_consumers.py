@@ -464,5 +464,5 @@ def test_remarks_may_follow_the_tables() -> None:
     text = papvp.message(outcome, papvp.Ui(ops=False, risk=False, diag=True))
 
     assert "[HUMAN_TABLE_OPS]" not in text
-    assert "[KERNEL_DIAG]\n- JUDGE_VALUE A line=6 close_intent" in text
+    assert "[KERNEL_DIAG]\n- JUDGE_VALUE A line=7 close_intent" in text
     assert "- (none)" in papvp.message(decide(item("A", ok("A"))), papvp.Ui(diag=True))

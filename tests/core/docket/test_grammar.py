@@ -179,3 +179,23 @@ def test_the_schema_lists_every_field_of_a_judgement() -> None:
 
     assert set(made["$defs"]["Judge"]["properties"]) == set(judge.Judge.__struct_fields__)
     assert "break" in made["$defs"]["Delta"]["properties"]
+
+
+def test_a_remark_names_the_line_that_it_is_about() -> None:
+    judge = '\n{"why": "x",\n "urgency": "SOON",\n "binding": {"Cost": {"rating": 3}},\n "x": 1}'
+    broken = judge.replace('"urgency":', '"urgency"')
+
+    def told(body: str) -> list[tuple[str, int]]:
+        made = docket.parse(f"<<<I id=A>>>\n<<<PLAN>>>\n- a\n<<<JUDGE>>>\n{body}\n<<<END>>>\n")
+        return [(each.code, each.line) for each in made.diags]
+
+    assert told(judge) == [("JUDGE_UNKNOWN", 9), ("JUDGE_VALUE", 7), ("JUDGE_VALUE", 8)]
+    assert told(broken) == [("JUDGE_SYNTAX", 7)]
+    assert told("3") == [("JUDGE_SYNTAX", 5)]
+    assert told("") == [("JUDGE_SYNTAX", 5)]
+
+
+def test_a_second_item_of_an_id_is_remarked() -> None:
+    made = docket.parse(item("A", ok("A")) + item("A", ok("A")))
+
+    assert [(each.code, each.item, each.line) for each in made.diags] == [("DUPLICATE_ID", "A", 9)]

@@ -61,6 +61,32 @@ def test_exit_codes_say_invalid_and_denied(batch: Path, tmp_path: Path) -> None:
     assert accord("decide", str(tmp_path / "none.txt")).code == 4
     nothing.write_bytes(b"ok\n\xff")
     assert "2: this is no UTF-8" in accord("decide", str(nothing)).err
+    folder = accord("decide", str(tmp_path))
+    assert (folder.code, "is a directory; name a file" in folder.err) == (2, True)
+
+
+def test_each_remark_quotes_the_line_that_it_is_about(tmp_path: Path) -> None:
+    batch = tmp_path / "batch.txt"
+    batch.write_text(
+        "<<<I id=A>>>\n<<<PLAN>>>\n- act\n<<<JUDGE>>>\n"
+        '{"why": "because",\n "urgency": "SOON",\n "steps": [\n  "Think hard"]}\n'
+        "<<<END>>>\n<<<I id=A>>>\n<<<PLAN>>>\n- act\n",
+        "utf-8",
+    )
+    judgement = tmp_path / "judge.json"
+    judgement.write_text('{"why": "because",\n "urgency" "LOW"}', "utf-8")
+
+    told = accord("decide", str(batch)).err
+    flaw = accord("decide", "check", str(judgement))
+
+    assert f"{batch}:6: JUDGE_VALUE A: urgency is 'SOON'" in told
+    assert '    6 | "urgency": "SOON",\n' in told
+    assert f'{batch}:8: STEP_GRAMMAR A: step 1: Think hard\n    8 | "Think hard"]}}\n' in told
+    assert f"{batch}:10: DUPLICATE_ID A\n    10 | <<<I id=A>>>\n" in told
+    assert f"{batch}:10: END_MISSING A\n" in told
+    assert flaw.code == 2
+    assert f"{judgement}:2: JUDGE_SYNTAX JSON is malformed" in flaw.err
+    assert '    2 | "urgency" "LOW"}' in flaw.err
 
 
 def test_a_check_reads_snapshots_batches_and_judgements(batch: Path, tmp_path: Path) -> None:

@@ -165,8 +165,8 @@ def _checked(text: str, lead: str, config: Config | None) -> Message:
 def judgement_flaws(text: str) -> list[Diag]:
     """What is wrong with a judgement on its own, its steps included."""
     found: list[Diag] = []
-    judged = reading.read(text, found.append)
+    judged = reading.read(text, found.append, line=1)
     for place, asked in enumerate((judged and judged.steps) or (), 1):
         said = asked if isinstance(asked, str) else asked.text or ""
-        found += [Diag(code, "-", f"step {place}: {said}") for code in steps.accept(asked)[1]]
+        found += [Diag(code, "-", f"step {place}: {said}", 1) for code in steps.accept(asked)[1]]
     return found

@@ -76,6 +76,8 @@ def parse(text: str, config: Config | None = None) -> Batch:
     seen: set[str] = set()
     for inp in batch.items:
         inp.duplicate = inp.id in seen
+        if inp.duplicate:
+            batch.say(Diag("DUPLICATE_ID", inp.id, line=inp.line))
         seen.add(inp.id)
     if snap:
         _recover(batch, snap, config)
@@ -209,13 +211,19 @@ def _sections(wrapper: Wrapper, inp: Input, batch: Batch) -> None:
                 if not inp.changed:
                     batch.say(Diag("CHANGE_REJECTED", inp.id, line=each.line))
             case "JUDGE":
-                inp.judge = reading.read(each.body, batch.say, inp.id, each.line) or NOTHING
+                first = each.line + 1 + _blank(each.lines)
+                inp.judge = reading.read(each.body, batch.say, inp.id, first) or NOTHING
             case "PREV":
                 inp.prev = _prev(each, inp.id, batch.say)
             case _:
                 pass
     inp.evidence = tuple(evidence)
     inp.results = (*results, *(inp.judge.step_results or ()))
+
+
+def _blank(lines: list[str]) -> int:
+    """How many lines a section begins with that hold nothing."""
+    return next((place for place, line in enumerate(lines) if line.strip()), 0)
 
 
 def _modeless(inp: Input, batch: Batch) -> None:

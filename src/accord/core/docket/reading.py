@@ -1,5 +1,6 @@
 """Judgements as models and people write them: what fits is taken, what does not is named."""
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -13,6 +14,7 @@ from accord.core.docket.text import one_line
 from accord.core.docket.words import Word
 
 _LONGEST = 60
+_BYTE = re.compile(r"byte (\d+)")
 # Deeper than this nobody judges.
 _DEEPEST = 12
 Say = Callable[[str, str], None]
@@ -21,16 +23,34 @@ Fit = Callable[[object, str, Say, int], Any]
 
 
 def read(text: str, say: Callable[[Diag], None], item: str = "-", line: int = 0) -> Judge | None:
-    """The judgement in a JSON text; None where there is none, and each flaw said."""
+    """The judgement in a JSON text that begins on a line; None where there is none."""
     try:
         data = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        say(Diag("JUDGE_SYNTAX", item, str(error), line))
+        say(Diag("JUDGE_SYNTAX", item, str(error), line and line + _broken(text, str(error))))
         return None
     if not isinstance(data, dict):
         say(Diag("JUDGE_SYNTAX", item, "it is no object", line))
         return None
-    return judge(data, lambda code, detail: say(Diag(code, item, detail, line)))
+    lines = text.split("\n")
+
+    def remark(code: str, detail: str) -> None:
+        say(Diag(code, item, detail, line and line + _named(lines, detail)))
+
+    return judge(data, remark)
+
+
+def _broken(text: str, error: str) -> int:
+    """How many lines down a text stops being JSON."""
+    at = _BYTE.search(error)
+    return text.encode("utf-8", "replace")[: int(at[1])].count(b"\n") if at else 0
+
+
+def _named(lines: list[str], detail: str) -> int:
+    """How many lines down the key stands that a remark begins with."""
+    key = re.sub(r"\[\d+\]", "", detail.removeprefix("there is no ").split(" ")[0])
+    name = re.compile(rf'"{re.escape(key.rpartition(".")[2])}"\s*+:')
+    return next((place for place, each in enumerate(lines) if name.search(each)), 0)
 
 
 def judge(data: dict[str, Any], say: Say) -> Judge:
