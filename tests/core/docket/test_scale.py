@@ -132,6 +132,12 @@ def words(count: int) -> str:
     return item("A", ok("A", audit=audit, data_acquisition=needs), plan=plan, more=many)
 
 
+def mistaken(count: int) -> str:
+    """One judgement with many keys that there are not, each on its line."""
+    keys = ",\n".join(f'"key{n}": 1' for n in range(count))
+    return item("A", ok("A"), more=f"<<<END>>>\n<<<I id=B>>>\n<<<PLAN>>>\n<<<JUDGE>>>\n{{{keys}}}")
+
+
 def each(count: int, more: Callable[[int], dict[str, Any]], **changes: Any) -> str:
     names = (f"I{n}" for n in range(count))
     return "".join(item(name, ok(name, **changes), **more(n)) for n, name in enumerate(names))
@@ -140,7 +146,7 @@ def each(count: int, more: Callable[[int], dict[str, Any]], **changes: Any) -> s
 SHAPES: tuple[Text, ...] = (
     *(chain, star, waived, layers, circles, circle, pool, gate, debt, adopted, split),
 )
-INSIDE: tuple[Text, ...] = (argued, words, tried)
+INSIDE: tuple[Text, ...] = (argued, words, tried, mistaken)
 
 
 def told(text: str) -> None:

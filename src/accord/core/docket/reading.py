@@ -15,6 +15,8 @@ from accord.core.docket.words import Word
 
 _LONGEST = 60
 _BYTE = re.compile(r"byte (\d+)")
+_KEY = re.compile(r'"([^"\\]*+)"\s*+:')
+_INDEX = re.compile(r"\[\d+\]")
 # Deeper than this nobody judges.
 _DEEPEST = 12
 Say = Callable[[str, str], None]
@@ -32,12 +34,12 @@ def read(text: str, say: Callable[[Diag], None], item: str = "-", line: int = 0)
     if not isinstance(data, dict):
         say(Diag("JUDGE_SYNTAX", item, "it is no object", line))
         return None
-    lines = text.split("\n")
-
-    def remark(code: str, detail: str) -> None:
-        say(Diag(code, item, detail, line and line + _named(lines, detail)))
-
-    return judge(data, remark)
+    flaws: list[tuple[str, str]] = []
+    found = judge(data, lambda code, detail: flaws.append((code, detail)))
+    places = _places(text) if flaws else {}
+    for code, detail in flaws:
+        say(Diag(code, item, detail, line and line + places.get(_key(detail), 0)))
+    return found
 
 
 def _broken(text: str, error: str) -> int:
@@ -46,11 +48,19 @@ def _broken(text: str, error: str) -> int:
     return text.encode("utf-8", "replace")[: int(at[1])].count(b"\n") if at else 0
 
 
-def _named(lines: list[str], detail: str) -> int:
-    """How many lines down the key stands that a remark begins with."""
-    key = re.sub(r"\[\d+\]", "", detail.removeprefix("there is no ").split(" ")[0])
-    name = re.compile(rf'"{re.escape(key.rpartition(".")[2])}"\s*+:')
-    return next((place for place, each in enumerate(lines) if name.search(each)), 0)
+def _places(text: str) -> dict[str, int]:
+    """How many lines down each key stands first."""
+    found: dict[str, int] = {}
+    for place, line in enumerate(text.split("\n")):
+        for key in _KEY.findall(line):
+            found.setdefault(key, place)
+    return found
+
+
+def _key(detail: str) -> str:
+    """The key that a remark begins with."""
+    path = detail.removeprefix("there is no ").split(" ")[0]
+    return _INDEX.sub("", path).rpartition(".")[2]
 
 
 def judge(data: dict[str, Any], say: Say) -> Judge:
