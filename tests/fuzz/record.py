@@ -16,6 +16,7 @@ from accord.core.dialects import canonical
 from accord.core.kernel.log import Context, Record, Unknown, Unread, fold
 from accord.core.provenance import commits
 from accord.core.room.grants import ToolCleared
+from accord.core.work import mirror
 from accord.engine.cell import Cell
 from accord.engine.ports import Snapshot
 from accord.engine.snapshots import Snapshots, checksum
@@ -32,6 +33,7 @@ CONTEXTS: dict[str, Context[Any]] = {
     "room": room.CONTEXT,
     "people": people.CONTEXT,
     "repo": commits.CONTEXT,
+    "work": mirror.CONTEXT,
 }
 MOST_ROWS = 32
 

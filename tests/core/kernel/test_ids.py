@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.ids import derived, is_id
+from accord.core.kernel.ids import aliases, derived, is_id, slug
 from accord.core.kernel.ulid import ulid
 from tests.spec import proves
 
@@ -53,3 +53,23 @@ def test_any_printable_id_will_do(id: str) -> None:
 @pytest.mark.parametrize("id", ["", "x" * 129, "a\nb", "a\x00", "\u202e"])
 def test_what_cannot_be_shown_is_no_id(id: str) -> None:
     assert not is_id(id)
+
+
+@proves("UNI-3")
+@pytest.mark.parametrize(
+    ("id", "written"),
+    [("ann", "ann"), ("alice_01", "alice-01"), ("Reviewer_Agent", "reviewer-agent"), ("é", "")],
+)
+def test_a_foreign_id_has_one_way_to_be_written_as_a_slug(id: str, written: str) -> None:
+    assert slug(id) == written
+
+
+@proves("UNI-3")
+def test_two_that_would_be_written_alike_are_never_taken_for_each_other() -> None:
+    assert aliases(["ann", "alice_01", "Bob", "é"]) == {
+        "ann": "ann",
+        "alice-01": "alice_01",
+        "bob": "Bob",
+    }
+    assert aliases(["a_b", "A-B"]) == {}
+    assert aliases(["a_b", "a-b"]) == {"a-b": "a-b"}

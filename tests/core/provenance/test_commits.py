@@ -14,9 +14,12 @@ from accord.core.kernel.log import Ask, Body, Event, Message, Record, fold
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.commits import (
     CONTEXT,
+    MOST_LEDGERS,
     MOST_SESSIONS,
     CommitLinked,
     CommitRecord,
+    LedgerPlace,
+    LedgerPlaced,
     Repo,
     SessionBind,
     SessionBound,
@@ -124,6 +127,15 @@ def test_nobody_but_the_server_records_a_commit(body: Body) -> None:
         when(repo(), body, ALICE)
 
     assert no.value.why is Why.FORBIDDEN
+
+
+def test_where_a_pact_lies_is_recorded_once_and_the_oldest_of_many_places_is_forgotten() -> None:
+    places = [LedgerPlaced(path=f"/w/{n}/.pact") for n in range(MOST_LEDGERS + 1)]
+
+    assert when(repo(), LedgerPlace("/w/0/.pact")) == [places[0]]
+    assert when(repo(places[0]), LedgerPlace("/w/0/.pact")) == []
+    assert repo(*places).ledgers == tuple(each.path for each in places[1:])
+    assert repo(places[0], places[1], places[0]).ledgers == ("/w/1/.pact", "/w/0/.pact")
 
 
 def test_time_changes_nothing() -> None:

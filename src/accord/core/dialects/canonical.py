@@ -28,10 +28,11 @@ from accord.core.kernel.log import (
 )
 from accord.core.provenance import commits
 from accord.core.room.secrets import SecretShare
+from accord.core.work import mirror
 
 EVENTS: dict[str, type[Event]] = {
     event.name: event
-    for context in (room.CONTEXT, people.CONTEXT, commits.CONTEXT)
+    for context in (room.CONTEXT, people.CONTEXT, commits.CONTEXT, mirror.CONTEXT)
     for event in context.evolve
 }
 ENVELOPE = frozenset({"said", "ref", "to", "fork"})

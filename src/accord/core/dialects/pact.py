@@ -159,6 +159,16 @@ def _leniently(raw: bytes) -> Event | str:
     return event_of(found)
 
 
+def event_in(raw: bytes) -> Event | str:
+    """The event in one line, or what is wrong with it."""
+    if len(raw) > LONGEST:
+        return "The line is over 16 MiB"
+    try:
+        return _decode(_text(raw))
+    except _WRONG:
+        return _leniently(raw)
+
+
 def event_of(found: dict[str, Any]) -> Event:
     """The event in an object; a field of another type counts as left out."""
     texts = {name: found[name] for name in _TEXTS if isinstance(found.get(name), str)}

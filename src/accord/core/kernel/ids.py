@@ -1,6 +1,7 @@
 """Identifiers, among them ids that follow from a cause so that a repeat is recognised."""
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 
 from .ulid import ulid
@@ -20,11 +21,32 @@ UNSEEN = (
     "\U000f0000-\U0010ffff]"
 )
 _unseen = re.compile(UNSEEN).search
+_slug = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII).fullmatch
 
 
 def derived(at: int, *cause: str) -> str:
     """The same id whenever the same cause is told at the same instant."""
     return ulid(at, sha256("\n".join(cause).encode()).digest())
+
+
+def slug(text: str) -> str:
+    """An id as Pact and trailers write it (UNI-3); empty where it cannot be one."""
+    made = text.lower().replace("_", "-")
+    return made if _slug(made) else ""
+
+
+def aliases(ids: Iterable[str]) -> dict[str, str]:
+    """Whom each slug stands for: the id that is one itself, else the only one that becomes it.
+
+    Two that would share a slug are never taken for each other: then it stands for nobody (UNI-3).
+    """
+    named: dict[str, list[str]] = {}
+    for id in ids:
+        named.setdefault(slug(id), []).append(id)
+    named.pop("", None)
+    return {key: each[0] for key, each in named.items() if len(each) == 1} | {
+        key: key for key, each in named.items() if key in each
+    }
 
 
 def is_id(text: str) -> bool:

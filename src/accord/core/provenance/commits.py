@@ -30,6 +30,7 @@ from .decision import DecisionCommit
 REPO = r"^[A-Za-z0-9._-]{1,64}$"
 SHA = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
 MOST_SESSIONS = 64
+MOST_LEDGERS = 8
 
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Sha = Annotated[str, Meta(pattern=SHA)]
@@ -39,12 +40,14 @@ class Repo(msgspec.Struct, frozen=True):
     """A repository as hooks know it.
 
     `linked` says up to which `seq` a place of a session has its commits; `bound` which sessions
-    work here now.
+    work here now; `ledgers` in which directories of this machine its pact lies, one for each
+    working tree.
     """
 
     id: str
     linked: Mapping[str, int] = {}
     bound: tuple[str, ...] = ()
+    ledgers: tuple[str, ...] = ()
 
     def since(self, session: str, fork: str | None = None) -> int:
         """The `seq` behind which the next decision begins."""
@@ -78,6 +81,15 @@ class SessionUnbind(Body, frozen=True, omit_defaults=True, gc=False):
     session: Id
 
 
+class LedgerPlace(Body, frozen=True, omit_defaults=True, gc=False):
+    """The pact of this repository lies in this directory."""
+
+    type = "repo.ledger"
+    needs = May.SERVE
+
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+
+
 class RepoTick(Body, frozen=True, omit_defaults=True, gc=False):
     """Time has passed, which changes nothing here."""
 
@@ -107,6 +119,14 @@ class SessionUnbound(Event, frozen=True, kw_only=True, gc=False):
     name = "repo.unbound"
 
     session: str
+
+
+class LedgerPlaced(Event, frozen=True, kw_only=True, gc=False):
+    """The pact of this repository lies there; the oldest of many places is forgotten."""
+
+    name = "repo.ledger_placed"
+
+    path: str
 
 
 def place(session: str, fork: str | None = None) -> str:
@@ -152,6 +172,12 @@ def unbind(repo: Repo, ask: Ask, body: SessionUnbind) -> Iterator[Fact]:
         yield SessionUnbound(session=body.session)
 
 
+def place_ledger(repo: Repo, ask: Ask, body: LedgerPlace) -> Iterator[Fact]:
+    """Once; to say it again changes nothing."""
+    if body.path not in repo.ledgers:
+        yield LedgerPlaced(path=body.path)
+
+
 def nothing(repo: Repo, ask: Ask, body: RepoTick) -> Iterable[Fact]:
     """No deadline, no change."""
     return ()
@@ -174,6 +200,11 @@ def on_unbound(repo: Repo, event: SessionUnbound, record: Record) -> Repo:
     return replace(repo, bound=tuple(each for each in repo.bound if each != event.session))
 
 
+def on_placed(repo: Repo, event: LedgerPlaced, record: Record) -> Repo:
+    others = tuple(each for each in repo.ledgers if each != event.path)
+    return replace(repo, ledgers=(*others, event.path)[-MOST_LEDGERS:])
+
+
 def deadlines(repo: Repo, house: object) -> Iterator[Instant]:
     """Nothing here expires."""
     return iter(())
@@ -188,12 +219,14 @@ DECIDE: Deciders = {
     CommitRecord: record,
     SessionBind: bind,
     SessionUnbind: unbind,
+    LedgerPlace: place_ledger,
     RepoTick: nothing,
 }
 EVOLVE: Evolvers = {
     CommitLinked: on_linked,
     SessionBound: on_bound,
     SessionUnbound: on_unbound,
+    LedgerPlaced: on_placed,
 }
 CONTEXT: Context[Repo] = Context(
     name="repo",
