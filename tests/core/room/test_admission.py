@@ -16,6 +16,7 @@ from accord.core.room.gates import GateTimeout
 from accord.core.room.interrupts import InterruptAcknowledge
 from accord.core.room.members import PresenceUpdate, SessionLeave
 from accord.core.room.notices import ErrorReport
+from accord.core.room.permissions import INWARD
 from accord.core.room.state import OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingStart
@@ -102,7 +103,7 @@ def door(room: Room, me: Actor, body: Body, fork: str | None = None) -> Why | No
 
 
 def test_every_type_that_is_decided_is_tried_here() -> None:
-    assert {type(body) for body in some_of_each(ALICE)} == DECIDE.keys() - {Tick}
+    assert {type(body) for body in some_of_each(ALICE)} == DECIDE.keys() - INWARD
 
 
 # Who is not here
@@ -248,7 +249,7 @@ def test_a_pause_refuses_everything_but_what_ends_it_or_decides() -> None:
 
     let_in = {type for type, why in tried.items() if why is None}
     assert let_in - {"session.create"} == IN_A_PAUSE
-    assert tried.keys() == {body.type for body in DECIDE} - {"tick"}
+    assert tried.keys() == {body.type for body in DECIDE.keys() - INWARD}
 
 
 @proves("OPEN-18", "PVP-17-10")
@@ -308,7 +309,7 @@ def test_what_is_about_the_whole_session_is_not_said_in_a_fork() -> None:
                 said[body.type] = why
 
     assert {type for type, why in said.items() if why is None} == IN_A_FORK
-    assert said.keys() == {body.type for body in DECIDE} - {"tick"}
+    assert said.keys() == {body.type for body in DECIDE.keys() - INWARD}
 
 
 # Time

@@ -11,8 +11,10 @@ from accord.core.dialects.canonical import EVENTS
 from accord.core.dialects.pvp import BODIES, PRIMITIVES
 from accord.core.kernel.log import Body, Event, Unknown, stay
 from accord.core.provenance import commits
-from accord.core.room import DECIDE, EVOLVE, Tick
+from accord.core.room import DECIDE, EVOLVE
 from accord.core.room.gates import GateTimeout
+from accord.core.room.permissions import INWARD
+from accord.core.work import mirror
 
 Row = tuple[type, Callable[..., Any]]
 
@@ -44,12 +46,13 @@ def test_every_event_has_its_row_and_a_name_of_its_own() -> None:
     ours = {event for event in Event.__subclasses__() if event.__module__.startswith("accord.")}
     classes = ours - {Unknown}
 
-    rows = EVOLVE.keys() | people.EVOLVE.keys() | commits.EVOLVE.keys()
+    rows = EVOLVE.keys() | people.EVOLVE.keys() | commits.EVOLVE.keys() | mirror.EVOLVE.keys()
     assert classes == rows == set(EVENTS.values())
     assert len({event.name for event in classes}) == len(classes)
 
 
-def test_every_body_on_the_wire_has_its_row_but_the_one_that_only_the_server_says() -> None:
-    assert BODIES.keys() == {body.type for body in DECIDE} - {Tick.type} | {GateTimeout.type}
+def test_every_body_on_the_wire_has_its_row_but_those_that_the_server_says_to_itself() -> None:
+    inward = {body.type for body in INWARD}
+    assert BODIES.keys() == {body.type for body in DECIDE} - inward | {GateTimeout.type}
     assert BODIES.keys() <= PRIMITIVES
-    assert len(BODIES) == len({*DECIDE, GateTimeout} - {Tick})
+    assert len(BODIES) == len({*DECIDE, GateTimeout} - INWARD)

@@ -17,6 +17,7 @@ from accord.core.room import (
     members,
     merges,
     notices,
+    pact,
     prompts,
     secrets,
     shelf,
@@ -191,6 +192,7 @@ SLICES = (
     secrets,
     forks,
     merges,
+    pact,
 )
 DECIDE: Deciders = {
     Tick: tick,

@@ -22,6 +22,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import gates, quota
+from accord.core.room.shelf import TASKS, put
 from accord.core.room.state import Fork, Id, Ids, Item, Room, Short, scope_of
 
 LONGEST_SLUG = 64
@@ -176,10 +177,16 @@ def on_created(room: Room, event: ForkCreated, record: Record) -> Room:
         base=record.version,
     )
     room = replace(room, forks={**room.forks, id: fork})
-    if not event.said.copy_context:
-        return room
-    taken = copied(room, event.parent, event.members)
-    return replace(room, shelf={**room.shelf, scope_of(id): taken})
+    if event.said.copy_context:
+        taken = copied(room, event.parent, event.members)
+        room = replace(room, shelf={**room.shelf, scope_of(id): taken})
+    return with_tasks(room, id)
+
+
+def with_tasks(room: Room, fork: str) -> Room:
+    """The tasks of the repository are the same for everybody, also in a fork."""
+    held = room.shelf.get(scope_of(None), {}).get(TASKS)
+    return room if room.pact is None or held is None else put(room, scope_of(fork), held)
 
 
 def copied(room: Room, parent: str | None, members: Seats) -> dict[str, Item]:

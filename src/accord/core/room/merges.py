@@ -20,7 +20,17 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import forks, gates, grants, interrupts, quota, shelf, thinking, waiting
+from accord.core.room import (
+    forks,
+    gates,
+    grants,
+    interrupts,
+    pact,
+    quota,
+    shelf,
+    thinking,
+    waiting,
+)
 from accord.core.room.shelf import Key
 from accord.core.room.state import (
     Fork,
@@ -109,6 +119,7 @@ def propose(room: Room, ask: Ask, body: MergePropose) -> Iterator[Fact]:
     source, target = ends(room, ask, body)
     if any(merge.source == source.id for merge in room.merges.values()):
         raise Refused(Why.WRONG_STATE, f"A merge of {source.id} is proposed already")
+    pact.check_merge(room, source, done=False)
     gated = body.strategy is Strategy.REPLACE or room.members[ask.actor.seat].kind is Kind.AGENT
     yield MergeProposed(
         said=body,
@@ -168,6 +179,7 @@ def execute(room: Room, ask: Ask, body: MergeExecute) -> Iterator[Fact]:
     merge = pending(room, ask, body.merge_proposal)
     source, target = room.forks[merge.source], room.forks.get(merge.target or "")
     check_may(room, ask, merge)
+    pact.check_merge(room, source, done=True)
     check_resolutions(room, ask, merge, body)
     check_space(room, ask, merge, body)
     yield from closing(room, source)
@@ -283,16 +295,21 @@ def changed(room: Room, fork: str | None, base: int) -> dict[str, Item | None]:
 def brought(room: Room, merge: Merge) -> dict[str, Item | None]:
     """What the source changed; to remove an item of its own removes nobody else's.
 
-    Decisions stay where they were ruled on: a ruling is of one place, and nobody's to choose.
+    What is not the members' own stays where it is, and nobody chooses.
     """
     held = room.shelf.get(scope_of(merge.target), {})
     buried = room.buried.get(merge.source, {})
     return {
         key: item
         for key, item in changed(room, merge.source, parted(room, merge)).items()
-        if not key.startswith(waiting.PREFIX)
+        if not stays(room, key)
         and (item or key not in held or buried.get(key) == held[key].announced)
     }
+
+
+def stays(room: Room, key: str) -> bool:
+    """Decisions are of the place where they were ruled on, and the pact is of the repository."""
+    return key.startswith(waiting.PREFIX) or shelf.is_mirrored(room, key)
 
 
 def parted(room: Room, merge: Merge) -> int:
@@ -385,16 +402,16 @@ def marked(item: Item, held: Item | None, version: int) -> Item:
 
 
 def replaced(room: Room, merge: Merge) -> dict[str, Item]:
-    """The source's shelf, beside decisions and what nobody in the source could ever see."""
+    """The source's shelf, beside what stays and what nobody in the source could ever see."""
     source = room.forks[merge.source]
     held = room.shelf.get(scope_of(merge.target), {})
     brings = room.shelf.get(scope_of(source.id), {})
-    stays = {
+    kept = {
         key: item
         for key, item in held.items()
-        if key.startswith(waiting.PREFIX) or not any(sees(item, seat) for seat in source.members)
+        if stays(room, key) or not any(sees(item, seat) for seat in source.members)
     }
-    return {k: i for k, i in brings.items() if not k.startswith(waiting.PREFIX)} | stays
+    return {key: item for key, item in brings.items() if not stays(room, key)} | kept
 
 
 def joint(room: Room, merge: Merge, settled: tuple[Resolution, ...]) -> dict[str, Item]:

@@ -42,6 +42,7 @@ LARGEST_ITEM = 1 << 20
 Graves = TypeVar("Graves")
 RESERVED = "session:"
 TASKS = "session:tasks"
+REVIEW = "review:"
 
 
 class ContextAdd(Body, frozen=True, omit_defaults=True, gc=False):
@@ -176,6 +177,18 @@ def check_reserved(room: Room, ask: Ask, key: str) -> None:
         raise Refused(Why.FORBIDDEN, f"Keys that begin with {RESERVED} belong to agents")
 
 
+def is_mirrored(room: Room, key: str) -> bool:
+    """Whether the pact of the session's repository says what lies there (UNI-17)."""
+    return room.pact is not None and (key == TASKS or key.startswith(REVIEW))
+
+
+def check_mirrored(room: Room, key: str) -> None:
+    """What the server copies from the repository is read here, and changed there."""
+    if is_mirrored(room, key):
+        detail = f"{key} shows the pact of the repository, and nobody writes it here"
+        raise Refused(Why.FORBIDDEN, f"{detail}: use `accord pact` there")
+
+
 def check_room_left(room: Room, ask: Ask, item: Item) -> None:
     """One item, and all of them together, have a bound."""
     quota.check_content(item, ask.house.limits)
@@ -185,6 +198,7 @@ def check_room_left(room: Room, ask: Ask, item: Item) -> None:
 
 def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
     """New, or again by its author."""
+    check_mirrored(room, body.key)
     check_reserved(room, ask, body.key)
     check_content(body)
     held = room.shelf.get(scope_of(ask.message.fork), {}).get(body.key)
@@ -235,6 +249,7 @@ def item_of(body: ContextAdd, author: str) -> Item:
 def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
     """A change of what the sender can see, told to those who can."""
     item = find(room, ask, body.key)
+    check_mirrored(room, body.key)
     check_reserved(room, ask, body.key)
     now = updated(item, body)
     if body.key == TASKS:
@@ -266,6 +281,7 @@ def patched(item: Item, diff: str) -> str:
 def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
     """Away, told to those who could see it."""
     item = find(room, ask, body.key)
+    check_mirrored(room, body.key)
     check_reserved(room, ask, body.key)
     yield ContextRemoved(said=body, to=audience(item))
 

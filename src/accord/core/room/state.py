@@ -290,6 +290,22 @@ class Merge(msgspec.Struct, frozen=True):
     gated: bool
 
 
+class Lane(msgspec.Struct, frozen=True):
+    """A feature of the repository's pact: its branch, and the tasks that nobody accepted yet."""
+
+    feature: str
+    branch: str
+    open: tuple[str, ...] = ()
+    shipped: bool = False
+
+
+class Pact(msgspec.Struct, frozen=True):
+    """What the pact of the session's repository says of merges."""
+
+    repo: str
+    lanes: tuple[Lane, ...] = ()
+
+
 class Room(msgspec.Struct, frozen=True):
     """Everything a room's rules read."""
 
@@ -312,6 +328,7 @@ class Room(msgspec.Struct, frozen=True):
     halted: Mapping[str, str] = {}
     forks: Mapping[str, Fork] = {}
     merges: Mapping[str, Merge] = {}
+    pact: Pact | None = None
     answered: Mapping[str, str] = {}
     past: Mapping[str, str] = {}
     runs: Mapping[str, Run] = {}

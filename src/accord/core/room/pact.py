@@ -1,0 +1,251 @@
+"""The pact of the session's repository, as the room knows it: its tasks, and what waits for review.
+
+The file in the repository rules (OPEN-137). What is told here is the server's copy of it: everybody
+reads it, nobody here writes it, and merges go by it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from accord.core.kernel.authority import May
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Record
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.room import shelf
+from accord.core.room.shelf import REVIEW, TASKS, ContextAdd, ContextRemove
+from accord.core.room.state import Fork, Id, Item, Lane, Pact, Room, Short, scope_of
+
+MOST_LANES = 1024
+TAGS = ("pact",)
+
+
+class TasksMirror(Body, frozen=True, omit_defaults=True, gc=False):
+    """The tasks of the repository, as its pact has them now."""
+
+    type = "tasks.mirror"
+    needs = May.SERVE
+    while_paused = True
+
+    repo: Id
+    content: dict[str, Any]
+    lanes: Annotated[tuple[Lane, ...], Meta(max_length=MOST_LANES)] = ()
+
+
+class TasksRelease(Body, frozen=True, omit_defaults=True, gc=False):
+    """The session works in that repository no longer."""
+
+    type = "tasks.release"
+    needs = May.SERVE
+    while_paused = True
+
+    repo: Id
+
+
+class ReviewAsk(Body, frozen=True, omit_defaults=True, gc=False):
+    """Somebody shows what was done; `checkpoint` is the event that says so."""
+
+    type = "review.ask"
+    needs = May.SERVE
+    while_paused = True
+
+    task: Id
+    checkpoint: Id
+    words: Short
+
+    def repeats(self, said: Body) -> bool:
+        """A checkpoint is told once, whatever is known of it later."""
+        return isinstance(said, ContextAdd) and said.key == review_key(self.task)
+
+
+class ReviewEnd(Body, frozen=True, omit_defaults=True, gc=False):
+    """It waits for review no longer."""
+
+    type = "review.end"
+    needs = May.SERVE
+    while_paused = True
+
+    task: Id
+    reason: Short
+
+
+class TasksMirrored(Event, frozen=True, kw_only=True, gc=False):
+    """Everybody hears the tasks as context of the server's."""
+
+    name = "tasks.mirrored"
+
+    said: ContextAdd
+    repo: str
+    lanes: tuple[Lane, ...] = ()
+
+
+class TasksReleased(Event, frozen=True, kw_only=True, gc=False):
+    """The tasks are the agents' own again."""
+
+    name = "tasks.released"
+
+    said: ContextRemove
+
+
+class ReviewAsked(Event, frozen=True, kw_only=True, gc=False):
+    """The reviewer's room was told that something waits."""
+
+    name = "review.asked"
+
+    said: ContextAdd
+
+
+class ReviewEnded(Event, frozen=True, kw_only=True, gc=False):
+    """It was judged, or shown anew elsewhere."""
+
+    name = "review.ended"
+
+    said: ContextRemove
+
+
+def review_key(task: str) -> str:
+    """Where a review lies while it waits."""
+    return f"{REVIEW}{task}"
+
+
+# Deciding
+
+
+def mirror(room: Room, ask: Ask, body: TasksMirror) -> Iterator[Fact]:
+    """What is new; a session has one repository whose tasks it shows."""
+    if not is_open(room):
+        return
+    if room.pact is not None and room.pact.repo != body.repo:
+        detail = f"The session shows the tasks of {room.pact.repo}; unbind that first"
+        raise Refused(Why.WRONG_STATE, detail)
+    held = on_trunk(room).get(TASKS)
+    now = Pact(body.repo, body.lanes)
+    if held is not None and held.content == body.content and room.pact == now:
+        return
+    said = ContextAdd(key=TASKS, content_type="structured", content=body.content, tags=TAGS)
+    yield TasksMirrored(said=said, repo=body.repo, lanes=body.lanes)
+
+
+def release(room: Room, ask: Ask, body: TasksRelease) -> Iterator[Fact]:
+    """What came of the pact goes with it."""
+    if not is_open(room) or room.pact is None or room.pact.repo != body.repo:
+        return
+    reason = "The session works in that repository no longer"
+    yield TasksReleased(said=ContextRemove(key=TASKS, reason=reason))
+    for key in reviews(room):
+        yield ReviewEnded(said=ContextRemove(key=key, reason=reason))
+
+
+def ask_review(room: Room, ask: Ask, body: ReviewAsk) -> Iterator[Fact]:
+    """Told to everybody, since who reviews is no secret."""
+    if is_open(room) and room.pact is not None:
+        yield ReviewAsked(
+            said=ContextAdd(
+                key=review_key(body.task),
+                content_type="text",
+                content=body.words,
+                source=body.checkpoint,
+                tags=(*TAGS, "review"),
+            )
+        )
+
+
+def end_review(room: Room, ask: Ask, body: ReviewEnd) -> Iterator[Fact]:
+    """What waits no longer is taken away."""
+    key = review_key(body.task)
+    if is_open(room) and key in reviews(room):
+        yield ReviewEnded(said=ContextRemove(key=key, reason=body.reason))
+
+
+def is_open(room: Room) -> bool:
+    """Whether anybody can still be told anything."""
+    return room.exists and not room.ended
+
+
+def on_trunk(room: Room) -> Mapping[str, Item]:
+    """What lies there for everybody."""
+    return room.shelf.get(scope_of(None), {})
+
+
+def reviews(room: Room) -> dict[str, str]:
+    """The reviews that were asked for here, each with its checkpoint."""
+    return {
+        key: item.source
+        for key, item in on_trunk(room).items()
+        if key.startswith(REVIEW) and item.author == SYSTEM
+    }
+
+
+# Rule 2
+
+
+def check_merge(room: Room, fork: Fork, *, done: bool) -> None:
+    """UNI-21: no fork with the work of a feature comes back before all of it is accepted.
+
+    `done`: to execute a merge comes last, when git has merged and the pact says so.
+    """
+    for lane in room.pact.lanes if room.pact else ():
+        if lane.branch not in {fork.name, f"pvp/{fork.id}"}:
+            continue
+        if lane.open:
+            tasks = list(lane.open)
+            detail = f"Rule 2: {lane.feature} has tasks that are not accepted: {', '.join(tasks)}"
+            raise Refused(Why.WRONG_STATE, detail, {"feature": lane.feature, "tasks": tasks})
+        if done and not lane.shipped:
+            detail = f"{lane.feature} is accepted, but its branch is not merged: first do"
+            sentence = f"{detail} `accord pact merge {lane.feature}`"
+            raise Refused(Why.WRONG_STATE, sentence, {"feature": lane.feature})
+
+
+# Folding
+
+
+def on_mirrored(room: Room, event: TasksMirrored, record: Record) -> Room:
+    """The same wherever the conversation goes on."""
+    item = shelf.item_of(event.said, SYSTEM)
+    item = replace(item, changed=record.version, announced=record.id)
+    room = replace(room, pact=Pact(event.repo, event.lanes))
+    for scope in scopes(room):
+        room = shelf.put(room, scope, item)
+    return room
+
+
+def on_released(room: Room, event: TasksReleased, record: Record) -> Room:
+    """Nothing of it is left."""
+    for scope in scopes(room):
+        room = shelf.drop(room, scope, TASKS, record.version)
+    return replace(room, pact=None)
+
+
+def on_asked(room: Room, event: ReviewAsked, record: Record) -> Room:
+    """It lies there until it is judged."""
+    item = shelf.item_of(event.said, SYSTEM)
+    return shelf.put(
+        room, scope_of(None), replace(item, changed=record.version, announced=record.id)
+    )
+
+
+def on_ended(room: Room, event: ReviewEnded, record: Record) -> Room:
+    """Gone."""
+    return shelf.drop(room, scope_of(None), event.said.key, record.version)
+
+
+def scopes(room: Room) -> list[str]:
+    """The trunk's shelf and those of the forks that are open."""
+    return [scope_of(None), *(fork.id for fork in room.forks.values() if not fork.merged)]
+
+
+DECIDE: Deciders = {
+    TasksMirror: mirror,
+    TasksRelease: release,
+    ReviewAsk: ask_review,
+    ReviewEnd: end_review,
+}
+EVOLVE: Evolvers = {
+    TasksMirrored: on_mirrored,
+    TasksReleased: on_released,
+    ReviewAsked: on_asked,
+    ReviewEnded: on_ended,
+}

@@ -1,0 +1,268 @@
+"""The pact of a session's repository in the room: read by all, written by nobody, and heeded."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from accord.core.kernel.actor import POLICY
+from accord.core.kernel.authority import Role
+from accord.core.kernel.log import Body
+from accord.core.kernel.refusal import Why
+from accord.core.room import pact
+from accord.core.room.lifecycle import SessionEnd
+from accord.core.room.pact import (
+    ReviewAsk,
+    ReviewAsked,
+    ReviewEnd,
+    ReviewEnded,
+    TasksMirror,
+    TasksMirrored,
+    TasksRelease,
+    TasksReleased,
+)
+from accord.core.room.shelf import TASKS, ContextAdd, ContextRemove, ContextUpdate
+from accord.core.room.state import Lane, Pact, Room, Strategy
+from tests.helpers.forks import Talk, executes_merge, merges
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CLAUDE,
+    approves,
+    gate_on,
+    given,
+    kinds,
+    opened,
+    refused,
+    when,
+)
+from tests.spec import proves
+
+REPO = "shop-1"
+CONTENT: dict[str, Any] = {"goal": "shop", "tasks": [], "pact": REPO}
+LATER: dict[str, Any] = {"goal": "market", "tasks": [], "pact": REPO}
+OPEN = Lane("cart", "cart", ("T1", "T2"))
+ACCEPTED = Lane("cart", "cart")
+SHIPPED = Lane("cart", "cart", shipped=True)
+ASK = ReviewAsk(task="T1", checkpoint="c" * 32, words="bob shows T1")
+TEXT = ContextAdd(key="review:T1", content_type="text", content="mine")
+
+
+def tasks(*lanes: Lane, content: dict[str, Any] = CONTENT, repo: str = REPO) -> TasksMirror:
+    return TasksMirror(repo=repo, content=content, lanes=lanes)
+
+
+def talking(*lanes: Lane) -> Talk:
+    talk = Talk.of((BOB, Role.APPROVER), (CLAUDE, Role.DRIVER))
+    talk.says(POLICY, tasks(*lanes))
+    return talk
+
+
+def shelf_of(talk: Talk, scope: str = "") -> dict[str, Any]:
+    return {key: item.content for key, item in talk.room.shelf.get(scope, {}).items()}
+
+
+# Tasks
+
+
+@proves("UNI-17")
+def test_everybody_hears_the_tasks_of_the_repository_as_context() -> None:
+    talk = Talk.of((CLAUDE, Role.DRIVER))
+
+    facts = talk.says(POLICY, tasks(OPEN))
+
+    assert kinds(facts) == [TasksMirrored]
+    (record,) = facts.records
+    assert (record.sender, record.to) == ("system", None)
+    assert record.said == ContextAdd(
+        key=TASKS, content_type="structured", content=CONTENT, tags=("pact",)
+    )
+    assert shelf_of(talk) == {TASKS: CONTENT}
+    assert talk.room.pact == Pact(REPO, (OPEN,))
+
+
+def test_what_is_known_is_not_told_again() -> None:
+    talk = talking(OPEN)
+
+    assert kinds(talk.tries(POLICY, tasks(OPEN))) == []
+    assert kinds(talk.tries(POLICY, tasks(ACCEPTED))) == [TasksMirrored]
+    assert kinds(talk.tries(POLICY, tasks(OPEN, content=LATER))) == [TasksMirrored]
+
+
+def test_a_session_shows_the_tasks_of_one_repository() -> None:
+    talk = talking()
+
+    with refused(Why.WRONG_STATE, f"tasks of {REPO}"):
+        talk.tries(POLICY, tasks(repo="other"))
+
+
+@proves("UNI-17")
+@pytest.mark.parametrize("who", [ALICE, BOB, CLAUDE], ids=lambda who: who.seat)
+@pytest.mark.parametrize("key", [TASKS, "review:T1"])
+def test_nobody_writes_what_the_repository_says(who: Any, key: str) -> None:
+    talk = talking()
+    talk.says(POLICY, ASK)
+    before = talk.room
+    wishes: list[Body] = [
+        ContextAdd(key=key, content_type="structured", content={"goal": None, "tasks": []}),
+        ContextUpdate(key=key, reason="better", new_content={"goal": None, "tasks": []}),
+        ContextRemove(key=key, reason="away"),
+    ]
+
+    for wish in wishes:
+        with refused(Why.FORBIDDEN, "pact"):
+            talk.says(who, wish)
+
+    assert talk.room == before
+
+
+def test_without_a_pact_tasks_are_the_agents_own() -> None:
+    talk = Talk.of((CLAUDE, Role.DRIVER))
+    own = ContextAdd(key=TASKS, content_type="structured", content={"goal": None, "tasks": []})
+
+    talk.says(CLAUDE, own)
+    talk.says(CLAUDE, TEXT)
+
+    assert set(shelf_of(talk)) == {TASKS, "review:T1"}
+    talk.says(POLICY, tasks())
+    assert shelf_of(talk)[TASKS] == CONTENT
+
+
+@proves("UNI-17")
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_fork_reads_the_same_tasks(copy: bool) -> None:
+    talk = talking()
+    fork = talk.fork("Aside", CLAUDE, copy=copy)
+    assert shelf_of(talk, fork)[TASKS] == CONTENT
+
+    talk.says(POLICY, tasks(content=LATER))
+
+    assert shelf_of(talk)[TASKS] == shelf_of(talk, fork)[TASKS] == LATER
+    with refused(Why.FORBIDDEN, "pact"):
+        talk.tries(CLAUDE, ContextRemove(key=TASKS, reason="mine"), fork=fork)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.APPEND, Strategy.REPLACE])
+def test_a_merge_leaves_the_tasks_as_the_repository_has_them(strategy: Strategy) -> None:
+    talk = talking()
+    fork = talk.fork("Aside", CLAUDE, BOB)
+    talk.says(POLICY, tasks(content=LATER))
+    merge = talk.proposes_merge(fork, strategy=strategy)
+    if strategy is Strategy.REPLACE:
+        talk.says(BOB, approves(BOB, gate_on(talk.room, merge).id))
+
+    talk.says(ALICE, executes_merge(merge))
+
+    assert shelf_of(talk)[TASKS] == LATER
+    assert talk.room.forks[fork].merged
+
+
+# Reviews
+
+
+def test_a_review_lies_there_until_it_is_judged() -> None:
+    talk = talking()
+
+    facts = talk.says(POLICY, ASK, id="review-1")
+
+    assert kinds(facts) == [ReviewAsked]
+    assert facts.records[0].to is None
+    assert shelf_of(talk)["review:T1"] == "bob shows T1"
+    assert pact.reviews(talk.room) == {"review:T1": "c" * 32}
+    assert kinds(talk.says(POLICY, ReviewEnd(task="T1", reason="accepted"))) == [ReviewEnded]
+    assert "review:T1" not in shelf_of(talk)
+    assert kinds(talk.says(POLICY, ReviewEnd(task="T1", reason="accepted"))) == []
+
+
+def test_a_checkpoint_is_told_once_whatever_is_known_of_it_later() -> None:
+    said = talking().says(POLICY, ASK).records[0].said
+
+    assert said is not None
+    assert replace(ASK, words="other words").repeats(said)
+    assert not replace(ASK, task="T2").repeats(said)
+    assert not ASK.repeats(ASK)
+
+
+def test_without_a_pact_there_is_nothing_to_review() -> None:
+    assert kinds(when(given(opened()), POLICY, ASK)) == []
+
+
+def test_a_members_own_context_of_that_name_is_no_review() -> None:
+    talk = Talk.of((CLAUDE, Role.DRIVER))
+    talk.says(CLAUDE, TEXT)
+
+    assert pact.reviews(talk.room) == {}
+
+
+# The end
+
+
+def test_with_its_repository_go_its_tasks_and_reviews() -> None:
+    talk = talking()
+    fork = talk.fork("Aside", CLAUDE)
+    talk.says(POLICY, ASK)
+
+    facts = talk.says(POLICY, TasksRelease(repo=REPO))
+
+    assert kinds(facts) == [TasksReleased, ReviewEnded]
+    assert shelf_of(talk) == {}
+    assert TASKS not in shelf_of(talk, fork)
+    assert talk.room.pact is None
+    assert kinds(talk.says(POLICY, TasksRelease(repo=REPO))) == []
+
+
+def test_another_repository_takes_nothing_away() -> None:
+    assert kinds(talking().tries(POLICY, TasksRelease(repo="other"))) == []
+
+
+def test_a_session_that_is_over_or_not_there_is_told_nothing() -> None:
+    talk = talking()
+    talk.says(ALICE, SessionEnd(reason="done", final_state="completed"))
+    nowhere = Room(id="r")
+
+    for body in (tasks(content=LATER), TasksRelease(repo=REPO), ASK, ReviewEnd("T1", "x")):
+        assert kinds(talk.tries(POLICY, body)) == []
+        assert kinds(when(nowhere, POLICY, body)) == []
+
+
+# Rule 2
+
+
+@proves("UNI-21", "PACT-5-3")
+@pytest.mark.parametrize("branch", ["cart", "pvp/cart"])
+def test_a_fork_with_the_work_of_a_feature_waits_until_all_of_it_is_accepted(branch: str) -> None:
+    talk = talking(replace(OPEN, branch=branch))
+    fork = talk.fork("cart", CLAUDE, BOB)
+    before = talk.room
+
+    with refused(Why.WRONG_STATE, "Rule 2: cart has tasks that are not accepted: T1, T2"):
+        talk.says(ALICE, merges(fork))
+
+    assert talk.room == before
+    talk.says(POLICY, tasks(replace(ACCEPTED, branch=branch)))
+    talk.says(ALICE, merges(fork), id="merge")
+    with refused(Why.WRONG_STATE, "first do `accord pact merge cart`"):
+        talk.says(ALICE, executes_merge("merge"))
+    talk.says(POLICY, tasks(replace(SHIPPED, branch=branch)))
+    talk.says(ALICE, executes_merge("merge"))
+    assert talk.room.forks[fork].merged
+
+
+@proves("UNI-21")
+def test_what_was_accepted_when_it_was_proposed_may_be_open_again() -> None:
+    talk = talking(ACCEPTED)
+    fork = talk.fork("cart", CLAUDE, BOB)
+    talk.says(ALICE, merges(fork), id="merge")
+    talk.says(POLICY, tasks(OPEN))
+
+    with refused(Why.WRONG_STATE, "Rule 2"):
+        talk.says(ALICE, executes_merge("merge"))
+
+
+def test_other_forks_are_not_the_pacts_business() -> None:
+    talk = talking(OPEN)
+    fork = talk.fork("Aside", CLAUDE, BOB)
+
+    talk.merges(fork)
+
+    assert talk.room.forks[fork].merged
