@@ -30,7 +30,7 @@ ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accor
 SETTINGS = frozenset({"accord.settings"})
 DESKS = frozenset(
     {
-        *("accord.backup", "accord.desk", "accord.pact", "accord.reading"),
+        *("accord.backup", "accord.desk", "accord.mirror", "accord.pact", "accord.reading"),
         *("accord.retention", "accord.verify"),
     }
 )
@@ -62,6 +62,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.git": CORE | ENGINE,
     "accord.web": CORE | ENGINE,
     "accord.desk": CORE | ENGINE | {"accord.transports"},
+    "accord.mirror": CORE | ENGINE | ADAPTERS,
     "accord.pact": CORE | ENGINE | ADAPTERS,
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
@@ -72,7 +73,7 @@ SEES: dict[str, frozenset[str]] = {
     | ENGINE
     | ADAPTERS
     | SETTINGS
-    | {"accord.config", "accord.desk", "accord.kernel", "accord.retention"},
+    | {"accord.config", "accord.desk", "accord.kernel", "accord.mirror", "accord.retention"},
     "accord.tracing": KERNEL,
     "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app", "accord.tracing"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},

@@ -23,6 +23,7 @@ from accord.core.kernel.ulid import ulid
 from accord.core.people.tokens import TokenRevoked
 from accord.core.provenance import commits
 from accord.core.room.state import House, Resolution
+from accord.core.work import mirror
 from accord.desk import SHELL, STREAM, LocalDesk, Wish
 from accord.engine import workers
 from accord.engine.clock import SystemClock, WallClock
@@ -32,6 +33,7 @@ from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.engine.tally import Trace
 from accord.kernel import Kernel
+from accord.mirror.service import Mirrors
 from accord.stores import open_log
 from accord.transports import archive, bridge, descriptions, operator, pages, probes
 from accord.transports.caller import Callers
@@ -51,7 +53,7 @@ NOT_IN_TIME = (
     "The server stops, and the store did not answer in time. It may have been kept or not: "
     "come back and send it once more with the same id"
 )
-CONTEXTS = (room.CONTEXT, people.CONTEXT, commits.CONTEXT)
+CONTEXTS = (room.CONTEXT, people.CONTEXT, commits.CONTEXT, mirror.CONTEXT)
 DATABASE = "accord.db"
 KEYS = "keys"
 
@@ -151,6 +153,7 @@ class Server:
         self.http = Http(self.callers, self.archive)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.heard.append(self.heard)
+        self.mirrors = Mirrors(self.engine)
         self.tasks: list[asyncio.Task[None]] = []
         self.stopping = False
         self.lag = Lag()
@@ -200,14 +203,15 @@ class Server:
         await self.desk.introduce()
         self.reception.sessions.look(await self.engine.start())
         heads = workers.run(self.events, self.signer, self.engine.tally)
-        for work in (self.engine.follow(), heads, self.lag.run(), *self._retention()):
+        always = (self.engine.follow(), heads, self.lag.run(), self.mirrors.run())
+        for work in (*always, *self._retention()):
             self.tasks.append(asyncio.create_task(work))
         wish = Wish(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.desk.office(SHELL).issue(wish)).token
 
     def bridge(self) -> bridge.Bridge:
         """Where git hooks ask, to be opened while it serves."""
-        desk = bridge.Desk(self.engine, lambda: self.stopping)
+        desk = bridge.Desk(self.engine, self.mirrors, lambda: self.stopping)
         return bridge.Bridge(desk, self.options.home, self.options.bridge)
 
     def say_goodbye(self) -> None:

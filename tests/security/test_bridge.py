@@ -116,7 +116,14 @@ def test_whoever_cannot_read_the_token_file_changes_nothing(
 ) -> None:
     shown = {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    for path in ("commit-created", "session-started", "session-ended", "message", "reset"):
+    for path in (
+        "commit-created",
+        "session-started",
+        "session-ended",
+        "pact-changed",
+        "message",
+        "reset",
+    ):
         status, told = house.post(f"/{path}", BIND, **shown)
         assert (status, told["error"]["code"]) == (401, "UNAUTHORIZED"), path
     status, _, _ = house.get(f"/extended-metadata?repo={REPO}&sha={'a' * 40}", **shown)

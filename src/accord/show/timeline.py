@@ -147,6 +147,13 @@ class Timeline:
         if said["sender"] == SYSTEM and key.startswith("decision:"):
             self.ruled(said, key, payload["content"])
             return
+        if said["sender"] == SYSTEM and key == "session:tasks":
+            self.tasked(said, payload["content"])
+            return
+        if said["sender"] == SYSTEM and key.startswith("review:"):
+            title = f"{key.removeprefix('review:')} waits for review"
+            self.tell(said, "context", title, text=payload["content"], mood="wait")
+            return
         whom = f" for {listed(seen)}" if seen else ""
         self.tell(said, "context", f"adds the context {key}{whom}", code=excerpt(payload))
 
@@ -158,12 +165,24 @@ class Timeline:
         lines = (each["why"] for each in content["items"].values())
         self.tell(said, "context", f"The rules decide on {id}", code="\n".join(lines))
 
+    def tasked(self, said: Envelope, content: Envelope) -> None:
+        tasks = content["tasks"]
+        lines = [
+            f"{each['id']:12} {each['pact']['status']:18} "
+            f"{each['pact']['owner']} → {each['pact']['reviewer']}"
+            for each in tasks
+        ]
+        title = f"The pact has {count(len(tasks), 'task')}"
+        self.tell(said, "context", title, code="\n".join(lines))
+
     def changed(self, said: Envelope, payload: Envelope) -> None:
         title = f"changes the context {payload['key']}"
         self.tell(said, "context", title, text=payload["reason"], code=excerpt(payload))
 
     def removed(self, said: Envelope, payload: Envelope) -> None:
         title = f"removes the context {payload['key']}"
+        if said["sender"] == SYSTEM and payload["key"].startswith("review:"):
+            title = f"{payload['key'].removeprefix('review:')} waits for review no longer"
         self.tell(said, "note", title, text=payload["reason"])
 
     def confided(self, said: Envelope, payload: Envelope) -> None:

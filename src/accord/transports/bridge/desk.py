@@ -1,7 +1,7 @@
 """Who answers hooks: a view over the log, and nothing kept beside it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -16,6 +16,7 @@ from accord.core.provenance import decision as decisions
 from accord.core.provenance import kinds, refs
 from accord.core.provenance.commits import (
     CommitRecord,
+    LedgerPlace,
     Repo,
     SessionBind,
     SessionUnbind,
@@ -55,11 +56,34 @@ class Place(NamedTuple):
         return Stretch(self.room, self.repo.id, self.fork, since)
 
 
+class Pacts(Protocol):
+    """Who looks after the pacts of repositories."""
+
+    def check(self, repo: str, directory: str) -> None:
+        """Refuse a place that can be none."""
+        ...
+
+    async def now(self, repo: str) -> table.Answer:
+        """Bring the log in step with the files, and say what was found."""
+        ...
+
+    async def reviewed(self, repo: str, branch: str) -> tuple[str, ...]:
+        """Who accepted the work on a branch; nobody while some of it is open."""
+        ...
+
+    async def release(self, repo: str, session: str) -> None:
+        """The session works there no longer."""
+        ...
+
+
 class Desk:
     """Answers every action of the table; whoever gets here is the owner of the data."""
 
-    def __init__(self, engine: Engine, closed: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, engine: Engine, pacts: Pacts, closed: Callable[[], bool] = lambda: False
+    ) -> None:
         self.engine = engine
+        self.pacts = pacts
         self.closed = closed
         self.reader = Reader(engine)
 
@@ -86,7 +110,8 @@ class Desk:
         found = await self.reader.draft(place.stretch)
         if found is None:
             return {"session": place.room.id, "messages": [], "reason": NOTHING}
-        made: table.Answer = scrub(decisions.context(found.decision), self.clean(place.room.id))
+        decision = await self.reviewed(found.decision, ask.repo, ask.branch)
+        made: table.Answer = scrub(decisions.context(decision), self.clean(place.room.id))
         return made
 
     async def commits(self, ask: table.Commits) -> table.Answer:
@@ -127,13 +152,26 @@ class Desk:
             raise Refused(Why.ENDED, f"The session {room.id} has ended")
         for over in await self.over((await self.repo(ask.repo)).bound):
             await self.tell(ask.repo, self.engine.ids(), SessionUnbind(over))
+        if ask.directory:
+            await self.lie(ask.repo, ask.directory)
         await self.tell(ask.repo, self.engine.ids(), SessionBind(room.id))
         return {"repo": ask.repo, "sessions": list((await self.repo(ask.repo)).bound)}
 
     async def session_ended(self, ask: table.SessionEnded) -> table.Answer:
         """On record; what was never bound is no error."""
+        await self.pacts.release(ask.repo, ask.session)
         await self.tell(ask.repo, self.engine.ids(), SessionUnbind(ask.session))
         return {"repo": ask.repo, "sessions": list((await self.repo(ask.repo)).bound)}
+
+    async def pact_changed(self, ask: table.PactChanged) -> table.Answer:
+        """Where it lies is on record, so that a restart goes on looking there."""
+        await self.lie(ask.repo, ask.directory)
+        return await self.pacts.now(ask.repo)
+
+    async def lie(self, repo: str, directory: str) -> None:
+        """Where a pact lies, on record; refused for what can be no place."""
+        self.pacts.check(repo, directory)
+        await self.tell(repo, self.engine.ids(), LedgerPlace(directory))
 
     async def commit_created(self, ask: table.CommitCreated) -> table.Answer:
         """Linked once; who asks again is told the same."""
@@ -171,8 +209,15 @@ class Desk:
 
     # Together
 
+    async def reviewed(self, decision: DecisionCommit, repo: str, branch: str) -> DecisionCommit:
+        """With those who accepted the work that it is a part of, as the pact's log says."""
+        more = await self.pacts.reviewed(repo, branch)
+        everybody = tuple(dict.fromkeys((*decision.reviewed_by, *more)))
+        return replace(decision, reviewed_by=everybody) if more else decision
+
     async def note(self, decision: DecisionCommit, repo: str) -> Note:
         """The record as git keeps it: the decision as linked, what was said as the log has it."""
+        decision = await self.reviewed(decision, repo, decision.branch)
         room: Room = await self.engine.state(f"room/{decision.pvp_session}")
         stretch = Stretch(room, repo, decision.fork or None, decision.since)
         found = await self.reader.draft(stretch, decision.id)

@@ -30,6 +30,7 @@ Fork = Annotated[str, Meta(max_length=128, description="the fork whose work it i
 Branch = Annotated[
     str, Meta(max_length=1024, description="the branch it is on; a fork's, if it is one's")
 ]
+Directory = Annotated[str, Meta(max_length=4096, description="the whole path of its `.pact`")]
 Line = Annotated[str, Meta(max_length=4096)]
 Value = Annotated[str, Meta(max_length=65_536)]
 
@@ -104,6 +105,17 @@ class SessionStarted(Asking, frozen=True, kw_only=True):
 
     repo: Repo
     session: Session
+    directory: Directory = ""
+
+
+class PactChanged(Asking, frozen=True, kw_only=True):
+    """The log of a repository's pact has changed: mirror it now and tell its sessions."""
+
+    repo: Repo
+    directory: Annotated[
+        str,
+        Meta(min_length=1, max_length=4096, description="the whole path of its `.pact`"),
+    ]
 
 
 class SessionEnded(Asking, frozen=True, kw_only=True):
@@ -167,6 +179,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("POST", "commit-created", CommitCreated),
     Action("POST", "session-started", SessionStarted),
     Action("POST", "session-ended", SessionEnded),
+    Action("POST", "pact-changed", PactChanged),
     Action("POST", "message", MessageSaid),
     Action("POST", "reset", Reset),
 )

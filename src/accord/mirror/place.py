@@ -1,0 +1,95 @@
+"""One ledger on this machine: whether it changed, and which events stand in it."""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from accord.core.dialects.pactmirror import sources
+from accord.core.kernel.refusal import Refused
+from accord.core.work.image import Source
+from accord.engine.ports import Mark
+from accord.stores.ledger import FileLedger
+
+LOG = "log.jsonl"
+LARGEST = 256 << 20
+TOO_LARGE = f"The log has over {LARGEST >> 20} MiB"
+UNREADABLE = "The log cannot be read, or is gone"
+
+
+class Look(NamedTuple):
+    """What a place holds. `trouble` says why it could not be read now; the rest is as before.
+
+    `faults` are the numbers of the lines that are no events.
+    """
+
+    mark: Mark = Mark()
+    events: Sequence[Source] = ()
+    faults: tuple[int, ...] = ()
+    trouble: str = ""
+
+
+class Place:
+    """A directory with a ledger in it. It is only ever read."""
+
+    def __init__(self, directory: str) -> None:
+        path = Path(directory)
+        self.look = Look()
+        self._ledger = FileLedger(path / LOG, path)
+        self._known: dict[str, Source] = {}
+        self._faults: tuple[int, ...] = ()
+        self._size, self._lines, self._digest = 0, 0, _digest(b"")
+
+    def changed(self) -> bool:
+        """Whether somebody wrote since it was last read; the file is not opened for that."""
+        return self._mark() != self.look.mark
+
+    def read(self) -> None:
+        """Look at what it holds now; of a file that only grew, what is new is read.
+
+        An empty file, or none, is not a pact without tasks: git puts a branch's files there one by
+        one, and whoever removes the log has accepted nothing.
+        """
+        mark = self._mark()
+        try:
+            data, mark = self._ledger.read() if mark.size <= LARGEST else (b"", mark)
+        except (OSError, Refused):
+            data = b""
+        if data:
+            self._take(data, mark)
+        else:
+            trouble = TOO_LARGE if mark.size > LARGEST else UNREADABLE
+            self.look = self.look._replace(mark=mark, trouble=trouble)
+
+    def _take(self, data: bytes, mark: Mark) -> None:
+        whole = data[: data.rfind(b"\n") + 1]
+        grown = len(whole) >= self._size and _digest(whole[: self._size]) == self._digest
+        if not grown:
+            self._known, self._faults, self._size, self._lines = {}, (), 0, 0
+        fresh = whole[self._size :]
+        found = sources(fresh, self._lines + 1, self._known)
+        self._known.update((each.key, each) for each in found.found)
+        self._faults += tuple(fault.line for fault in found.faults)
+        self._size, self._digest = len(whole), _digest(whole)
+        self._lines += fresh.count(b"\n")
+        torn = (self._lines + 1,) if data[len(whole) :].strip() else ()
+        self.look = Look(mark, list(self._known.values()), (*self._faults, *torn))
+
+    def _mark(self) -> Mark:
+        try:
+            return self._ledger.mark()
+        except OSError:
+            return Mark()
+
+
+def together(places: Iterable[Place]) -> list[Source]:
+    """The events of all working trees of a repository: what git would make of their ledgers."""
+    found: dict[str, Source] = {}
+    for place in places:
+        for each in place.look.events:
+            found.setdefault(each.key, each)
+    return list(found.values())
+
+
+def _digest(data: bytes) -> bytes:
+    return sha256(data).digest()

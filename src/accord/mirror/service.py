@@ -1,0 +1,169 @@
+"""Every pact that the server looks after: followed by looking, and at once when somebody nudges."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import PurePath
+from typing import Any
+
+from accord.core.kernel.log import Door
+from accord.core.kernel.refusal import Refused, Why
+from accord.core.provenance.commits import LedgerPlaced, Repo, SessionBound, SessionUnbound
+from accord.core.work.review import of_branch
+from accord.engine.engine import Engine
+from accord.engine.ports import DamagedError, Sealed, StoreError
+
+from .copy import Copy
+from .telling import Teller
+
+log = logging.getLogger("accord.mirror")
+
+PAUSE_S = 1.0
+MOST_REPOS = 256
+MOST_SEATS = 64
+CHANGES = SessionBound | SessionUnbound | LedgerPlaced
+
+
+class Pact:
+    """A repository with its ledgers, its copy on the log, and the sessions that work in it."""
+
+    def __init__(self, engine: Engine, repo: str) -> None:
+        self.engine = engine
+        self.repo = repo
+        self.copy = Copy(engine, repo)
+        self.teller = Teller(engine, repo)
+        self.sessions: tuple[str, ...] = ()
+        self.news = True  # somebody is there who may not know yet
+        self._turn = asyncio.Lock()
+
+    async def follow(self) -> None:
+        """From the files to the log, from the log to the rooms."""
+        async with self._turn:
+            state: Repo = await self.engine.state(f"repo/{self.repo}")
+            self.copy.lie(state.ledgers)
+            self.news = self.news or state.bound != self.sessions
+            self.sessions = state.bound
+            self.news = await self.copy.look() or self.news
+            if self.news and self.copy.told is not None:
+                for session in self.sessions:
+                    await self._tell(session)
+                self.news = False
+
+    async def _tell(self, session: str) -> None:
+        assert self.copy.told is not None  # noqa: S101 - the caller looked
+        try:
+            await self.teller.tell(session, self.copy.told)
+        except Refused as no:
+            about = {"session": session, "stream": self.copy.stream, "detail": no.detail}
+            log.warning("pact.untold", extra=about)
+
+
+class Mirrors:
+    """All of them."""
+
+    def __init__(self, engine: Engine, pause: float = PAUSE_S) -> None:
+        self.engine = engine
+        self.pause = pause
+        self.pacts: dict[str, Pact] = {}
+        self._bell = asyncio.Event()
+        self._steps: set[asyncio.Task[None]] = set()
+        engine.heard.append(self.heard)
+
+    async def run(self) -> None:
+        """Look after all of them, for ever."""
+        found = False
+        while True:
+            found = found or await self._find()
+            await self.look()
+            if any(pact.copy.more for pact in self.pacts.values()):
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.pause):
+                    await self._bell.wait()
+            self._bell.clear()
+
+    async def look(self) -> None:
+        """One look at each; what fails is looked at again the next time."""
+        for pact in list(self.pacts.values()):
+            try:
+                await pact.follow()
+            except Exception as error:  # noqa: BLE001 - one repository is no other's loss
+                about = {"stream": pact.copy.stream, "error": type(error).__name__}
+                log.warning("pact.failed", extra=about)
+
+    async def _find(self) -> bool:
+        """Those that were followed before; False when the log cannot be read now."""
+        try:
+            for stream in sorted(await self.engine.events.streams("repo/")):
+                await self._resume(stream)
+        except StoreError as error:
+            log.warning("pact.failed", extra={"error": type(error).__name__})
+            return False
+        return True
+
+    async def _resume(self, stream: str) -> None:
+        with suppress(DamagedError, Refused):  # reported by whoever found it; the others go on
+            repo: Repo = await self.engine.state(stream)
+            if repo.ledgers:
+                self._take_on(repo.id)
+
+    def heard(self, stream: str, fresh: Sequence[Sealed]) -> None:
+        """A session that comes to a repository, or somebody who comes to a session."""
+        kind, _, name = stream.partition("/")
+        if kind == "repo" and any(isinstance(each.record.event, CHANGES) for each in fresh):
+            self._bell.set()
+        elif kind == "room" and any(each.record.event.door is Door.IN for each in fresh):
+            for pact in self.pacts.values():
+                if name in pact.sessions:
+                    pact.news = True
+                    self._bell.set()
+
+    def _take_on(self, repo: str) -> Pact:
+        if (known := self.pacts.get(repo)) is not None:
+            return known
+        if len(self.pacts) >= MOST_REPOS:
+            log.warning("pact.too_many", extra={"stream": f"work/{repo}", "count": MOST_REPOS})
+            raise Refused(Why.FULL, f"{MOST_REPOS} pacts are followed here already")
+        self.pacts[repo] = Pact(self.engine, repo)
+        return self.pacts[repo]
+
+    # What the bridge asks
+
+    def check(self, repo: str, directory: str) -> None:
+        """Refuse a place that can be none."""
+        path = PurePath(directory)
+        if not path.is_absolute() or ".." in path.parts:
+            raise Refused(Why.MALFORMED, "Say where the pact lies by its whole path")
+        self._take_on(repo)
+
+    async def now(self, repo: str) -> Mapping[str, Any]:
+        """Look at once, and say what was found; who asks may give up, the look goes on."""
+        pact = self._take_on(repo)
+        step = asyncio.create_task(pact.follow())
+        self._steps.add(step)
+        step.add_done_callback(self._steps.discard)
+        await asyncio.shield(step)
+        copy = pact.copy
+        found = {"events": copy.events, "unread": copy.faults()[:20], "trouble": copy.trouble()}
+        names = await self._names(pact)
+        return {"repo": repo, "sessions": list(pact.sessions), "names": names, **found}
+
+    async def _names(self, pact: Pact) -> dict[str, str]:
+        """The seats of a pact, as trailers name them."""
+        seats = pact.copy.told.work.seats if pact.copy.told else ()
+        ids = [seat.id for seat in seats[:MOST_SEATS]]
+        return {id: await pact.teller.called(id, pact.sessions) for id in ids}
+
+    async def reviewed(self, repo: str, branch: str) -> tuple[str, ...]:
+        """Who accepted the work on a branch, as trailers name them; nobody while some is open."""
+        pact = self.pacts.get(repo)
+        if pact is None or pact.copy.told is None:
+            return ()
+        seats = of_branch(pact.copy.told.work, branch)
+        return tuple([await pact.teller.called(seat, pact.sessions) for seat in seats])
+
+    async def release(self, repo: str, session: str) -> None:
+        """The session works there no longer; it is told before that is on record."""
+        if (pact := self.pacts.get(repo)) is not None:
+            await pact.teller.release(session)
