@@ -68,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
 
     seat = identity(os.environ.get("PACT_AGENT_ID", ""))
     here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home_of(os.environ))
-    return act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
+    code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
+    if args.verb in WRITING | {"init"}:
+        here.ring()
+    return code
 
 
 def reference() -> str:

@@ -1,10 +1,12 @@
 """The desk of a pact: read it, check it, write to it."""
 
+import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,6 +22,7 @@ from accord.core.work.verbs import understood
 from accord.core.work.words import Kind
 from accord.engine.ports import Conflict, Mark
 from accord.pact import scaffold
+from accord.pact.bell import ring
 from accord.pact.carry import Carry
 from accord.pact.place import Place
 from accord.stores.folded import Folded, Folder, Shelf
@@ -38,6 +41,7 @@ class World(msgspec.Struct, frozen=True):
     now: Callable[[], float] = time.time
     new_id: Callable[[], str] = lambda: secrets.token_hex(16)
     sleep: Sleep = time.sleep
+    env: Mapping[str, str] = {}  # where a server may be found
 
 
 class Desk:
@@ -57,6 +61,10 @@ class Desk:
         self.work = Work()  # as last decided on
         self.unsigned = False  # though the roster has a key
         self.unrendered = ""  # why STATE.yml could not be written
+
+    def ring(self) -> Mapping[str, Any]:
+        """Tell a server that there is news; what it found, if one answers."""
+        return ring(self.place, self.world.env) if self.world.env else {}
 
     # Reading
 
@@ -257,4 +265,4 @@ def desk(here: Path, wanted: str, seat: str, home: Path | None = None) -> Desk:
     """The desk for whoever works in `here`; keys of seats are under `home`."""
     from accord.pact.place import place
 
-    return Desk(place(here, wanted), seat, home=home)
+    return Desk(place(here, wanted), seat, World(env=os.environ), home)

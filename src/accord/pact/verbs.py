@@ -15,7 +15,7 @@ from accord.core.work.state import Feature, Work
 from accord.core.work.verbs import Assignment, Caller
 from accord.core.work.words import Kind, Status
 from accord.git.repository import Repository
-from accord.pact import scaffold
+from accord.pact import reviewed, scaffold
 from accord.pact.carry import clean
 from accord.pact.desk import Desk, sound
 from accord.stores.ledger import BASE_PATIENCE_S, flocked
@@ -208,7 +208,8 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
     notes = switched(desk, repository, base)
     if merged:
         return [*notes, f"git had merged {branch} already; only the event was missing"]
-    message = f"Merge {feature.id} ({branch})"
+    by = reviewed.names(work, feature, desk.ring().get("names") or {})
+    message = reviewed.message(f"Merge {feature.id} ({branch})", by)
     try:
         words = ("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, f"refs/heads/{branch}")
         desk.carry.across(repository, words, branch)
@@ -216,7 +217,8 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
         if start:
             desk.carry.switch(repository, start)
         raise
-    return notes
+    trouble = reviewed.note(repository, "HEAD", by)
+    return [*notes, trouble] if trouble else notes
 
 
 def _rule_two_on_all(desk: Desk, repository: Repository, feature: Feature) -> None:

@@ -1,0 +1,180 @@
+"""From a task to a merge: a real server, a real repository, two seats and a reviewer."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from accord.stores import open_log
+from tests.helpers.bridge import ask
+from tests.helpers.cli import accord
+from tests.helpers.server import ServerProcess
+from tests.helpers.wire import Wire
+from tests.security.scene import error
+from tests.spec import proves
+from tests.stories.test_git import Repo
+from tests.transports.test_bridge import Work, at_work
+
+TASKS = "session:tasks"
+EVIDENCE = "cart.py: 12 tests pass"
+SEATS = ("alice:orchestrator:A.md", "bot:worker:B.md", "bob:reviewer:C.md")
+
+
+class Shop(Repo):
+    """A repository with a pact in it, whose seats are people and agents of a session."""
+
+    def pact(self, seat: str, *words: str) -> str:
+        self.env["PACT_AGENT_ID"] = seat
+        return self.accord("pact", *words)
+
+    def begin(self) -> str:
+        """Hooks, a pact, a branch; the repository's id."""
+        for name, value in (("user.name", "Bot"), ("user.email", "bot@example.org")):
+            self.git("config", name, value)
+        self.accord("git", "install")
+        flags = [word for seat in SEATS for word in ("--seat", seat)]
+        self.pact("alice", "init", "--project", "shop", *flags)
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "chore: begin")
+        self.git("branch", "cart")
+        return self.git("config", "accord.repo").strip()
+
+    def assign(self, task: str = "T1") -> None:
+        self.pact(
+            *("alice", "assign", task, "--feature", "cart", "--branch", "cart"),
+            *("--owner", "bot", "--reviewer", "bob"),
+        )
+
+    def events(self) -> list[dict[str, Any]]:
+        log = (self.folder / ".pact" / "log.jsonl").read_text("utf-8")
+        return [json.loads(line) for line in log.splitlines()]
+
+
+async def until(wire: Wire, task: str, status: str) -> dict[str, Any]:
+    """What everybody hears once the task stands so."""
+    while True:
+        heard = await wire.hear_until("context.add", key=TASKS)
+        tasks = heard["payload"]["content"]["tasks"]
+        if (task, status) in [(each["id"], each["pact"]["status"]) for each in tasks]:
+            return heard
+
+
+async def in_session(server: ServerProcess, repo: str) -> Work:
+    work = await at_work(server)
+    bound = await work.ask("session-started", repo=repo)
+    assert bound["sessions"] == [work.session]
+    return work
+
+
+@proves("UNI-14", "UNI-17", "UNI-19", "UNI-21", "OPEN-137")
+async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path / "shop", server.home)
+    repo = await asyncio.to_thread(shop.begin)
+    work = await in_session(server, repo)
+    bob = work.bob
+
+    await asyncio.to_thread(shop.assign)
+    heard = await until(bob, "T1", "assigned")
+    assert heard["sender"] == "system"
+    assert heard["payload"]["content"]["tasks"][0]["status"] == "pending"
+
+    await asyncio.to_thread(shop.pact, "bot", "join", "bot", "--roles", "worker")
+    await work.tool(await work.prompt("Make a cart"))
+    made = await asyncio.to_thread(shop.commit, "cart.py", "feat: make a cart")
+    assert shop.trailer("Reviewed-By", made) == ""
+    await asyncio.to_thread(shop.pact, "bot", "checkpoint", "T1", "--evidence", EVIDENCE)
+    review = await bob.hear_until("context.add", key="review:T1")
+    assert "bot shows T1 (cart) for review by bob" in review["payload"]["content"]
+    assert EVIDENCE in review["payload"]["content"]
+    timeline = await asyncio.to_thread(shown, server, work.session)
+    assert "T1 waits for review" in timeline
+    assert EVIDENCE in timeline
+
+    own = {"key": TASKS, "content_type": "structured", "content": {"goal": None, "tasks": []}}
+    for wire, type, said in (
+        (work.talk.bot, "context.add", own),
+        (bob, "context.remove", {"key": TASKS, "reason": "I know better"}),
+    ):
+        await wire.say(type, work.session, said)
+        no = await error(wire)
+        assert (no["code"], "accord pact" in no["message"]) == ("UNAUTHORIZED", True)
+
+    await asyncio.to_thread(shop.pact, "bob", "accept", "T1")
+    gone = await bob.hear_until("context.remove", key="review:T1")
+    assert "bob accepted it" in gone["payload"]["reason"]
+    await work.tool(await work.prompt("Say so"))
+    later = await asyncio.to_thread(shop.commit, "README.md", "docs: name the cart")
+    assert shop.trailer("Reviewed-By", later) == "human:bob"
+    await asyncio.to_thread(shop.pact, "alice", "merge", "cart")
+
+    assert shop.trailer("Reviewed-By") == "human:bob"
+    (told,) = json.loads(shop.git("notes", "--ref=pvp", "show", made))["decisions"]
+    assert told["reviewed_by"] == ["human:bob"]
+    for words in (("cart.py:1",), ("cart.py:1", "--offline")):
+        why = await asyncio.to_thread(shop.accord, "why", *words)
+        assert "bob" in why.partition("reviewed by")[2].splitlines()[0]
+    await asyncio.to_thread(shop.pact, "alice", "validate")
+    await work.leave()
+
+
+def shown(server: ServerProcess, session: str) -> str:
+    """The session as Bob reads it."""
+    token = server.issue("bob", roles=["approver"])
+    ran = accord("session", "log", session, ACCORD_URL=server.url, ACCORD_TOKEN=token)
+    assert ran.code == 0, ran
+    return ran.out
+
+
+def checkpointed(shop: Shop) -> None:
+    """The same, while no server is there."""
+    shop.pact("bot", "join", "bot", "--roles", "worker", "--no-git")
+    shop.pact("bot", "checkpoint", "T1", "--evidence", EVIDENCE)
+
+
+@proves("UNI-11", "UNI-17", "OPEN-137")
+async def test_what_happened_while_the_server_was_dead_is_mirrored_and_told_once(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path / "shop", server.home)
+    repo = await asyncio.to_thread(shop.begin)
+    work = await in_session(server, repo)
+    await asyncio.to_thread(shop.assign)
+    await until(work.bob, "T1", "assigned")
+
+    server.kill()
+    await asyncio.to_thread(checkpointed, shop)
+    before = (shop.folder / ".pact" / "log.jsonl").read_bytes()
+    await asyncio.to_thread(server.start)
+    bob = await Wire.open(server.ws_url, "bob", server.issue("bob", roles=["approver"]))
+    await bob.join(work.session, roles=["approver"])
+    await bob.hear_until("context.add", key="review:T1")
+    for _ in range(2):
+        server.kill()
+        await asyncio.to_thread(server.start)
+        answer = await asyncio.to_thread(nudge, server, shop, repo)
+        assert answer["events"] == len(shop.events())
+
+    await bob.socket.close()
+    server.kill()
+    assert (shop.folder / ".pact" / "log.jsonl").read_bytes() == before
+    said = await recorded(server, f"room/{work.session}", "review.asked")
+    assert len(said) == 1
+    found = await recorded(server, f"work/{repo}", "pact.mirrored")
+    assert [json.loads(each["fact"]["line"]) for each in found] == shop.events()
+
+
+def nudge(server: ServerProcess, shop: Shop, repo: str) -> dict[str, Any]:
+    directory = str(shop.folder / ".pact")
+    return ask(server.home / "bridge.sock", "pact-changed", repo=repo, directory=directory)
+
+
+async def recorded(server: ServerProcess, stream: str, kind: str) -> list[dict[str, Any]]:
+    """What the log of a server that is not running has of that kind."""
+    events = await open_log(f"sqlite:{server.home / 'accord.db'}")
+    try:
+        found = [json.loads(row.body) for row in await events.read(stream)]
+    finally:
+        await events.close()
+    return [each for each in found if each["kind"] == kind]
