@@ -12,6 +12,7 @@ from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import reviews
 from accord.core.room.shelf import TASKS
 from accord.core.room.state import Lane
+from accord.mirror import copy as copies
 from accord.mirror import service
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, line
@@ -90,6 +91,20 @@ async def test_a_checkpoint_is_told_where_its_reviewer_is_and_nowhere_else(ledge
     words = (await house.room()).shelf[""]["review:T1"].content
     assert isinstance(words, str)
     assert "bob shows T1 (cart) for review by ann: 12 pass" in words
+
+
+async def test_half_of_a_log_is_told_to_nobody(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "MOST_AT_ONCE", 3)
+    house = await at_work(ledger.add(SHOWN, ACCEPTED, MERGED), REVIEWER)
+    assert await house.said() == []
+    assert await house.mirrors.reviewed(REPO, "cart") == ()
+
+    await house.mirrors.look()
+
+    assert await house.said() == [TOLD]
+    assert await house.mirrors.reviewed(REPO, "cart") == ("human:ann",)
 
 
 async def test_who_comes_later_is_told_then(ledger: Ledger) -> None:

@@ -81,7 +81,8 @@ async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
     assert heard["payload"]["content"]["tasks"][0]["status"] == "pending"
 
     await asyncio.to_thread(shop.pact, "bot", "join", "bot", "--roles", "worker")
-    await work.tool(await work.prompt("Make a cart"))
+    prompt = await work.prompt("Make a cart")
+    await work.tool(prompt)
     made = await asyncio.to_thread(shop.commit, "cart.py", "feat: make a cart")
     assert shop.trailer("Reviewed-By", made) == ""
     await asyncio.to_thread(shop.pact, "bot", "checkpoint", "T1", "--evidence", EVIDENCE)
@@ -101,13 +102,30 @@ async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
         no = await error(wire)
         assert (no["code"], "accord pact" in no["message"]) == ("UNAUTHORIZED", True)
 
+    fork = {"name": "cart", "from_point": prompt, "reason": "The cart", "copy_context": False}
+    await work.talk.alice.say("fork.create", work.session, fork | {"participants": ["bot"]})
+    made_fork = await work.talk.alice.hear_until("fork.create")
+    back = {"source_fork": made_fork["fork"], "target_fork": "main", "strategy": "append"}
+    await work.talk.alice.say("merge.propose", work.session, back | {"summary": "Done"})
+    no = await error(work.talk.alice)
+    assert (no["code"], no["details"]["tasks"]) == ("INVALID_STATE", ["T1"])
+    assert "Rule 2" in no["message"]
+
     await asyncio.to_thread(shop.pact, "bob", "accept", "T1")
     gone = await bob.hear_until("context.remove", key="review:T1")
     assert "bob accepted it" in gone["payload"]["reason"]
     await work.tool(await work.prompt("Say so"))
     later = await asyncio.to_thread(shop.commit, "README.md", "docs: name the cart")
     assert shop.trailer("Reviewed-By", later) == "human:bob"
+    proposal = await work.talk.alice.say(
+        "merge.propose", work.session, back | {"summary": "Accepted"}
+    )
+    await work.talk.alice.hear_until("merge.propose")
+    await work.talk.alice.say("merge.execute", work.session, {"merge_proposal": proposal})
+    assert "accord pact merge cart" in (await error(work.talk.alice))["message"]
     await asyncio.to_thread(shop.pact, "alice", "merge", "cart")
+    await work.talk.alice.say("merge.execute", work.session, {"merge_proposal": proposal})
+    await work.talk.alice.hear_until("merge.execute", merge_proposal=proposal)
 
     assert shop.trailer("Reviewed-By") == "human:bob"
     (told,) = json.loads(shop.git("notes", "--ref=pvp", "show", made))["decisions"]

@@ -12,7 +12,7 @@ from accord.engine.ports import Mark
 from accord.stores.ledger import FileLedger
 
 LOG = "log.jsonl"
-LARGEST = 256 << 20
+LARGEST = 64 << 20
 TOO_LARGE = f"The log has over {LARGEST >> 20} MiB"
 UNREADABLE = "The log cannot be read, or is gone"
 

@@ -45,7 +45,8 @@ class Pact:
             self.news = self.news or state.bound != self.sessions
             self.sessions = state.bound
             self.news = await self.copy.look() or self.news
-            if self.news and self.copy.told is not None:
+            # Half of a log may say that something waits which was judged long ago.
+            if self.news and self.copy.told is not None and not self.copy.more:
                 for session in self.sessions:
                     await self._tell(session)
                 self.news = False
@@ -158,7 +159,7 @@ class Mirrors:
     async def reviewed(self, repo: str, branch: str) -> tuple[str, ...]:
         """Who accepted the work on a branch, as trailers name them; nobody while some is open."""
         pact = self.pacts.get(repo)
-        if pact is None or pact.copy.told is None:
+        if pact is None or pact.copy.told is None or pact.copy.more:
             return ()
         seats = of_branch(pact.copy.told.work, branch)
         return tuple([await pact.teller.called(seat, pact.sessions) for seat in seats])

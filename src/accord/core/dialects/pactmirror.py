@@ -17,7 +17,7 @@ from accord.core.work.state import Work
 from accord.core.work.words import Kind
 
 # What is left of a text in a line that is too long to be kept whole.
-LONGEST_TEXT = 16 << 10
+LONGEST_TEXT = 8 << 10
 CUT = "…"
 NOTHING: Mapping[str, Source] = {}
 

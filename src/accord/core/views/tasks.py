@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from accord.core.work.state import Task, Work
 from accord.core.work.words import Status, is_id
 
-MOST_TASKS = 256
-LONGEST = 500
+# Every change of the pact tells all of it to every session, so it is kept short.
+MOST_TASKS = 100
+LONGEST = 200
 
 # UNI-17: what a state of Pact is called in a session.
 CALLED: dict[Status, str] = {

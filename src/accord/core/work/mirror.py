@@ -28,7 +28,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 
-LONGEST_LINE = 1 << 20
+LONGEST_LINE = 64 << 10
 MOST_MOVED = 4096
 
 Key = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
