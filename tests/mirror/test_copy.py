@@ -72,7 +72,7 @@ async def test_looking_again_records_nothing(ledger: Ledger) -> None:
 async def test_a_server_that_dies_at_any_point_is_made_up_for_by_the_next(
     ledger: Ledger, good: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "PAGE", 1)
+    monkeypatch.setattr(copies, "BATCH", 1)
     log = Tricky()
     house = House(log)
     ledger.add(INIT, ASSIGN)
@@ -189,7 +189,7 @@ async def test_two_servers_on_one_log_record_each_event_once(ledger: Ledger) -> 
 
 
 async def test_much_is_brought_in_turns(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "PAGE", 2)
+    monkeypatch.setattr(copies, "BATCH", 2)
     monkeypatch.setattr(copies, "MOST_AT_ONCE", 2)
     house = House(MemoryLog())
     copy = await followed(house, ledger.add(*WHOLE))

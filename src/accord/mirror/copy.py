@@ -3,15 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from typing import NamedTuple
 
-from accord.core.dialects.pactmirror import Told, told
+from accord.core.dialects.pactmirror import Book, Told
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.times import iso
-from accord.core.work.image import Image, Source
+from accord.core.work.image import Image, Source, keys
 from accord.core.work.mirror import (
     Arranged,
     Mirror,
@@ -28,9 +28,18 @@ from .place import Place, together
 log = logging.getLogger("accord.mirror")
 
 PACT = Actor(seat=f"{SYSTEM}:pact", kind=Kind.SYSTEM)
-PAGE = 500
+PAGE = 500  # rows
+BATCH = 100  # events that are said at once, so that nobody else waits for long
 # Events that one repository may bring before others have their turn.
 MOST_AT_ONCE = 2000
+
+
+class Plan(NamedTuple):
+    """What the ledgers say, what of it is new, and whether the order has to be said, too."""
+
+    sources: Sequence[Source]
+    fresh: Sequence[Source]
+    arrange: bool
 
 
 class Copy:
@@ -44,6 +53,7 @@ class Copy:
         self.told: Told | None = None
         self.more = False  # there is more to bring than one look may
         self._image: Image | None = None
+        self._book = Book()
         self._doubtful: list[str] | None = None
         self._moved = False  # since the last look, a place came or went
 
@@ -72,17 +82,42 @@ class Copy:
         read = await asyncio.to_thread(self._read)
         if not (read or self.more or self._moved or self._doubtful or self.told is None):
             return False
-        sources = together(self.places.values())
+        plan = await asyncio.to_thread(self._plan, image)
         before, self._moved = image.records, False
         try:
-            await self._bring(image, sources)
+            await self._bring(image, plan)
         except BaseException:
             self._image = None  # some of it may be recorded: ask the log
             raise
-        if image.records == before and self.told is not None:
+        if self.more or (image.records == before and self.told is not None):
             return False
-        self.told = await asyncio.to_thread(told, list(image.lines()))
+        self.told = await asyncio.to_thread(self._fold, image, plan)
         return True
+
+    def _plan(self, image: Image) -> Plan:
+        """What is to be done, worked out beside everything else."""
+        sources = together(self.places.values())
+        fresh = image.fresh(sources)
+        self.more = len(fresh) > MOST_AT_ONCE
+        if not sources or self.more:
+            return Plan(sources, fresh[:MOST_AT_ONCE], arrange=False)
+        wanted = keys(sources)
+        if not image.lost(sources):
+            self._doubtful = None
+            return Plan(sources, fresh, arrange=wanted != [*image.order, *keys(fresh)])
+        # What is gone is believed at the second look: git writes a file in several steps.
+        sure = wanted == self._doubtful
+        self._doubtful = None if sure else wanted
+        return Plan(sources, fresh, arrange=sure)
+
+    def _fold(self, image: Image, plan: Plan) -> Told:
+        """The state of the work; of what was only appended, no more than that is read."""
+        added = [each.line for each in plan.fresh]
+        follows = self._book.lines + len(added) == len(image.order) and not plan.arrange
+        if not (follows and self._book.add(added)):
+            self._book = Book()
+            self._book.add(image.lines())
+        return self._book.told()
 
     def _read(self) -> bool:
         changed = [place for place in self.places.values() if place.changed()]
@@ -110,25 +145,14 @@ class Copy:
                     if isinstance(event, Mirrored | Arranged):
                         image.take(event)
                 after = rows[-1].version
-            self._image, self.told = image, None
+            self._image, self.told, self._book = image, None, Book()
         return self._image
 
-    async def _bring(self, image: Image, sources: Sequence[Source]) -> None:
-        fresh = image.fresh(sources)
-        self.more = len(fresh) > MOST_AT_ONCE
-        for start in range(0, min(len(fresh), MOST_AT_ONCE), PAGE):
-            await self._add(image, list(islice(fresh, start, start + PAGE)))
-        if sources and not self.more and self._believed(image, sources):
-            await self._arrange(image, sources)
-
-    def _believed(self, image: Image, sources: Sequence[Source]) -> bool:
-        """What is gone is believed at the second look: git writes a file in several steps."""
-        wanted = [each.key for each in sources] if image.lost(sources) else None
-        sure, self._doubtful = wanted == self._doubtful, None if wanted is None else wanted
-        if wanted is None or sure:
-            self._doubtful = None
-            return True
-        return False
+    async def _bring(self, image: Image, plan: Plan) -> None:
+        for start in range(0, len(plan.fresh), BATCH):
+            await self._add(image, plan.fresh[start : start + BATCH])
+        if plan.arrange:
+            await self._arrange(image, plan.sources)
 
     async def _add(self, image: Image, sources: Sequence[Source]) -> None:
         says = (
@@ -140,7 +164,7 @@ class Copy:
             image.take(Mirrored(key=each.key, line=each.line, digest=each.digest))
 
     async def _arrange(self, image: Image, sources: Sequence[Source]) -> None:
-        while step := image.splice(sources):
+        while step := await asyncio.to_thread(image.splice, sources):
             await self._say(self.engine.ids(), PactArrange(image.records, *step))
             image.take(Arranged(at=step.at, drop=step.drop, put=step.put))
 

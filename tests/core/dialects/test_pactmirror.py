@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import pact
-from accord.core.dialects.pactmirror import LONGEST_TEXT, sources, told
+from accord.core.dialects.pactmirror import LONGEST_TEXT, Book, sources, told
 from accord.core.views.tasks import Times
 from accord.core.work.fold import fold
 from accord.core.work.mirror import LONGEST_LINE, key_of
@@ -118,6 +118,22 @@ def test_when_a_task_moved_and_which_checkpoint_it_had() -> None:
         "T2": Times(minute(2), minute(6)),
     }
     assert found.checkpoints == {"T1": key_of("C1"), "T2": key_of("C2")}
+
+
+def test_lines_that_come_later_add_to_what_is_known() -> None:
+    events = [assigned("T1", at=1), line("accept", BOB, "T1", at=2)]
+    events += [line("checkpoint", BOB, "T1", evidence="a", at=3), line("accept", ANN, "T1", at=4)]
+    lines = [json.dumps(each) for each in events]
+    book = Book()
+
+    assert all(book.add([each]) for each in lines)
+    assert book.add([])
+
+    assert book.told() == told(lines)
+    assert book.lines == 4
+    before = book.told()
+    assert not book.add([json.dumps(assigned("T0", at=0))])
+    assert book.told() == before
 
 
 def test_a_task_of_unknown_age_has_none() -> None:

@@ -86,20 +86,48 @@ def _cut(value: Any) -> Any:
     return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + CUT
 
 
+class Book:
+    """The lines of a mirror, folded as they come; those that are not in order need another book."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self._at = ""
+        self._fold = Fold()
+        self._times: dict[str, Times] = {}
+        self._checkpoints: dict[str, str] = {}
+
+    def add(self, lines: Iterable[str]) -> bool:
+        """Take these; False, and nothing is taken, when one of them is before what is known."""
+        data = "".join(f"{line}\n" for line in lines).encode()
+        reading = pact.read(data, self.lines + 1, self._at)
+        if reading.entries and reading.entries[0].at < self._at:
+            return False
+        known = len(self._fold.skipped)
+        self._fold.take(reading.entries)
+        without = frozenset(skipped.line for skipped in self._fold.skipped[known:])
+        for entry in reading.entries:
+            if entry.event.task_id and entry.line not in without:
+                self._note(entry)
+        self.lines += data.count(b"\n")
+        self._at = reading.last or self._at
+        return True
+
+    def _note(self, entry: Entry) -> None:
+        task = entry.event.task_id
+        self._times[task] = _moved(self._times.get(task), entry)
+        if entry.event.event_type == Kind.CHECKPOINT:
+            self._checkpoints[task] = key_of(entry.event.event_id or entry.at)
+
+    def told(self) -> Told:
+        """What they come to, with the checkpoint that each task last had."""
+        return Told(self._fold.work(), dict(self._times), dict(self._checkpoints))
+
+
 def told(lines: Iterable[str]) -> Told:
-    """What these lines come to, with the checkpoint that each task last had."""
-    data = "".join(f"{line}\n" for line in lines).encode()
-    entries = pact.read(data).entries
-    fold = Fold().take(entries)
-    without = frozenset(skipped.line for skipped in fold.skipped)
-    times: dict[str, Times] = {}
-    checkpoints: dict[str, str] = {}
-    for entry in entries:
-        if entry.event.task_id and entry.line not in without:
-            times[entry.event.task_id] = _moved(times.get(entry.event.task_id), entry)
-            if entry.event.event_type == Kind.CHECKPOINT:
-                checkpoints[entry.event.task_id] = key_of(entry.event.event_id or entry.at)
-    return Told(fold.work(), times, checkpoints)
+    """What these lines come to."""
+    book = Book()
+    book.add(lines)
+    return book.told()
 
 
 def _moved(before: Times | None, entry: Entry) -> Times:

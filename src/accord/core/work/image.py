@@ -61,13 +61,18 @@ class Image:
 
     def splice(self, sources: Sequence[Source]) -> Splice | None:
         """The next step towards the order of the file; None when it is that already."""
-        wanted = [each.key for each in sources]
+        wanted = keys(sources)
         start = shared(self.order, wanted)
         if start == len(self.order) == len(wanted):
             return None
         end = shared(self.order[start:][::-1], wanted[start:][::-1])
         put = wanted[start : len(wanted) - end]
         return Splice(start, len(self.order) - end - start, tuple(put[:MOST_MOVED]))
+
+
+def keys(sources: Iterable[Source]) -> list[str]:
+    """By which they are known, in order."""
+    return [each.key for each in sources]
 
 
 def shared(one: Sequence[str], other: Sequence[str]) -> int:
