@@ -128,7 +128,9 @@ async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
     await work.talk.alice.hear_until("merge.execute", merge_proposal=proposal)
 
     assert shop.trailer("Reviewed-By") == "human:bob"
-    (told,) = json.loads(shop.git("notes", "--ref=pvp", "show", made))["decisions"]
+    note = json.loads(shop.git("notes", "--ref=pvp", "show", made))
+    assert [each["name"] for each in note["tools"]["executions"]] == ["shell"]
+    (told,) = note["decisions"]
     assert told["reviewed_by"] == ["human:bob"]
     for words in (("cart.py:1",), ("cart.py:1", "--offline")):
         why = await asyncio.to_thread(shop.accord, "why", *words)
