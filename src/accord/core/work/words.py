@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 PROTOCOL = 1
 
@@ -66,8 +67,9 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))[^\x00-\x20~^:?*\[\\\x7f]+")
 
 
+@lru_cache(maxsize=1024)
 def is_slug(text: str) -> bool:
-    """Whether this can name a seat."""
+    """Whether this can name a seat; asked of the same few names for every verdict."""
     return _SLUG.fullmatch(text) is not None
 
 
