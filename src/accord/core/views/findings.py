@@ -108,8 +108,8 @@ class Findings:
         """What those were told who voted at a gate."""
         opened = self.known.get(gate)
         event = opened.event if opened else None
-        if isinstance(event, GateOpened):
-            self.stood[event.said.action_ref] = event.said.decision
+        said = event.said.decision if isinstance(event, GateOpened) else None
+        self.stood[self.action(gate)] = said
 
     def weigh(self, proposal: str, arguments: Mapping[str, Any]) -> None:
         """A step that a decision allowed: what the kernel said of it when it did."""
