@@ -15,7 +15,7 @@ from accord.core.work.state import Feature, Work
 from accord.core.work.verbs import Assignment, Caller
 from accord.core.work.words import Kind, Status
 from accord.git.repository import Repository
-from accord.pact import reviewed, scaffold
+from accord.pact import scaffold
 from accord.pact.carry import clean
 from accord.pact.desk import Desk, sound
 from accord.stores.ledger import BASE_PATIENCE_S, flocked
@@ -193,6 +193,8 @@ def _base(desk: Desk) -> Iterator[None]:
 
 
 def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> list[str]:
+    from accord.pact import reviewed  # only a merge needs all of that
+
     base, branch = work.base_branch, feature.branch
     if base == branch:
         return []

@@ -161,8 +161,6 @@ def _leniently(raw: bytes) -> Event | str:
 
 def event_in(raw: bytes) -> Event | str:
     """The event in one line, or what is wrong with it."""
-    if len(raw) > LONGEST:
-        return "The line is over 16 MiB"
     try:
         return _decode(_text(raw))
     except _WRONG:
