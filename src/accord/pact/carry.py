@@ -61,7 +61,7 @@ class Carry:
         When git refuses, everything is as before and so are we.
         """
         data, _ = self._ledger.read()
-        state = self._place.state.read_bytes() if self._place.state.exists() else None
+        state = self._place.state.read_bytes() if self._place.state.is_file() else None
         assert self._kept is not None  # noqa: S101 - there is a repository
         replace_file(self._kept, data, durable=True)
         try:

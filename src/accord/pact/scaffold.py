@@ -19,7 +19,8 @@ SHELL = "\n".join(
         "# Pact for shells: `source .pact/bin/pact.sh` gives pact_<verb>; PACT_AGENT_ID names you.",
         "# `bash .pact/bin/pact.sh <verb> …` does the same without functions.",
         *(f'pact_{verb}() {{ command accord pact {verb} "$@"; }}' for verb in VERBS),
-        'if [ "${BASH_SOURCE[0]:-}" = "$0" ]; then',
+        # Other shells must not read the name of the file, whose spelling is bash's own.
+        """if [ -n "${BASH_VERSION:-}" ] && eval '[ "${BASH_SOURCE[0]:-}" = "$0" ]'; then""",
         '  [ "${1:-}" = "--help" ] && set -- help',
         '  exec accord pact "${@:-help}"',
         "fi",
@@ -57,20 +58,29 @@ def within(root: Path, path: Path) -> None:
 
 
 def _block(root: Path, path: Path, body: str) -> None:
-    # A link becomes a file of its own. What its target says is taken over, so that nobody loses
-    # it; but not from outside, whence a hostile repository would fetch what is private.
-    ours = path.resolve().is_relative_to(root.resolve())
-    text = path.read_text("utf-8") if path.exists() and ours else ""
+    text = _own_text(root, path)
     new = pactfiles.managed(text, body)
     if new != text or path.is_symlink():
-        replace_file(path, new.encode())
+        _put(path, new)
 
 
 def _attributes(path: Path) -> None:
-    text = path.read_text("utf-8") if path.exists() else ""
+    text = _own_text(path.parent, path)
     new = pactfiles.union_attributes(text)
     if new != text:
-        replace_file(path, new.encode())
+        _put(path, new)
+
+
+def _own_text(root: Path, path: Path) -> str:
+    """What a file says, in whatever encoding and with its own line ends, if it is in `root`."""
+    # A link becomes a file of its own. What its target says is taken over, so that nobody loses
+    # it; but not from outside, whence a hostile repository would fetch what is private.
+    ours = path.resolve().is_relative_to(root.resolve())
+    return path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() and ours else ""
+
+
+def _put(path: Path, text: str) -> None:
+    replace_file(path, text.encode("utf-8", "surrogateescape"))
 
 
 def task_path(place: Place, id: str) -> Path | None:

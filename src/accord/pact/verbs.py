@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import msgspec
 
 from accord.core.dialects import pact
+from accord.core.dialects.pactfiles import unmarked
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work import verbs
 from accord.core.work.event import Draft
@@ -50,6 +51,7 @@ def init(
     """Start a pact, or refresh the files of one; the log is never rewritten."""
     place = desk.place
     verbs.init(Work(), caller, project, seats, base, keys)
+    unmarked(project)
     scaffold.inside(place, declared(seats))
     here = place.repository.branch() if place.repository else ""
     with desk.ledger.locked():

@@ -55,11 +55,16 @@ def _task(task: Task) -> str:
 
 def managed(text: str, body: str) -> str:
     """The text with this block at its end, in the place of every older one; twice is once."""
-    if _BEGIN in body or _END in body:
-        raise Refused(Why.MALFORMED, "The project's name must not contain the block's markers")
+    unmarked(body)
     rest = "\n".join(outside(text)).rstrip("\n \t\r")
     block = f"{BEGIN}\n{body.strip()}\n{END}\n"
     return f"{rest}\n\n{block}" if rest else block
+
+
+def unmarked(text: str) -> None:
+    """Refuse what would end a block, or begin one, where it is written into one."""
+    if _BEGIN in text or _END in text:
+        raise Refused(Why.MALFORMED, "The project's name must not contain the block's markers")
 
 
 def outside(text: str) -> Iterator[str]:
