@@ -24,6 +24,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.desk import LocalDesk
 from accord.engine.clock import SystemClock, WallClock
+from accord.engine.heads import HeadSigner
 from accord.engine.ports import Conflict, StoreError
 from accord.engine.snapshots import left, resumed
 from accord.reading import Shelf, opened, place
@@ -41,8 +42,6 @@ WORDS = b"Number 1"
 
 async def an_ended_session(home: Path, rounds: int = 3) -> None:
     """Two rooms, and the first of them is over."""
-    from accord.engine.heads import HeadSigner
-
     await a_log(home, rounds=rounds)
     async with opened(place(home)) as events:
         engine = make_engine(events)
@@ -183,6 +182,22 @@ async def cut_at(home: Path, stream: str, version: int) -> None:
         kid, key = Keyring(home / "keys").signer()
         cut = Cut(stream, version, row.hash, T0, "olga", "rule", b"state", kid)
         await events.prune(replace(cut, signature=key.sign(cut.claim())))
+
+
+async def test_a_cut_takes_signatures_with_it_and_none_is_missed(home: Path) -> None:
+    """Even where nothing before the cut's end was signed, so that no head is left."""
+    version = (await asyncio.to_thread(examine, home)).findings[ENDED].version
+    change(home / DATABASE, "DELETE FROM heads WHERE version > 5 OR stream <> ?", ENDED)
+    await cut_at(home, ENDED, version - 1)
+    assert ask(home / DATABASE, "SELECT count(*) FROM heads") == [(0,)]
+
+    async with opened(place(home)) as events:
+        await sign_all(events, HeadSigner(events, Keyring(home / "keys"), SystemClock()))
+
+    report = await asyncio.to_thread(examine, home)
+    assert report.holds, report
+    assert change(home / DATABASE, "DELETE FROM heads WHERE stream = ?", "people/default") == 1
+    assert not (await asyncio.to_thread(examine, home)).holds
 
 
 COLUMNS = ("version", "hash", "at", "by", "reason", "state", "key", "signature", "stream")

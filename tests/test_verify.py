@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from accord import verify
+from accord.app import make_engine
 from accord.core.kernel.chain import genesis, link
+from accord.engine.heads import HeadSigner
 from accord.reading import opened, place
 from accord.transports.identity import Keyring
 from accord.verify import Finding, Mark
-from tests.helpers.log import DATABASE, ROOMS, a_log, copied
+from tests.helpers.log import DATABASE, ROOMS, a_log, copied, say_in
 
 ROOM = f"room/{ROOMS[0]}"
 
@@ -47,8 +49,11 @@ def home(original: Path, tmp_path: Path) -> Path:
 
 async def examined(home: Path) -> Report:
     async with opened(place(home)) as events:
+        keys = await verify.gather(events, home / "keys")
+        signatures = await verify.check_signatures(events, keys)
         damage = await verify.check_store(events)
-        findings = [each async for each in verify.check_all(events, home / "keys")]
+        damage += [signatures.problem] if signatures.problem else []
+        findings = [each async for each in verify.check_each(events, keys)]
     return Report(damage, {each.stream: each for each in findings})
 
 
@@ -197,7 +202,7 @@ DAMAGES: dict[str, Any] = {
     **{f"records.{name}": alter("records", "pos", name) for name in ("version", "stream")},
     **{
         f"heads.{name}": alter("heads", "place", name)
-        for name in ("stream", "version", "hash", "at", "key", "signature")
+        for name in ("stream", "version", "hash", "at", "key", "signature", "total")
     },
     "streams.name": alter("streams", "key", "name"),
     "delete": delete,
@@ -318,6 +323,120 @@ async def test_what_is_not_signed_yet_is_no_fault(tmp_path: Path) -> None:
     assert report.holds
     assert report.findings[ROOM].signed == 0
     assert report.findings[ROOM].unsigned == report.findings[ROOM].version
+
+
+# Signatures that are taken away
+
+
+def rewritten(database: Path) -> None:
+    """Another history of a room, with all its hashes mended."""
+    key, before = key_of(database, ROOM), genesis(ROOM)
+    sql = "SELECT pos, body FROM records WHERE stream = ? ORDER BY version"
+    for pos, body in ask(database, sql, key):
+        forged = body.replace(b"Number", b"Member")
+        before = link(before, forged)
+        change(database, "UPDATE records SET body = ?, hash = ? WHERE pos = ?", forged, before, pos)
+
+
+async def more(home: Path, turn: int, *, uncounted: bool = False) -> None:
+    """Something is said in another room, and signed."""
+    async with opened(place(home)) as events:
+        engine = make_engine(events)
+        await say_in(engine, ROOMS[1], turn)
+        await engine.settle()
+        engine.scheduler.stop()
+        signer = HeadSigner(events, Keyring.open(home / "keys"), engine.clock)
+        stream = f"room/{ROOMS[1]}"
+        newest = (await events.streams())[stream]
+        (row,) = await events.read(stream, newest - 1)
+        if uncounted:
+            await events.sign(signer.head(row, 0))
+        else:
+            await signer.sign(row)
+
+
+async def test_a_room_whose_signatures_were_taken_is_no_young_one(home: Path) -> None:
+    rewritten(home / DATABASE)
+    assert change(home / DATABASE, "DELETE FROM heads WHERE stream = ?", ROOM) == 3
+
+    report = await examined(home)
+
+    assert report.findings[ROOM].signed == 0
+    assert report.damage == [GONE.format(13)]
+
+
+async def test_the_newest_signature_of_a_room_cannot_be_taken_alone(home: Path) -> None:
+    newest = "DELETE FROM heads WHERE place = (SELECT max(place) FROM heads WHERE stream = ?)"
+    assert change(home / DATABASE, newest, ROOM) == 1
+
+    report = await examined(home)
+
+    assert report.findings[ROOM].unsigned == 3
+    assert report.damage == [GONE.format(3)]
+
+
+async def test_what_was_taken_is_not_made_up_for_by_what_is_signed_later(home: Path) -> None:
+    rewritten(home / DATABASE)
+    change(home / DATABASE, "DELETE FROM heads WHERE stream = ?", ROOM)
+    for turn in range(3, 20):
+        await more(home, turn)
+
+    report = await examined(home)
+
+    assert report.findings[f"room/{ROOMS[1]}"].version > 2 * 13
+    assert report.damage == [GONE.format(13)]
+
+
+GONE = "{} records were signed once, and the signatures are gone; look at what is not yet signed"
+
+
+async def test_a_young_room_beside_signed_ones_is_no_fault(home: Path) -> None:
+    async with opened(place(home)) as events:
+        engine = make_engine(events)
+        await say_in(engine, "young", 0)
+        await engine.settle()
+        engine.scheduler.stop()
+
+    report = await examined(home)
+
+    assert report.holds
+    assert report.findings["room/young"].signed == 0
+
+
+async def test_signatures_from_before_they_were_counted_still_hold(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    await a_log(home, signed=False)
+    for turn in range(3, 6):
+        await more(home, turn, uncounted=True)
+    assert (await examined(home)).holds
+    assert (await signatures(home)).uncounted
+
+    await more(home, 6)
+
+    assert (await examined(home)).holds
+    found = await signatures(home)
+    assert (found.counted, found.uncounted) == (True, False)
+    assert change(home / DATABASE, "UPDATE heads SET total = 0 WHERE total > 0") == 1
+    assert not (await examined(home)).holds, "nobody can pass a counted one off as an old one"
+
+
+async def signatures(home: Path) -> verify.Signatures:
+    async with opened(place(home)) as events:
+        return await verify.check_signatures(events, await verify.gather(events, home / "keys"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE heads SET total = total + 1000 WHERE place = 1",
+        "UPDATE heads SET total = 'many', hash = 'none' WHERE place = 1",
+        "UPDATE heads SET total = 'many', signature = 'none' WHERE place = 1",
+    ],
+)
+def test_a_count_that_is_not_genuine_counts_nothing(sql: str, home: Path) -> None:
+    assert change(home / DATABASE, sql) == 1
+
+    assert examine(home).damage
 
 
 async def test_without_the_key_files_the_log_s_own_word_counts_and_is_told_apart(

@@ -138,6 +138,8 @@ async def _examined(
     async with opened(f"{SCHEME}{path}") as events:
         damage = await verify.check_store(events)
         known = verify.Keys(keys, await verify.recorded(events))
+        signatures = await verify.check_signatures(events, known)
+        damage += [signatures.problem] if signatures.problem else []
         return damage, [each async for each in verify.check_each(events, known)]
 
 

@@ -70,6 +70,19 @@ class Finding(msgspec.Struct, frozen=True):
         return self.version - self.signed
 
 
+class Signatures(msgspec.Struct, frozen=True):
+    """How many records the signatures cover; `counted` where they say themselves how many."""
+
+    records: int
+    problem: str | None = None
+    counted: bool = False
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether all are from before they were counted, so that a missing one would not show."""
+        return self.records > 0 and not self.counted and self.problem is None
+
+
 class Keys(msgspec.Struct, frozen=True):
     """Public keys by id: from the key files, and as the log records them."""
 
@@ -95,10 +108,23 @@ async def check_store(events: EventLog) -> list[str]:
     return await events.check() if isinstance(events, Checked) else []
 
 
-async def check_all(events: EventLog, folder: Path) -> AsyncIterator[Finding]:
-    """Every stream of the log, with keys from this folder."""
-    async for finding in check_each(events, await gather(events, folder)):
-        yield finding
+async def check_signatures(events: EventLog, keys: Keys) -> Signatures:
+    """Whether those are all there that were once made, whatever stream they are of."""
+    covered = await events.covered()
+    if (claim := covered.claim) is None:
+        return Signatures(covered.records)
+    try:
+        _genuine(keys, claim.version, claim.key, claim.signature, claim.claim())
+    except Fault as fault:
+        return Signatures(covered.records, f"record {claim.version} of {claim.stream} {fault.what}")
+    except (AttributeError, *UNREADABLE) as error:
+        return Signatures(covered.records, f"a signature cannot be read ({error})")
+    gone = claim.total - covered.records
+    if gone <= 0:
+        return Signatures(covered.records, counted=True)
+    was = "1 record was" if gone == 1 else f"{gone} records were"
+    problem = f"{was} signed once, and the signatures are gone; look at what is not yet signed"
+    return Signatures(covered.records, problem, counted=True)
 
 
 async def check_each(events: EventLog, keys: Keys) -> AsyncIterator[Finding]:
@@ -164,7 +190,7 @@ class Chain:
             return
         if cut.version < 1 or cut.stream != self.stream:
             raise Fault(1, f"has a cut of {cut.stream} {cut.version} beside it")
-        self._genuine(cut.version, cut.key, cut.signature, cut.claim())
+        _genuine(self.keys, cut.version, cut.key, cut.signature, cut.claim())
         if self.expected and self.expected.version < cut.version:
             raise Fault(self.expected.version, "was removed by retention and cannot be compared")
         self.cut, self.version, self.hash = cut, cut.version, cut.hash
@@ -177,7 +203,7 @@ class Chain:
             if head.version < 1 or head.stream != self.stream:
                 raise Fault(1, f"has a signature for {head.stream} {head.version} beside it")
             if self.cut and head.version < self.cut.version:
-                self._genuine(head.version, head.key, head.signature, head.claim())
+                _genuine(self.keys, head.version, head.key, head.signature, head.claim())
             elif self.cut and head.version == self.cut.version:
                 self._compare(head)
             else:
@@ -245,21 +271,22 @@ class Chain:
     def _compare(self, head: Head) -> None:
         if head.hash != self.hash:
             raise Fault(head.version, "is not what was signed")
-        self._genuine(head.version, head.key, head.signature, head.claim())
+        _genuine(self.keys, head.version, head.key, head.signature, head.claim())
         self.newest = head
-
-    def _genuine(self, version: int, kid: str, signature: bytes, claim: bytes) -> None:
-        key = self.keys.find(kid)
-        if key is None:
-            raise Fault(version, f"is signed with {kid}, a key that nobody knows")
-        try:
-            key.verify(signature, claim)
-        except InvalidSignature:
-            raise Fault(version, "has a signature that is not genuine") from None
 
     def _expect(self, mark: Mark) -> None:
         if self.hash.hex() != mark.hash.lower():
             raise Fault(mark.version, "is not the one that was noted")
+
+
+def _genuine(keys: Keys, version: int, kid: str, signature: bytes, claim: bytes) -> None:
+    key = keys.find(kid)
+    if key is None:
+        raise Fault(version, f"is signed with {kid}, a key that nobody knows")
+    try:
+        key.verify(signature, claim)
+    except InvalidSignature:
+        raise Fault(version, "has a signature that is not genuine") from None
 
 
 async def gather(events: EventLog, folder: Path) -> Keys:

@@ -18,7 +18,7 @@ from accord.client import Client
 from accord.core.kernel.log import Body
 from accord.core.room.streams import ResponseChunk, ResponseStart
 from accord.stores.sqlite import SqliteLog
-from accord.verify import check_all
+from accord.verify import check_each, check_signatures, gather
 from tests.chaos.ledger import Acknowledging, Ledger
 from tests.chaos.speakers import Approver, Speaker, Tally, Worker, people, prompt
 from tests.helpers.ear import Ear
@@ -168,10 +168,13 @@ async def chain_holds(home: Path) -> None:
     """`accord verify` finds nothing, and signatures cover what they should."""
     log = await SqliteLog.open(str(home / "accord.db"))
     try:
-        findings = [each async for each in check_all(log, home / "keys")]
+        keys = await gather(log, home / "keys")
+        signatures = await check_signatures(log, keys)
+        findings = [each async for each in check_each(log, keys)]
     finally:
         await log.close()
     assert findings
+    assert signatures.problem is None
     for finding in findings:
         assert finding.holds, finding.problem
 

@@ -4,8 +4,9 @@ import asyncio
 from collections import defaultdict
 
 import pytest
+from msgspec.structs import replace
 
-from accord.core.kernel.chain import Head
+from accord.core.kernel.chain import Covered, Head
 from accord.engine.ports import Conflict, Duplicate, EventLog, Row, Snapshot, StoreError
 from accord.stores import open_log
 from tests.contract.rows import first, following, head, row, rows
@@ -401,6 +402,20 @@ async def test_heads_are_kept_once_and_in_order(log: EventLog) -> None:
 
     assert [head(HERE, 1), head(HERE, 5, at=9)] == await log.heads(HERE)
     assert await log.heads("room/nowhere") == []
+
+
+async def test_how_far_heads_reach_is_known_of_each_stream_and_of_all(log: EventLog) -> None:
+    assert Covered() == await log.covered()
+    assert 0 == await log.signed(HERE)
+    counts = replace(head(THERE, 2), total=9)
+    fewer = replace(head(HERE, 4), total=7)
+
+    for each in (head(HERE, 5), counts, fewer):
+        await log.sign(each)
+
+    assert (5, 2) == (await log.signed(HERE), await log.signed(THERE))
+    assert Covered(7, counts) == await log.covered()
+    assert [head(HERE, 5), fewer] == await log.heads(HERE)
 
 
 async def test_everything_at_once_does_not_get_in_its_own_way(log: EventLog) -> None:

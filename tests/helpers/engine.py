@@ -19,7 +19,7 @@ from accord.core import room as rooms
 from accord.core.dialects import canonical
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
-from accord.core.kernel.chain import Head, genesis, link
+from accord.core.kernel.chain import Covered, Head, genesis, link
 from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused
@@ -130,6 +130,12 @@ class Tricky:
 
     async def heads(self, stream: str) -> list[Head]:
         return await self.log.heads(stream)
+
+    async def signed(self, stream: str) -> int:
+        return await self.log.signed(stream)
+
+    async def covered(self) -> Covered:
+        return await self.log.covered()
 
     async def sign(self, head: Head) -> None:
         await self._pass("sign")

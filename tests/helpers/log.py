@@ -59,7 +59,7 @@ async def sign_all(events: EventLog, signer: HeadSigner) -> None:
     """A signature for the newest record of every stream."""
     for stream, version in (await events.streams()).items():
         (row,) = await events.read(stream, version - 1)
-        await events.sign(signer.head(row))
+        await signer.sign(row)
 
 
 def copied(home: Path, to: Path) -> Path:

@@ -3,8 +3,9 @@
 Every record seals its own bytes together with all before it, and the server signs the newest one
 from time to time. So an edited, dropped, reordered, inserted or cut-off record is found, on the
 files alone: no server is asked, and one that runs is not disturbed. Records that came after the
-newest signature are reported as not yet signed; what somebody with the file put there before the
-server signed it cannot be told from the server's own afterwards.
+newest signature are reported as not yet signed. Signatures count each other, so that one cannot be
+taken away unless all later ones are. What somebody with the file put there before the server signed
+it cannot be told from the server's own afterwards.
 
 The line VERSION:HASH of a stream stands for everything up to there. Keep it somewhere else, and
 --expect will tell whether history is still the same.
@@ -26,10 +27,14 @@ from accord.show import paint
 from accord.show.text import count, line
 
 if TYPE_CHECKING:
-    from accord.verify import Finding, Mark
+    from accord.verify import Finding, Mark, Signatures
 
 KEYS = "keys"
 BROKEN = 5
+UNCOUNTED = (
+    "All signatures are from an earlier version of Accord, which did not count them, so a missing\n"
+    "one would not show. The server counts them from its next start on."
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,16 +64,18 @@ def run(args: argparse.Namespace) -> int:
         from accord.core.kernel.refusal import Refused, Why
 
         raise Refused(Why.MALFORMED, "--expect is about one stream; name the SESSION too")
-    damage, findings = asyncio.run(check(args))
+    damage, signatures, findings = asyncio.run(check(args))
     if args.json:
-        report_json(damage, findings)
+        report_json(damage, signatures, findings)
     else:
-        print("\n".join(report(damage, findings)))
+        print("\n".join(report(damage, signatures, findings)))
     return 0 if not damage and all(each.holds for each in findings) else BROKEN
 
 
-async def check(args: argparse.Namespace) -> tuple[list[str], list["Finding"]]:
-    """What the store says of itself, and how far each stream holds."""
+async def check(
+    args: argparse.Namespace,
+) -> tuple[list[str], "Signatures", list["Finding"]]:
+    """What is wrong with the whole, what its signatures say, and how far each stream holds."""
     from accord import verify
     from accord.reading import opened, place
     from accord.settings import Settings
@@ -76,11 +83,15 @@ async def check(args: argparse.Namespace) -> tuple[list[str], list["Finding"]]:
     home = Settings.here(home=args.data_dir).home
     async with opened(place(home, args.store)) as events:
         damage = await verify.check_store(events)
-        if not args.session:
-            return damage, [each async for each in verify.check_all(events, home / KEYS)]
-        stream = named(args.session, await events.streams())
         keys = await verify.gather(events, home / KEYS)
-        return damage, [await verify.check_stream(events, stream, keys, args.expect)]
+        signatures = await verify.check_signatures(events, keys)
+        damage += [signatures.problem] if signatures.problem else []
+        if not args.session:
+            found = [each async for each in verify.check_each(events, keys)]
+        else:
+            stream = named(args.session, await events.streams())
+            found = [await verify.check_stream(events, stream, keys, args.expect)]
+        return damage, signatures, found
 
 
 def named(word: str, streams: dict[str, int]) -> str:
@@ -94,7 +105,7 @@ def named(word: str, streams: dict[str, int]) -> str:
     raise Refused(Why.NO_ROOM, f"There is no session {word} in this log")
 
 
-def report(damage: list[str], findings: list["Finding"]) -> Iterator[str]:
+def report(damage: list[str], signatures: "Signatures", findings: list["Finding"]) -> Iterator[str]:
     """For people: each stream, then what it all means."""
     yield from (f"{paint.red('damaged')}  {line(each)}" for each in damage)
     for finding in findings:
@@ -105,6 +116,8 @@ def report(damage: list[str], findings: list["Finding"]) -> Iterator[str]:
         yield f"\n{what} Whatever follows a bad record proves nothing; compare with a backup."
     elif findings:
         yield f"\n{paint.green('The log holds.')} {meaning(findings)}"
+        if signatures.uncounted:
+            yield UNCOUNTED
     else:
         yield "The log is empty."
 
@@ -147,7 +160,10 @@ def meaning(findings: list["Finding"]) -> str:
     """What was proven, and by whose word."""
     signed = [each for each in findings if each.signed or each.removed]
     if not signed:
-        return "Every record follows from the one before; no signature covers them yet."
+        return (
+            "Every record follows from the one before; no signature covers them yet. A server\n"
+            "signs a second after it starts: if one ran on this log, its signatures were removed."
+        )
     if all(each.vouched for each in signed):
         return "What is signed is as the server wrote it, as surely as its key is its own."
     return (
@@ -156,7 +172,7 @@ def meaning(findings: list["Finding"]) -> str:
     )
 
 
-def report_json(damage: list[str], findings: list["Finding"]) -> None:
+def report_json(damage: list[str], signatures: "Signatures", findings: list["Finding"]) -> None:
     """For programs."""
     import msgspec
 
@@ -167,4 +183,5 @@ def report_json(damage: list[str], findings: list["Finding"]) -> None:
         for each in findings
     ]
     holds = not damage and all(each.holds for each in findings)
-    tell({"holds": holds, "damage": damage, "streams": streams})
+    counted = signatures.counted
+    tell({"holds": holds, "damage": damage, "counted": counted, "streams": streams})

@@ -36,6 +36,7 @@ class HeadSigner:
         self.signer = signer
         self.clock = clock
         self.newest: dict[str, Row] = {}
+        self.total: int | None = None
 
     def note(self, rows: Iterable[Row]) -> None:
         """Remember how far each stream got."""
@@ -44,12 +45,23 @@ class HeadSigner:
     async def act(self) -> None:
         """Sign what grew."""
         for row in list(self.newest.values()):
-            await self.events.sign(self.head(row))
+            await self.sign(row)
             if self.newest[row.stream] is row:
                 del self.newest[row.stream]
 
-    def head(self, row: Row) -> Head:
+    async def sign(self, row: Row) -> None:
+        """Keep a signed head of the row, which counts what is signed with it."""
+        before, self.total = self.total, None  # known again only once the head is kept
+        if before is None:
+            covered = await self.events.covered()
+            # What once was counted stays counted: a signature that is gone is never made up for.
+            before = max(covered.records, covered.claimed)
+        total = before + max(0, row.version - await self.events.signed(row.stream))
+        await self.events.sign(self.head(row, total))
+        self.total = total
+
+    def head(self, row: Row, total: int) -> Head:
         """A signed statement that the stream ends, or ended, in this row."""
         kid, key = self.signer.signer()
-        head = Head(row.stream, row.version, row.hash, self.clock.now(), kid)
+        head = Head(row.stream, row.version, row.hash, self.clock.now(), kid, total=total)
         return replace(head, signature=key.sign(head.claim()))

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
-from accord.core.kernel.chain import Head
+from accord.core.kernel.chain import Covered, Head
 from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Body, Instant, Message, Recall, Record, Say, Tell
 
@@ -125,6 +125,14 @@ class EventLog(Protocol):
 
     async def heads(self, stream: str) -> list[Head]:
         """Signed heads of the stream, oldest first."""
+        ...
+
+    async def signed(self, stream: str) -> int:
+        """The furthest version that a signed head or cut of the stream reaches; 0 for none."""
+        ...
+
+    async def covered(self) -> Covered:
+        """How far signed heads and cuts reach, summed over all streams, at one moment."""
         ...
 
     async def sign(self, head: Head) -> None:

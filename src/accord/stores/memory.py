@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 
-from accord.core.kernel.chain import Head
+from accord.core.kernel.chain import Covered, Head
 from accord.engine.ports import Conflict, Duplicate, Row, Snapshot, StoreError
 from accord.stores.bell import Bell
 from accord.stores.place import check_place
@@ -91,6 +91,16 @@ class MemoryLog:
     async def heads(self, stream: str) -> list[Head]:
         self._check_open()
         return list(self._heads.get(stream, ()))
+
+    async def signed(self, stream: str) -> int:
+        return max((head.version for head in await self.heads(stream)), default=0)
+
+    async def covered(self) -> Covered:
+        self._check_open()
+        signed = [heads for heads in self._heads.values() if heads]
+        records = sum(max(head.version for head in heads) for heads in signed)
+        counted = [head for heads in signed for head in heads if head.total]
+        return Covered(records, max(counted, key=lambda head: head.total, default=None))
 
     async def sign(self, head: Head) -> None:
         self._check_open()

@@ -5,7 +5,7 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.chain import Head, genesis, link
+from accord.core.kernel.chain import Covered, Head, genesis, link
 
 rows = st.lists(st.binary(max_size=8), min_size=1, max_size=6)
 
@@ -31,3 +31,10 @@ def test_a_head_claims_everything_but_its_own_signature() -> None:
     signed = Head("room/r", 7, b"\x01\xff", at=5, key="k1", signature=b"s")
 
     assert head.claim() == signed.claim() == b"accord-head-v1\nroom/r\n7\n01ff\n5\nk1"
+
+
+def test_a_head_that_counts_claims_its_count_under_another_name() -> None:
+    head = Head("room/r", 7, b"\x01\xff", at=5, key="k1", total=12)
+
+    assert head.claim() == b"accord-head-v2\nroom/r\n7\n01ff\n5\nk1\n12"
+    assert (Covered(3).claimed, Covered(3, head).claimed) == (0, 12)

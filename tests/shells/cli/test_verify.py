@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from accord.engine.clock import SystemClock
+from accord.engine.heads import HeadSigner
+from accord.reading import opened, place
+from accord.transports.identity import Keyring
 from tests.helpers.cli import Shell, accord
 from tests.helpers.log import DATABASE, ROOMS, a_log
 from tests.helpers.server import ServerProcess
@@ -101,3 +105,37 @@ def test_it_reads_beside_a_server_that_runs(
     assert ran.code == 0
     assert f"room/{session}" in ran.out
     assert alice.good("session", "end", session)
+
+
+async def test_signatures_that_were_taken_away_are_missed(home: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db, db:
+        db.execute("DELETE FROM heads WHERE stream = ?", (f"room/{ROOM}",))
+
+    ran = accord("verify", ROOM, "--data-dir", str(home))
+
+    assert ran.code == 5
+    assert ran.out.splitlines()[:2] == [
+        (
+            "damaged  13 records were signed once, and the signatures are gone; "
+            "look at what is not yet signed"
+        ),
+        "holds    room/r1  13 records, not yet signed",
+    ]
+
+
+async def test_signatures_of_an_earlier_version_are_no_fault_and_are_told_apart(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    await a_log(home, signed=False)
+    async with opened(place(home)) as events:
+        signer = HeadSigner(events, Keyring.open(home / "keys"), SystemClock())
+        for stream in await events.streams():
+            await events.sign(signer.head((await events.read(stream))[-1], 0))
+
+    ran = accord("verify", "--data-dir", str(home))
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "The log holds." in ran.out
+    assert "All signatures are from an earlier version of Accord" in ran.out
+    assert accord("verify", "--data-dir", str(home), "--json").json["counted"] is False

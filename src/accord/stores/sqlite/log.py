@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from accord.core.kernel.chain import Head
+from accord.core.kernel.chain import Covered, Head
 from accord.core.kernel.cuts import Cut
 from accord.engine.ports import Row, Snapshot, StoreError
 from accord.stores.place import check_place
@@ -37,8 +37,8 @@ KEEP = """
         blob = excluded.blob WHERE excluded.version >= version
 """
 SIGN = """
-    INSERT OR IGNORE INTO heads (stream, version, hash, at, key, signature)
-    VALUES (?, ?, ?, ?, ?, ?)
+    INSERT OR IGNORE INTO heads (stream, version, hash, at, key, signature, total)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -134,9 +134,15 @@ class SqliteLog:
     async def heads(self, stream: str) -> list[Head]:
         return await self._ask(Reader.heads, stream)
 
+    async def signed(self, stream: str) -> int:
+        return await self._soon(Reader.signed, stream)
+
+    async def covered(self) -> Covered:
+        return await self._ask(Reader.covered)
+
     async def sign(self, head: Head) -> None:
         words = (head.stream, head.version, head.hash, head.at, head.key, head.signature)
-        await self._do(SIGN, *words)
+        await self._do(SIGN, *words, head.total)
 
     async def cut(self, stream: str) -> Cut | None:
         """Where the stream begins now, if its beginning was removed."""

@@ -12,7 +12,7 @@ from contextlib import closing
 import apsw
 import msgspec
 
-from accord.core.kernel.chain import Head
+from accord.core.kernel.chain import Covered, Head
 from accord.core.kernel.cuts import Cut
 from accord.engine.ports import DamagedError, Row, Snapshot
 from accord.engine.proven import DO
@@ -48,9 +48,26 @@ _STREAMS = """
         WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 ORDER BY name
     ) WHERE newest NOT NULL
 """
-_HEADS = (
-    "SELECT stream, version, hash, at, key, signature FROM heads WHERE stream = ? ORDER BY place"
-)
+_HEAD = "SELECT stream, version, hash, at, key, signature, total FROM heads"
+_HEADS = f"{_HEAD} WHERE stream = ? ORDER BY place"
+_LARGEST = f"{_HEAD} WHERE total <> 0 ORDER BY total DESC LIMIT 1"
+_SIGNED = """
+    SELECT max(
+        ifnull((SELECT max(version) FROM heads WHERE stream = ?1), 0),
+        ifnull((SELECT version FROM cuts WHERE stream = ?1), 0)
+    )
+"""
+# A cut is signed too, and reaches further than the heads that went with what it removed.
+_COVERED = """
+    SELECT (
+        SELECT ifnull(sum(furthest), 0)
+        FROM (SELECT max(version) AS furthest FROM heads GROUP BY stream)
+    ) + (
+        SELECT ifnull(sum(max(0, version - ifnull(
+            (SELECT max(version) FROM heads WHERE heads.stream = cuts.stream), 0
+        ))), 0) FROM cuts
+    )
+"""
 _JOINED = (
     "SELECT json_group_array(pos), json_group_array(name), json_group_array(version), "
     "json_group_array(id), json_group_array(hex(hash)), json_group_array(length(body)), "
@@ -117,6 +134,17 @@ class Reader:
     def heads(self, stream: str) -> list[Head]:
         """In the order in which they were signed."""
         return [Head(*row) for row in self._db.execute(_HEADS, (stream,))]
+
+    def signed(self, stream: str) -> int:
+        """By a head or by a cut."""
+        return int(self._db.execute(_SIGNED, (stream,)).get)
+
+    def covered(self) -> Covered:
+        """Both from one state of the file."""
+        with self._db:
+            row = self._db.execute(_LARGEST).get
+            records = self._db.execute(_COVERED).get
+        return Covered(records, Head(*row) if row else None)
 
     def cut(self, stream: str) -> Cut | None:
         """Where the stream begins now, if its beginning was removed."""

@@ -68,6 +68,13 @@ MIGRATIONS: Sequence[Migration] = (
         );
         """,
     ),
+    (
+        3,
+        """
+        ALTER TABLE heads ADD COLUMN total INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX heads_total ON heads (total);
+        """,
+    ),
 )
 
 
