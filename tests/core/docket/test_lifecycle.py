@@ -185,3 +185,22 @@ def test_a_decision_that_is_several_is_split() -> None:
     assert [each.id for each in one.items] == ["A", "A_S1"]
     again = goes_on(outcome, item("C", ok("C"), attrs="depends_on=A"))
     assert named(again, "C").depends_on == ("A_S1", "A_S2x", "A_S3")
+
+
+@pytest.mark.parametrize(
+    ("state", "trigger", "verdict"),
+    [
+        ("STANDBY", "EXTERNAL_DATA_REQUIRED", "DO NOW"),
+        ("STANDBY", "SCORE_TRIAGE", "DO LATER"),
+        ("STANDBY", "NONE", "DO LATER"),
+        ("DRAFT", "FAIL_FAST_PLAN_SNR", "DO LATER"),
+        ("DRAFT", "NONE", "DO LATER"),
+        ("ACTIVE", "EXTERNAL_DATA_REQUIRED", "DO NOW"),
+    ],
+)
+def test_without_a_word_on_it_only_an_imposed_wait_ends_by_itself(
+    state: str, trigger: str, verdict: str
+) -> None:
+    unsaid = ok("A", proposed_verdict=None)
+
+    assert only(decide(delta(previous(state, trigger=trigger), unsaid))).verdict == verdict

@@ -230,10 +230,9 @@ def _wanted(item: Item) -> Verdict:
         return item.judge.proposed_verdict
     prev = item.prev
     if prev and not item.reopened and not item.revived:
-        parked = prev.state in (State.STANDBY, State.DRAFT)
         imposed = prev.trigger not in (Trigger.NONE, Trigger.SCORE_TRIAGE)
         (verdict,) = VERDICTS[prev.state]
-        return NOW if parked and imposed else verdict
+        return NOW if prev.state is State.STANDBY and imposed else verdict
     item.note(Trigger.SCORE_TRIAGE)
     return NOW if item.impact is not Level.LOW and not item.missing_ratings else LATER
 
