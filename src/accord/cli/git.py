@@ -279,7 +279,9 @@ def tree(repo: "Repository", args: argparse.Namespace) -> int:
         return 0
     for each in found:
         print("\n".join(drawn(each)))
-    if not found:
+    if found:
+        print(paint.dim("As git's records say; `accord why COMMIT` asks your server, too"))
+    else:
         print("No session has left a commit here yet")
     return 0
 

@@ -37,7 +37,7 @@ def _entry(entry: Entry) -> str:
     parts = (
         f"{mark} {paint.yellow(commit.sha[:SHORT])} {line(plain(commit.subject))}",
         paint.dim(by),
-        paint.green(f"✓ {yes}") if yes else "",
+        f"✓ {yes}" if yes else "",
         f"← fork {line(entry.merges)}" if entry.merges else "",
     )
     return "  ".join(part for part in parts if part)

@@ -1,7 +1,7 @@
 """A reason as a person reads it: the commit, the decision, who agreed, what lost, what was said."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from accord.show import paint
 from accord.show.prose import railed
@@ -63,9 +63,9 @@ def shown(reason: "Reason", *, whole: bool, brief: bool) -> Iterator[str]:
         yield from wrapped(_origin(reason, len(made)), INDENT)
     for each in made:
         yield from [] if brief else [""]
-        yield from _decision(each, commit.sha)
+        yield from _decision(each, reason)
     if not brief:
-        yield from _conversation(reason.record, whole=whole)
+        yield from _conversation(reason, whole=whole)
 
 
 def _place(reason: "Reason") -> Iterator[str]:
@@ -106,20 +106,22 @@ def _unknown(reason: "Reason") -> Iterator[str]:
 # A decision
 
 
-def _decision(made: "DecisionCommit", sha: str) -> Iterator[str]:
+def _decision(made: "DecisionCommit", reason: "Reason") -> Iterator[str]:
     """Who, who agreed, to what, instead of what; then with what and from where."""
     kind = f" · {line(made.decision_type)}" if made.decision_type else ""
     yield f"{INDENT}{paint.cyan(line(made.id))}{kind}"
-    yield from _table(_facts(made, sha), INDENT * 2)
+    yield from _table(_facts(made, reason), INDENT * 2)
 
 
-def _facts(made: "DecisionCommit", sha: str) -> Iterator[Fact]:
+def _facts(made: "DecisionCommit", reason: "Reason") -> Iterator[Fact]:
     """Names and values; an empty value is not shown."""
     from accord.core.provenance import confidence
 
     at = f", {minute(made.decided_at)}" if made.decided_at else ""
     yield "decided by", f"{people(made.decided_by)}{at}" if made.decided_by else at[2:]
-    for said in dict.fromkeys(_approval(each, made) for each in made.approvals):
+    vouched = made.id in reason.vouched
+    name = paint.green if vouched else str
+    for said in dict.fromkeys(_approval(each, made, name) for each in made.approvals):
         yield "approved by", said
     yield "reviewed by", people(made.reviewed_by)
     for other in made.alternatives_considered:
@@ -136,17 +138,28 @@ def _facts(made: "DecisionCommit", sha: str) -> Iterator[Fact]:
     yield "session", ", ".join(filter(None, (line(made.session_name), line(made.pvp_session))))
     yield "fork", line(made.fork)
     on = f" on {line(made.branch)}" if made.branch else ""
-    moved = made.git_sha and made.git_sha != sha
-    yield "first as", f"{line(made.git_sha[:SHORT])}{on}" if moved else ""
-    yield "source", "" if made.position else "the commit's own trailers; no server vouches for it"
+    first = made.first_sha or made.git_sha
+    moved = first and first != reason.commit.sha
+    yield "first as", f"{line(first[:SHORT])}{on}" if moved else ""
+    yield "source", _source(made, reason)
 
 
-def _approval(given: "Approval", made: "DecisionCommit") -> str:
+def _source(made: "DecisionCommit", reason: "Reason") -> str:
+    """Whose word it is: anybody can write a note, and nobody the server's log."""
+    if (sha := reason.vouched.get(made.id)) is not None:
+        other = f", for {line(sha[:SHORT])}" if sha != reason.commit.sha else ""
+        return f"the log of your server{other}"
+    if made.position:
+        return "a record in git; no server here vouches for it"
+    return "the commit's own trailers; no server vouches for it"
+
+
+def _approval(given: "Approval", made: "DecisionCommit", name: Callable[[str], str]) -> str:
     what = _action(given.action, made)
     about = f" for {line(what)}" if what else ""
     own = ", their own proposal" if given.self_approved else ""
     said = f": {line(given.comment)}" if given.comment else ""
-    return f"{paint.green(line(given.by))}{about}{own}{said}"
+    return f"{name(line(given.by))}{about}{own}{said}"
 
 
 def _action(id: str, made: "DecisionCommit") -> str:
@@ -195,15 +208,16 @@ def _folded(value: str, room: int) -> list[str]:
 # The conversation
 
 
-def _conversation(record: dict[str, Any], *, whole: bool) -> Iterator[str]:
+def _conversation(reason: "Reason", *, whole: bool) -> Iterator[str]:
     """What was said, the beginning of each unless all is wanted; a day is named once."""
-    from accord.core.provenance.record import thread_of
+    from accord.core.provenance.record import decisions_of, thread_of
 
-    said = list(thread_of(record).messages)
+    said = list(thread_of(reason.record).messages)
     if not said:
         return
+    vouched = all(each.id in reason.vouched for each in decisions_of(reason.record))
     yield ""
-    yield f"{INDENT}{paint.bold('What was said')}"
+    yield f"{INDENT}{paint.bold('What was said')}{'' if vouched else ', as git has it'}"
     kept = said if whole else said[:MOST_MESSAGES]
     day = ""
     for each in kept:

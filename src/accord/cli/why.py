@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     except GitError as no:
         raise naming.spoken(no) from None
     took = time.monotonic() - began
-    if not args.offline and len(reasons) == 1:
-        reasons = [why.ask_server(repo, each) for each in reasons]
+    if not args.offline:
+        reasons = why.ask_server(repo, reasons)
     if args.json:
         tell({"target": plain(args.target), "reasons": [told(each) for each in reasons]})
     else:
@@ -98,5 +98,6 @@ def told(reason: "Reason") -> dict[str, Any]:
             for each in reason.lines
         ],
         "message": metadata(reason.message),
+        "vouched": dict(reason.vouched),
         "record": reason.record,
     }

@@ -28,7 +28,7 @@ class Line(NamedTuple):
 def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str = "") -> list[Line]:
     """The lines of a file, all or from one to another."""
     span = [f"-L{lines[0]},{lines[1]}"] if lines else []
-    words = ["blame", "-w", "-M", "-C20", "--porcelain", *span]
+    words = ["blame", "-w", "-M", "-C20", "--porcelain", "--no-textconv", *span]
     where = [*([rev] if rev else []), "--", path]
     done = repo.run(*words, *_ignoring(repo), *where, patience=PATIENCE_S)
     if done.code:

@@ -6,8 +6,10 @@ A rebase changes the commit, a note is lost in a clone; the patch and the id sta
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from accord.core.kernel.refusal import Refused
 from accord.core.provenance.note import Note, merged
 
 from . import notes
@@ -80,14 +82,14 @@ def on_record(
         return {}, {}
     seen = look(repo, wanted, set(wanted.values()))
     linked = {wanted[path]: ids_in(content) for path, content in seen.files.items()}
-    return linked, {sha: _parsed(content) for sha, content in seen.notes.items()}
+    return linked, _readable(seen.notes)
 
 
 def records(repo: Repository, ids: Iterable[str]) -> dict[str, Note]:
     """The whole records, as notes with one decision each."""
     wanted = {by_id(id): id for id in ids if is_id(id)}
     found = read(repo, wanted)
-    return {wanted[path]: _parsed(content) for path, content in found.items()}
+    return {wanted[path]: note for path, note in _readable(found).items()}
 
 
 def known(repo: Repository) -> tuple[str, ...]:
@@ -138,15 +140,23 @@ def _change(
     ids = {id for link in links.values() for id in link.ids} | {*new, *spare}
     paths = {id: by_id(id) for id in sorted(ids) if is_id(id)}
     seen = look(repo, [*wanted, *paths.values()], links)
-    stored = {id: _parsed(seen.files[at]) for id, at in paths.items() if at in seen.files}
+    there = {at: seen.files[at] for at in paths.values() if at in seen.files}
+    known = _readable(there)
+    closed = there.keys() - known.keys()  # a later version wrote it: left alone
+    stored = {id: known[at] for id, at in paths.items() if at in known}
     fresh = {**{id: note for id, note in spare.items() if id not in stored}, **new}
     whole = {id: _both(stored.get(id), fresh.get(id)) for id in ids}
+    noted = _readable(seen.notes)
     told = {
-        sha: notes.stored(*_parts(seen.notes.get(sha), (whole[id] for id in sorted(link.ids))))
+        sha: notes.stored(*_parts(noted.get(sha), (whole[id] for id in sorted(link.ids))))
         for sha, link in links.items()
-        if link.ids
+        if link.ids and (sha in noted or sha not in seen.notes)
     }
-    bodies = {paths[id]: notes.stored(note) for id in fresh if id in paths and (note := whole[id])}
+    bodies = {
+        paths[id]: notes.stored(note)
+        for id in fresh
+        if id in paths and paths[id] not in closed and (note := whole[id])
+    }
     files = _named(wanted, seen.files) | bodies
     return Change(seen.tips, _differing(told, seen.notes), _differing(files, seen.files))
 
@@ -160,13 +170,18 @@ def _differing(wanted: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict
     return {name: each for name, each in wanted.items() if before.get(name) != each}
 
 
-def _parsed(content: bytes) -> Note:
-    return notes.parsed(text(content))
+def _readable(found: Mapping[str, bytes]) -> dict[str, Note]:
+    """Those that this version can read; one that it cannot keeps nobody from the others."""
+    read: dict[str, Note] = {}
+    for name, content in found.items():
+        with suppress(Refused):
+            read[name] = notes.parsed(text(content))
+    return read
 
 
-def _parts(before: bytes | None, found: Iterable[Note | None]) -> list[Note]:
+def _parts(before: Note | None, found: Iterable[Note | None]) -> list[Note]:
     known = [note for note in found if note]
-    return known if before is None else [_parsed(before), *known]
+    return known if before is None else [before, *known]
 
 
 def _both(one: Note | None, other: Note | None) -> Note | None:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from accord.core.kernel.ulid import ulid
@@ -69,7 +70,7 @@ def _carried(repo: Repository, shas: Iterable[str]) -> frozenset[str]:
 
 def _known(repo: Repository, ids: Iterable[str]) -> frozenset[str]:
     """Those that are on record: the commit is a copy of one that was linked."""
-    return frozenset(decisions.records(repo, ids))
+    return frozenset(decisions.records(repo, islice(ids, decisions.MOST_IDS)))
 
 
 def _brought(repo: Repository, commit: Commit) -> dict[str, set[str]]:

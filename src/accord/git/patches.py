@@ -1,9 +1,12 @@
-"""The names of changes: the same wherever a change is applied, whatever its commit is called."""
+"""The names of changes: the same wherever a change is applied, whatever its commit is called.
+
+Spaces count: in some languages they are half of what a line means.
+"""
 
 from collections.abc import Iterable
 
 from .process import Done
-from .repository import Repository
+from .repository import Repository, text
 
 SHAPE = ("-p", "-U3", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
 
@@ -24,7 +27,13 @@ def of(repo: Repository, sha: str) -> str:
 def _named(repo: Repository, diff: Done) -> str:
     if diff.code or not diff.out:
         return ""
-    return repo.ask("patch-id", "--stable", data=diff.out).partition(" ")[0]
+    return _ids(repo, diff.out).partition(" ")[0]
+
+
+def _ids(repo: Repository, diff: bytes) -> str:
+    """As git names them; one that is too old to count spaces does without."""
+    done = repo.run("patch-id", "--verbatim", data=diff)
+    return repo.ask("patch-id", "--stable", data=diff) if done.code else text(done.out).rstrip("\n")
 
 
 def of_many(repo: Repository, shas: Iterable[str]) -> dict[str, str]:
@@ -33,5 +42,5 @@ def of_many(repo: Repository, shas: Iterable[str]) -> dict[str, str]:
     if not wanted:
         return {}
     diff = repo.raw("diff-tree", "-r", "--stdin", *SHAPE, "--root", data=wanted + b"\n")
-    lines = repo.ask("patch-id", "--stable", data=diff).splitlines() if diff else []
+    lines = _ids(repo, diff).splitlines() if diff else []
     return {sha: patch for patch, _, sha in (line.partition(" ") for line in lines)}

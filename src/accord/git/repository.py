@@ -16,6 +16,7 @@ LONG_S = 120.0
 QUIET = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),
     *("-c", "core.quotePath=false", "-c", "log.showSignature=false"),
+    *("-c", "i18n.logOutputEncoding=UTF-8"),
 )
 BRANCHES = "refs/heads/"
 

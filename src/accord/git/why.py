@@ -2,8 +2,9 @@
 
 import os
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ _place = re.compile(
     r"(?P<path>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL
 ).fullmatch
 _short = re.compile(r"has only (\d+ lines?)").search
+MOST_ASKED = 50
 SIGNS = {
     "note": "its note",
     "commit": "its record",
@@ -39,6 +41,7 @@ class Reason(NamedTuple):
     record: Note
     by: str
     lines: tuple[Line, ...] = ()
+    vouched: Mapping[str, str] = {}  # decisions that the server's log has, and for which commit
 
     @property
     def known(self) -> bool:
@@ -153,12 +156,18 @@ def reason(repo: Repository, sha: str, lines: Iterable[Line] = ()) -> Reason:
 
 def _record(repo: Repository, commit: Commit) -> tuple[Note, str]:
     """Its note, together with the decisions that our ref has for it."""
-    noted = notes.of(repo, [commit.sha]).get(commit.sha)
+    noted, no = None, None
+    try:
+        noted = notes.of(repo, [commit.sha]).get(commit.sha)
+    except Refused as later:  # our own ref may know all the same
+        no = later
     if noted and decision_ids(noted):
         whole = decisions.records(repo, decision_ids(noted))
         return merged(noted, *whole.values()), "note"
     ids, by = healing.ids_of(repo, commit)
     found = decisions.records(repo, ids)
+    if no and not found:
+        raise no
     parts = [note for note in (noted, *found.values()) if note]
     return (merged(*parts) if parts else {"version": VERSION}), by if found else ""
 
@@ -172,11 +181,44 @@ def cut_off(repo: Repository, reasons: Iterable[Reason]) -> list[str]:
     return [each.commit.sha for each in reasons if each.lines and each.commit.sha in ends]
 
 
-def ask_server(repo: Repository, reason: Reason) -> Reason:
-    """With what the server of this machine knows besides."""
+def ask_server(repo: Repository, reasons: Iterable[Reason]) -> list[Reason]:
+    """With what the log of this machine's server has of them, within a second."""
+    until = time.monotonic() + bridge.PATIENCE_S
     id = repo.maybe("config", "accord.repo")
-    answer = bridge.ask("extended-metadata", os.environ, {"repo": id, "sha": reason.commit.sha})
-    note = answer.get("note") if answer else None
-    if not isinstance(note, dict) or not decision_ids(note):
+    return [_heard(id, each, until) for each in reasons]
+
+
+def _heard(id: str | None, reason: Reason, until: float) -> Reason:
+    """Whatever the server says of a decision takes the place of what git says.
+
+    A note can be written by anybody, so the two are never mixed: a name that git adds to a
+    decision of the server would look as if the server had told it.
+    """
+    made = decisions_of(reason.record)
+    shas = dict.fromkeys([reason.commit.sha, *(each.git_sha for each in made)])
+    wanted = {each.id for each in made}
+    told: dict[str, Note] = {}
+    vouched: dict[str, str] = {}
+    for sha in [sha for sha in shas if sha][:MOST_ASKED]:
+        left = until - time.monotonic()
+        answer = left > 0 and bridge.ask("extended-metadata", os.environ, _about(id, sha), left)
+        note = answer.get("note") if answer else None
+        if not isinstance(note, dict):
+            continue
+        for each in decision_ids(note):
+            if each not in vouched and (each in wanted or sha == reason.commit.sha):
+                told[each], vouched[each] = note, sha
+    if not told:
         return reason
-    return reason._replace(record=merged(reason.record, note), by=reason.by or "commit")
+    record = merged(*told.values(), *_rest(reason.record, told))
+    return reason._replace(record=record, by=reason.by or "commit", vouched=vouched)
+
+
+def _about(id: str | None, sha: str) -> dict[str, str | None]:
+    return {"repo": id, "sha": sha}
+
+
+def _rest(record: Note, told: Mapping[str, Note]) -> list[Note]:
+    """What git has besides, if that is more than the server told."""
+    others = [each for each in decisions.decisions_in(record) if each.get("id") not in told]
+    return [{**record, "decisions": others}] if others else []

@@ -90,6 +90,14 @@ def test_it_says_in_one_line_what_it_proves_and_what_not() -> None:
     )
 
 
+def test_a_commit_that_names_a_decision_again_is_told_from_the_first() -> None:
+    again = msgspec.structs.replace(DECISION, first_sha="f" * 40)
+
+    line = statements.meaning(Statement(SHA, (again,)), "K1")
+
+    assert f"for commit {SHA}, which names it again after {'f' * 40}, approved by" in line
+
+
 def test_either_alphabet_of_base64_is_read() -> None:
     told = json.loads(statements.seal(b"{}", [Signature("", b"\xfb\xff")]))
     told["signatures"][0]["sig"] = "-_8="

@@ -130,6 +130,7 @@ class DecisionCommit(_Part, frozen=True, kw_only=True, omit_defaults=True):
     branch: str = ""
     parents: tuple[str, ...] = ()
     patch_id: str = ""
+    first_sha: str = ""  # the commit that was linked first, where `git_sha` came to name it later
     since: int = 0  # the `seq` up to which an earlier commit of the session was linked
     until: int = 0  # the last `seq` that this one covers
     position: Position | None = None

@@ -115,8 +115,11 @@ def meaning(statement: Statement, key: str) -> str:
     approvers = sorted({name for each in made for name in each.approved_by})
     said = f"approved by {', '.join(approvers)}" if approvers else "approved by nobody"
     names = ", ".join(each.id for each in made) or "no decision"
+    firsts = sorted({each.first_sha for each in made} - {"", statement.commit})
+    again = f", which names it again after {', '.join(firsts)}" if firsts else ""
     return (
-        f"The server with the key {key} recorded {names} for commit {statement.commit}, {said}; "
+        f"The server with the key {key} recorded {names} for commit {statement.commit}{again}, "
+        f"{said}; "
         "this does not prove that the code is right, or that the server was honest"
     )
 

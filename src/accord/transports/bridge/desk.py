@@ -194,7 +194,7 @@ class Desk:
     async def decided(self, ask: table.CommitCreated) -> DecisionCommit:
         """The decision of this commit: one that its message names, or whatever is next."""
         if ask.decision and (before := await self.reader.decided(ask.repo, ask.decision)):
-            return facts(before, ask)
+            return facts(replace(before, first_sha=before.git_sha), ask)
         place = await self.place(ask.repo, ask.session, ask.fork, ask.branch)
         found = await self.reader.draft(place.stretch, ask.decision)
         if found is None and ask.decision:

@@ -82,7 +82,7 @@ class CommitCreated(Asking, frozen=True, kw_only=True):
     ] = ""
     parents: Annotated[tuple[Sha, ...], Meta(max_length=64, description="its parents")] = ()
     patch_id: Annotated[
-        str, Meta(pattern=r"^[0-9a-f]{0,64}$", description="as `git patch-id --stable` says")
+        str, Meta(pattern=r"^[0-9a-f]{0,64}$", description="as `git patch-id --verbatim` says")
     ] = ""
     branch: Branch = ""
     merges: Annotated[
