@@ -11,8 +11,9 @@ from accord.core.work.verbs import Assignment, Caller
 from accord.pact import verbs
 from accord.pact.desk import Desk
 from accord.pact.place import place
+from tests.core.work.story import line, log
 from tests.helpers.git import a_repository
-from tests.pact.team import SEATS
+from tests.pact.team import SEATS, Team
 
 T1 = Assignment("T1", "cart", "cart", "bob", "ann")
 
@@ -101,3 +102,86 @@ def test_every_shell_can_source_the_functions(root: Path, tmp_path: Path, shell:
     said = "pact\ncheckpoint\nT1\n--evidence\n$(touch x); `touch x` * -n\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
     assert not (root / "x").exists()
+
+
+# Names in a log that somebody wrote by hand
+
+
+def by_hand(root: Path, **fields: object) -> None:
+    event = line("assign", "ann", "T1", "cart", owner="bob", reviewer="ann", spec="t.md")
+    event["payload"] |= fields
+    with (root / ".pact" / "log.jsonl").open("ab") as file:
+        file.write(log(event))
+
+
+def test_a_branch_that_is_a_flag_of_git_moves_nobody(root: Path) -> None:
+    repository = place(root).repository
+    assert repository
+    repository.run("update-ref", "refs/heads/--detach", "HEAD")
+    by_hand(root, branch="--detach")
+
+    done = verbs.join(*at(root, "bob"), "worker", "bob", git=True)
+
+    assert repository.branch() == "main"
+    assert done.notes == ["'--detach', the branch of your task by the log, can be no git branch"]
+
+
+def test_no_feature_ships_into_a_base_that_is_a_flag_of_git(root: Path) -> None:
+    log_file = root / ".pact" / "log.jsonl"
+    log_file.write_bytes(
+        log_file.read_bytes().replace(b'"base_branch":"main"', b'"base_branch":"--detach"')
+    )
+    repository = place(root).repository
+    assert repository
+    repository.run("update-ref", "refs/heads/--detach", "HEAD")
+    by_hand(root, branch="cart")
+    verbs.checkpoint(*at(root, "bob"), "T1", "it works", commit=False)
+    verbs.accept(*at(root), "T1")
+
+    with pytest.raises(Refused, match="There is no base branch --detach"):
+        verbs.merge(*at(root), "cart", git=True)
+
+    assert repository.branch() == "main"
+
+
+def test_a_command_that_is_suggested_does_only_what_it_says(root: Path) -> None:
+    by_hand(root, branch="x;rm$IFS-rf")
+
+    done = verbs.join(*at(root, "bob"), "worker", "bob", git=True)
+
+    assert done.notes == [
+        "there is no branch x;rm$IFS-rf yet; `git switch -c 'x;rm$IFS-rf'` makes it"
+    ]
+
+
+def test_a_note_steers_no_terminal(root: Path) -> None:
+    by_hand(root, branch="\x1b[2J\nforged")
+
+    ran = Team(root)("bob", "join", "bob", "--roles", "worker")
+
+    assert ran.code == 0
+    assert "\x1b" not in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_no_name_in_a_log_forges_a_line_of_the_state(root: Path) -> None:
+    by_hand(root, branch="cart\n    status: shipped", spec="t\n        status: accepted")
+
+    text = at(root)[0].state()[0].decode()
+
+    assert [each.strip() for each in text.splitlines() if "status:" in each] == [
+        "branch: cart     status: shipped",
+        "status: in_progress",
+        "status: assigned",
+        "spec: t         status: accepted",
+    ]
+
+
+def test_whoever_does_what_the_roster_does_not_foresee_hears_that_it_counts(root: Path) -> None:
+    lax = verbs.assign(*at(root, "bob"), T1)
+    joined = verbs.join(*at(root), "orchestrator,reviewer", "ann", git=False)
+
+    (note,) = lax.notes
+    assert note.startswith("bob has no role orchestrator in the roster (worker); it was recorded")
+    assert note.endswith("--strict-roles would refuse it")
+    assert joined.notes == []

@@ -59,8 +59,11 @@ def merge(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
 
 def told(done: "Done", args: argparse.Namespace) -> int:
     """Success is silent, but for what somebody should know."""
-    for note in done.notes:
-        print(f"accord: {note}", file=sys.stderr)
+    if done.notes:
+        from accord.show.text import line
+
+        for note in done.notes:
+            print(f"accord: {line(note)}", file=sys.stderr)
     if args.json:
         from accord.show.output import tell
 

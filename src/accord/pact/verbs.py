@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 
 import msgspec
 
@@ -14,7 +15,7 @@ from accord.core.work.fold import fold
 from accord.core.work.roster import declared
 from accord.core.work.state import Feature, Work
 from accord.core.work.verbs import Assignment, Caller
-from accord.core.work.words import Kind, Status
+from accord.core.work.words import Kind, Status, is_branch
 from accord.git.repository import Repository
 from accord.pact import scaffold
 from accord.pact.carry import clean
@@ -32,12 +33,17 @@ class Done(msgspec.Struct):
 def done(desk: Desk, caller: Caller, kind: Kind, events: list[str], *notes: str) -> Done:
     """The outcome, with a word to whom the roster does not foresee in this (OPEN-99)."""
     seat = desk.work.seat(caller.id)
-    said = [verbs.mismatch(seat, kind)] if seat else []
+    said = [allowed(verbs.mismatch(seat, kind))] if seat and kind is not Kind.JOIN else []
     if desk.unrendered:
         said.append(f"{desk.unrendered}; it was recorded, and `accord pact log --replay` shows it")
     if desk.unsigned:
         said.append(f"the key of {caller.id} is not on this machine, so nothing was signed")
     return Done(events, [*notes, *(each for each in said if each)])
+
+
+def allowed(no: str) -> str:
+    """A mismatch as it is told when it does not bind; else it would read as a refusal."""
+    return f"{no}; it was recorded all the same, and --strict-roles would refuse it" if no else ""
 
 
 def init(
@@ -83,11 +89,21 @@ def join(desk: Desk, caller: Caller, roles: str, id: str, *, git: bool) -> Done:
         repository = desk.place.repository
         branch = branch_for(found.work, caller.id, repository) if repository and git else ""
         if repository and branch:
-            if repository.has_branch(branch):
-                notes += switched(desk, repository, branch)
-            elif repository.branch() != branch:
-                notes.append(f"there is no branch {branch} yet; `git switch -c {branch}` makes it")
-        return done(desk, caller, Kind.JOIN, desk.record(decide), *notes)
+            notes += moved(desk, repository, branch)
+        if seat := found.work.seat(caller.id):
+            notes.append(allowed(verbs.overclaimed(seat, roles.split(","))))
+        return done(desk, caller, Kind.JOIN, desk.record(decide), *filter(None, notes))
+
+
+def moved(desk: Desk, repository: Repository, branch: str) -> list[str]:
+    """Go where the work is, or say why not; a log may call something a branch that is a flag."""
+    if not is_branch(branch):
+        return [f"{branch!r}, the branch of your task by the log, can be no git branch"]
+    if repository.has_branch(branch):
+        return switched(desk, repository, branch)
+    if repository.branch() == branch:
+        return []
+    return [f"there is no branch {branch} yet; `git switch -c {quote(branch)}` makes it"]
 
 
 def switched(desk: Desk, repository: Repository, branch: str) -> list[str]:
@@ -180,7 +196,12 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
         sound(found)
         feature, repository = found.work.features[id], desk.place.repository
         notes = list[str]()
-        if repository and git and feature.branch and repository.has_branch(feature.branch):
+        if (
+            repository
+            and git
+            and is_branch(feature.branch)
+            and repository.has_branch(feature.branch)
+        ):
             notes += _merge(desk, repository, found.work, feature)
         return done(desk, caller, Kind.MERGE, desk.record(decide), *notes)
 
@@ -200,7 +221,7 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
     base, branch = work.base_branch, feature.branch
     if base == branch:
         return []
-    if not repository.has_branch(base):
+    if not is_branch(base) or not repository.has_branch(base):
         raise Refused(Why.WRONG_STATE, f"There is no base branch {base}; --no-git ships without it")
     clean(repository, desk.place)
     _rule_two_on_all(desk, repository, feature)

@@ -32,6 +32,16 @@ def warned(*lines: dict[str, object]) -> list[tuple[str, int]]:
     return [(each.check, each.line) for each in found(log(*lines)) if each.warning]
 
 
+@pytest.mark.parametrize("name", ["task_id", "feature", "owner", "branch", "spec"])
+def test_a_name_that_forges_lines_or_steers_a_terminal_is_told(name: str) -> None:
+    for bad in ("T1\n        status: accepted", "T\x1b[2J", "T\u202e1", "T\r1"):
+        forged = assigned(at=1) | {"role": "orchestrator"}
+        where = forged if name in forged else forged["payload"]
+        where[name] = bad
+
+        assert ("schema", 2) in checks(GOOD, forged)
+
+
 def test_a_good_log_has_no_findings() -> None:
     shown = line("checkpoint", BOB, "T1", "F", evidence="x", at=2)
 

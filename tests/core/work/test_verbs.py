@@ -219,7 +219,44 @@ def test_roles_bind_when_asked_to() -> None:
     assert refused(verbs.assign, team.work, Caller(BOB, strict=True), said)[0] is Why.FORBIDDEN
     assert verbs.assign(team.work, Caller(ANN, strict=True), said)
     assert "no role orchestrator" in verbs.mismatch(seat, Kind.ASSIGN)
-    assert verbs.mismatch(seat, Kind.JOIN) == ""
+    assert verbs.mismatch(seat, Kind.CHECKPOINT) == ""
+
+
+@proves("OPEN-99")
+def test_joining_is_for_every_role_that_the_roster_gives() -> None:
+    """No orchestrator hears that it is no worker."""
+    team = Team()
+    ann, bob = team.work.seat(ANN), team.work.seat(BOB)
+    assert ann
+    assert bob
+
+    assert verbs.overclaimed(ann, ["orchestrator", "reviewer"]) == ""
+    assert (
+        verbs.overclaimed(bob, ["worker", "reviewer"])
+        == "bob is not reviewer in the roster (worker)"
+    )
+    assert verbs.join(team.work, Caller(BOB), BOB, "reviewer")
+    no = refused(verbs.join, team.work, Caller(BOB, strict=True), BOB, "reviewer")
+    assert no == (Why.FORBIDDEN, "bob is not reviewer in the roster (worker)")
+    assert "with --roles" in refused(verbs.join, team.work, Caller(BOB), BOB, "")[1]
+
+
+def test_names_are_short_enough_for_a_file_and_shown_as_they_were_typed() -> None:
+    assert verbs.identity("a" * 64)
+    why, said = refused(verbs.identity, "a" * 5000)
+    assert (why, len(said) < 200) == (Why.MALFORMED, True)
+    long = [f"{'a' * 65}:worker:A.md"]
+    assert refused(verbs.init, Work(), Caller(ANN), "p", long, "")[0] is Why.MALFORMED
+    two = ["ann:worker:AGENTS.md", "bob:worker:./Agents.md"]
+    said = refused(verbs.init, Work(), Caller(ANN), "p", two, "")[1]
+    assert said == "Two seats share the entry file ./Agents.md; each has its own"
+
+
+@pytest.mark.parametrize("base", ["-f", "--detach", "a b", "HEAD"])
+def test_a_base_branch_is_a_branch(base: str) -> None:
+    seats = ["ann:worker:A.md"]
+
+    assert refused(verbs.init, Work(), Caller(ANN), "p", seats, base)[0] is Why.MALFORMED
 
 
 @proves("PACT-7.1-5", "PACT-2.4-4", "OPEN-114", "OPEN-96")

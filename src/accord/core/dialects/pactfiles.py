@@ -18,7 +18,12 @@ _DECISION_FIELDS = ("id", "feature", "owner", "reviewer")
 
 def state_yml(work: Work) -> str:
     """`STATE.yml` as existing tools write it; their `validate` compares bytes."""
-    return "\n".join(_state(work)) + "\n"
+    return "".join(f"{_flat(each)}\n" for each in _state(work))
+
+
+def _flat(line: str) -> str:
+    """One line, so that no name in a log can forge another one; nobody's tool gives such names."""
+    return line.replace("\n", " ") if "\n" in line else line
 
 
 def _state(work: Work) -> Iterator[str]:
@@ -29,25 +34,30 @@ def _state(work: Work) -> Iterator[str]:
         yield f"  - {{ id: {seat.id}, roles: [{', '.join(seat.roles)}] }}"
     yield "features:"
     for feature in work.features.values():
-        yield _feature(feature)
-        yield from (_task(work.tasks[id]) for id in feature.tasks)
+        yield from _feature(feature)
+        for id in feature.tasks:
+            yield from _task(work.tasks[id])
 
 
-def _feature(feature: Feature) -> str:
-    status = "shipped" if feature.shipped else "in_progress"
-    return f"  - id: {feature.id}\n    branch: {feature.branch}\n    status: {status}\n    tasks:"
+def _feature(feature: Feature) -> Iterator[str]:
+    yield f"  - id: {feature.id}"
+    yield f"    branch: {feature.branch}"
+    yield f"    status: {'shipped' if feature.shipped else 'in_progress'}"
+    yield "    tasks:"
 
 
-def _task(task: Task) -> str:
+def _task(task: Task) -> Iterator[str]:
     # Existing tools show that changes were asked for until something new is shown.
     status = _STATUS[Status.CHANGES_REQUESTED if task.returned else task.status]
     evidence = task.evidence.replace("\n", " ").replace("\t", " ") if task.evidence else "null"
-    deps = f"\n        deps: [{', '.join(task.deps)}]" if task.deps else ""
-    return (
-        f"      - id: {task.id}\n        owner: {task.owner}\n        status: {status}\n"
-        f"        reviewer: {task.reviewer}\n        spec: {task.spec}\n"
-        f"        evidence: {evidence}{deps}"
-    )
+    yield f"      - id: {task.id}"
+    yield f"        owner: {task.owner}"
+    yield f"        status: {status}"
+    yield f"        reviewer: {task.reviewer}"
+    yield f"        spec: {task.spec}"
+    yield f"        evidence: {evidence}"
+    if task.deps:
+        yield f"        deps: [{', '.join(task.deps)}]"
 
 
 # Managed blocks

@@ -40,6 +40,8 @@ ENVELOPE: dict[str, type] = {
     "feature": str,
     "payload": dict,
 }
+NAMES = ("task_id", "feature")
+PAYLOAD_NAMES = ("project", "base_branch", "owner", "reviewer", "branch", "spec")
 # A second `init` is what two branches may bring together; the first counts, nobody is harmed.
 HARMLESS = frozenset({"init"})
 # PACT 2.1: what an event that is not about a task or a feature leaves empty.
@@ -123,6 +125,9 @@ def wrong_shape(found: Mapping[str, Any], instant: Callable[[str], str]) -> Iter
     kind = found["event_type"]
     if isinstance(payload := found.get("payload"), dict):
         yield from typed(payload, NEEDS[kind], "payload.")
+    for name, value in texts(found):
+        if not value.isprintable():
+            yield f"{name} {value!r} has characters that break lines or that nobody sees"
     if isinstance(ts := found.get("ts"), str) and not instant(ts):
         yield f"ts {ts!r} is no time"
     if isinstance(agent := found.get("agent_id"), str) and not is_slug(agent):
@@ -130,6 +135,15 @@ def wrong_shape(found: Mapping[str, Any], instant: Callable[[str], str]) -> Iter
     for name in EMPTY.get(kind, ()):
         if found.get(name):
             yield f"{name} must be empty in {kind}"
+
+
+def texts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names in an event: every one of them is a line of STATE.yml, or a part of one."""
+    payload = found.get("payload")
+    for where, prefix, names in ((found, "", NAMES), (payload, "payload.", PAYLOAD_NAMES)):
+        if isinstance(where, Mapping):
+            given = ((f"{prefix}{name}", where.get(name)) for name in names)
+            yield from ((name, value) for name, value in given if isinstance(value, str))
 
 
 def typed(found: Mapping[str, Any], needs: Mapping[str, type], prefix: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.signed import is_key
 from accord.core.work.state import Seat
-from accord.core.work.words import PROTOCOL, Role, is_inside, is_slug
+from accord.core.work.words import LONGEST_SEAT, PROTOCOL, Role, is_inside, is_seat
 
 MOST_SEATS = 1000
 
@@ -33,12 +33,15 @@ def declared(texts: Sequence[str]) -> list[Seat]:
         detail = "Declare at least one seat, with --seat id:roles:entry"
         raise Refused(Why.MALFORMED, detail)
     roster = [seat_of(text) for text in texts]
-    for what, names in (
-        ("seat", [seat.id for seat in roster]),
-        ("entry file", [same_file(seat.entry) for seat in roster]),
-    ):
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise Refused(Why.MALFORMED, f"Two seats share the {what} {twice}; each has its own")
+    taken = set[tuple[str, str]]()
+    for seat in roster:
+        for what, name, one in (
+            ("seat", seat.id, seat.id),
+            ("entry file", seat.entry, same_file(seat.entry)),
+        ):
+            if (what, one) in taken:
+                raise Refused(Why.MALFORMED, f"Two seats share the {what} {name}; each has its own")
+            taken.add((what, one))
     return roster
 
 
@@ -67,8 +70,9 @@ def seat_of(text: str) -> Seat:
         raise Refused(Why.MALFORMED, detail)
     if same_file(entry).split("/")[0] in {".git", ".pact"}:
         raise Refused(Why.MALFORMED, f"The entry {entry!r} must be a file of the project itself")
-    if not is_slug(id):
-        raise Refused(Why.MALFORMED, f"Seat {id!r} must be of a-z, 0-9 and -, as in `gemini-2`")
+    if not is_seat(id):
+        detail = f"Seat {id!r} must be up to {LONGEST_SEAT} of a-z, 0-9 and -, as in `gemini-2`"
+        raise Refused(Why.MALFORMED, detail)
     return Seat(id, roles_of(roles), entry)
 
 
@@ -79,8 +83,9 @@ def same_file(path: str) -> str:
 
 def roles_of(text: str) -> tuple[str, ...]:
     """`a,b`, each one of the three roles."""
-    roles = tuple(text.split(",")) if text else ()
-    if not roles or not set(roles) <= set(Role):
-        detail = f"Roles {text!r} must be some of {','.join(Role)}, with commas between"
+    roles = tuple(text.split(","))
+    if not set(roles) <= set(Role):
+        said = f"Roles {text!r} must be" if text else "Roles are missing; say them with --roles:"
+        detail = f"{said} some of {','.join(Role)}, with commas between"
         raise Refused(Why.MALFORMED, detail)
     return roles

@@ -9,6 +9,7 @@ from accord.core.work.event import Draft
 from accord.core.work.roster import declared, keyed, opening, roles_of
 from accord.core.work.state import Feature, Seat, Task, Work
 from accord.core.work.words import (
+    LONGEST_SEAT,
     PROTOCOL,
     ROLE_OF,
     Kind,
@@ -16,6 +17,7 @@ from accord.core.work.words import (
     is_branch,
     is_id,
     is_inside,
+    is_seat,
     is_slug,
 )
 
@@ -45,8 +47,9 @@ def identity(name: str) -> str:
     if not name:
         advice = "say who you are first, with export PACT_AGENT_ID=<seat>"
         raise Refused(Why.UNAUTHENTICATED, f"PACT_AGENT_ID not set; {advice}")
-    if not is_slug(name):
-        detail = f"PACT_AGENT_ID {name!r} can be no seat; use a-z, 0-9 and - only"
+    if not is_seat(name):
+        shown = repr(name[:LONGEST_SEAT])
+        detail = f"PACT_AGENT_ID {shown} can be no seat; use up to {LONGEST_SEAT} of a-z, 0-9 and -"
         raise Refused(Why.MALFORMED, detail)
     return name
 
@@ -80,6 +83,12 @@ def mismatch(seat: Seat, kind: Kind) -> str:
     return f"{seat.id} has no role {role} in the roster ({', '.join(seat.roles)})"
 
 
+def overclaimed(seat: Seat, roles: Sequence[str]) -> str:
+    """The same for the roles that somebody takes with `join`, which is for every role."""
+    more = [role for role in roles if role not in seat.roles]
+    return f"{seat.id} is not {more[0]} in the roster ({', '.join(seat.roles)})" if more else ""
+
+
 def fitting(seat: Seat, caller: Caller, kind: Kind) -> None:
     """With `--strict-roles` the roster's roles bind."""
     if caller.strict and (no := mismatch(seat, kind)):
@@ -101,6 +110,8 @@ def init(
     understood(work)
     if not project.strip() or not project.isprintable():
         raise Refused(Why.MALFORMED, "Name the project with --project")
+    if base and not is_branch(base):
+        raise Refused(Why.MALFORMED, f"{base!r} can be no git branch")
     roster = keyed(declared(seats), keys)
     if caller.id not in {seat.id for seat in roster}:
         detail = f"PACT_AGENT_ID {caller.id} is not among the seats; declare it with --seat"
@@ -126,9 +137,8 @@ def join(work: Work, caller: Caller, id: str, roles: str) -> list[Draft]:
         raise Refused(Why.FORBIDDEN, detail)
     seat = seated(work, caller)
     taken = roles_of(roles)
-    more = [role for role in taken if role not in seat.roles]
-    if caller.strict and more:
-        raise Refused(Why.FORBIDDEN, f"{id} is not {more[0]} in the roster")
+    if caller.strict and (no := overclaimed(seat, taken)):
+        raise Refused(Why.FORBIDDEN, no)
     return [Draft(Kind.JOIN, {"roles": [*taken]})]
 
 

@@ -5,6 +5,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 PROTOCOL = 1
+# As long as an id may be, so that a key can have a file of its seat's name.
+LONGEST_SEAT = 64
 
 
 class Kind(StrEnum):
@@ -71,6 +73,11 @@ _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))[^\x00-\x20~^
 def is_slug(text: str) -> bool:
     """Whether this can name a seat; asked of the same few names for every verdict."""
     return _SLUG.fullmatch(text) is not None
+
+
+def is_seat(text: str) -> bool:
+    """Whether a seat may be called this from now on; logs may have longer names."""
+    return is_slug(text) and len(text) <= LONGEST_SEAT
 
 
 def is_id(text: str) -> bool:
