@@ -4,13 +4,18 @@ import os
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from accord import __version__
+from accord.core.dialects import pact
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.work.fold import Fold
 from accord.core.work.verbs import Assignment, Caller
 from accord.pact import verbs
-from accord.pact.desk import Desk
+from accord.pact.desk import CACHE, Desk
 from accord.pact.place import place
+from accord.stores.folded import Kept, digest
 from tests.core.work.story import line, log
 from tests.helpers.git import a_repository
 from tests.pact.team import SEATS, Team
@@ -185,3 +190,57 @@ def test_whoever_does_what_the_roster_does_not_foresee_hears_that_it_counts(root
     assert note.startswith("bob has no role orchestrator in the roster (worker); it was recorded")
     assert note.endswith("--strict-roles would refuse it")
     assert joined.notes == []
+
+
+# Times and caches
+
+
+@pytest.mark.parametrize("ts", ["9999-12-31T23:59:59.5Z", "9999-12-31T23:59:59Z"])
+def test_the_end_of_time_stops_nobody_and_is_told(root: Path, ts: str) -> None:
+    event = line("join", "bob", roles=["worker"]) | {"ts": ts}
+    with (root / ".pact" / "log.jsonl").open("ab") as file:
+        file.write(log(event))
+
+    verbs.assign(*at(root), T1)
+    verbs.checkpoint(*at(root, "bob"), "T1", "it works", commit=False)
+    verbs.accept(*at(root), "T1")
+
+    desk = at(root)[0]
+    assert desk.view().work.tasks["T1"].status == "accepted"
+    assert "time" in {each.check for each in desk.validate() if each.warning}
+
+
+def poison(root: Path) -> None:
+    """A cache that says what its log does not: that the task is accepted."""
+    desk = at(root)[0]
+    data, _ = desk.ledger.read()
+    lie = [*pact.read(data).entries, *pact.read(log(line("accept", "ann", "T1"))).entries]
+    made = Fold().take(lie)
+    parts = [msgspec.Raw(msgspec.msgpack.encode(each)) for each in (made.work(), list(made.seen))]
+    kept = Kept(__version__, 0, digest(b""), 0, made.at, *parts)
+    kept = msgspec.structs.replace(
+        kept, size=len(data), digest=digest(data), lines=data.count(b"\n")
+    )
+    private = desk.place.private(CACHE)
+    assert private
+    private.parent.mkdir(exist_ok=True)
+    private.write_bytes(msgspec.msgpack.encode(kept))
+    desk.render(made.work(), desk.ledger.mark())
+
+
+def test_a_cache_that_lies_ships_nothing_and_is_told(root: Path) -> None:
+    """Rule 2 is decided by the log alone."""
+    verbs.assign(*at(root), T1)
+    verbs.checkpoint(*at(root, "bob"), "T1", "it works", commit=False)
+    poison(root)
+    desk = at(root)[0]
+    assert desk.view().work.tasks["T1"].status == "accepted"
+
+    assert {each.check for each in desk.validate()} == {"cache", "a"}
+    with pytest.raises(Refused, match="not accepted are T1"):
+        verbs.merge(*at(root, "bob"), "cart", git=False)
+
+    assert desk.view().work.tasks["T1"].status == "awaiting_review"
+    poison(root)
+    desk.replay()
+    assert desk.validate() == []

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from accord import __version__
@@ -12,7 +13,7 @@ from accord.engine.ports import Mark
 from accord.stores import folded
 from accord.stores.folded import Folder, Shelf
 from accord.stores.ledger import FileLedger
-from tests.core.work.story import ANN, BOB, assigned, line, log
+from tests.core.work.story import ANN, BOB, CY, assigned, line, log
 
 AGAIN = assigned("T1", at=9) | {"event_id": assigned("T1", at=1)["event_id"]}
 
@@ -99,6 +100,42 @@ def test_a_broken_or_foreign_cache_is_not_believed(here: FileLedger, tmp_path: P
     state(here, cache)
     state(here, None)
     state(here, tmp_path / "log.jsonl" / "nowhere")
+
+
+def test_what_has_no_time_is_put_where_it_is_without_a_cache(
+    here: FileLedger, tmp_path: Path
+) -> None:
+    """Its time is that of the line before it, and not the latest one."""
+    early = line("join", ANN, at=2)
+    here.append(here.mark(), log(assigned("T9", at=9), early))
+    cache = tmp_path / "cache"
+    state(here, cache)
+    timeless = line("join", BOB, at=3) | {"ts": "yesterday"}
+    here.append(here.mark(), log(timeless, line("join", CY, at=9)))
+
+    tasks = state(here, cache).work.tasks
+
+    assert cache.exists()
+    assert (tasks["T9"].status, tasks["T1"].status) == ("assigned", "in_progress")
+
+
+def test_a_fresh_look_believes_no_cache_and_leaves_none_that_lies(
+    here: FileLedger, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    lie = FileLedger(tmp_path / "lie", tmp_path / "lock")
+    lie.append(Mark(), log(*(assigned(f"X{number}", at=number) for number in range(5))))
+    Folder(lie, cache).load()
+    poisoned = msgspec.msgpack.decode(cache.read_bytes(), type=folded.Kept)
+    nothing = msgspec.structs.replace(poisoned, size=0, digest=folded.digest(b""), at="", lines=0)
+    cache.write_bytes(msgspec.msgpack.encode(nothing))
+    assert "X1" in Folder(here, cache).load().work.tasks
+
+    assert "X1" not in Folder(here, cache).load(fresh=True).work.tasks
+
+    assert "X1" not in state(here, cache).work.tasks
+    assert Folder(here, tmp_path / "nowhere" / "x").load(fresh=True).work == state(here, cache).work
+    assert Folder(here, None).load(fresh=True).work == state(here, cache).work
 
 
 def test_a_log_with_faults_is_folded_each_time(here: FileLedger, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import msgspec
 
 from accord.core.dialects import pact, pactfiles
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.work.check import Finding, findings
+from accord.core.work.check import Finding, ahead, findings
 from accord.core.work.event import Draft
 from accord.core.work.extended import extended
-from accord.core.work.fold import Fold, seats_in
+from accord.core.work.fold import Fold, fold, seats_in
 from accord.core.work.signed import linked, unproven
 from accord.core.work.state import Work
 from accord.core.work.verbs import understood
@@ -32,6 +32,12 @@ CACHE = "pact.cache"
 SHOWN = "pact.shown"
 # Tools that take no lock may write between our look and our line; then we look again.
 TRIES = 100
+# Clocks differ; a line that is further ahead than this is told.
+A_DAY_S = 86_400.0
+FALSE_CACHE = (
+    "The cache in the git directory says something else than the log; "
+    "`accord pact log --replay` removes it"
+)
 Decide = Callable[[Work], list[Draft]]
 
 
@@ -111,7 +117,7 @@ class Desk:
             self.carry.recover()
             self.exists()
             plain(self.place.state)
-            found = self.begin()
+            found = self.begin(fresh=True)
             understood(found.work)
             self.render(found.work, found.mark)
         return found.work
@@ -123,7 +129,10 @@ class Desk:
         reading = pact.read(data)
         found = [Finding("line", fault.line, fault.sentence) for fault in reading.faults]
         found += findings(reading.entries, list(pact.objects(data)), pact.instant)
-        work = self.load().work
+        found += ahead(reading.entries, f"{self._date(A_DAY_S):%Y-%m-%dT%H:%M:%S}")
+        work = fold(reading.entries)
+        if self.load().work != work:
+            found.append(Finding("cache", 0, FALSE_CACHE))
         told = drift(self._state_file(), pactfiles.state_yml(work).encode())
         found += [Finding("a", 0, said) for said in told]
         found += self._tasks(work)
@@ -183,9 +192,9 @@ class Desk:
             return ids
         raise Refused(Why.UNAVAILABLE, "Others write all the time; try again later")
 
-    def begin(self) -> Folded:
+    def begin(self, *, fresh: bool = False) -> Folded:
         """The state to decide on; refused where a bad line may be the one that starts the pact."""
-        found = self.load()
+        found = self._folder.load(fresh=fresh)
         self.work = found.work
         if not found.work.started:
             sound(found)
@@ -193,13 +202,16 @@ class Desk:
 
     def lines(self, drafts: Sequence[Draft], last: str) -> tuple[list[str], bytes]:
         """The drafts as lines of the log."""
-        now = datetime.fromtimestamp(self.world.now(), UTC)
+        now = self._date()
         ids = [self.world.new_id() for _ in drafts]
         ts = pact.stamp(f"{now:%Y-%m-%dT%H:%M:%S}", last)
         if not (sign := self._sign(drafts)):
             return ids, pact.write(drafts, ids, ts, self.seat)
         before = pact.last_line(self.ledger.read()[0])
         return ids, pact.write(drafts, ids, ts, self.seat, sign, before)
+
+    def _date(self, later: float = 0) -> datetime:
+        return datetime.fromtimestamp(self.world.now() + later, UTC)
 
     def key(self) -> str:
         """The public key of this seat; a new pair where there was none."""

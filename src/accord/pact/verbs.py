@@ -191,7 +191,7 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
 
     with _base(desk), desk.ledger.locked():
         desk.carry.recover()
-        found = desk.begin()
+        found = desk.begin(fresh=True)
         decide(found.work)
         sound(found)
         feature, repository = found.work.features[id], desk.place.repository
@@ -224,7 +224,7 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
     if not is_branch(base) or not repository.has_branch(base):
         raise Refused(Why.WRONG_STATE, f"There is no base branch {base}; --no-git ships without it")
     clean(repository, desk.place)
-    _rule_two_on_all(desk, repository, feature)
+    _rule_two_on_all(desk, repository, base, feature)
     start = repository.branch()
     merged = repository.contains(f"refs/heads/{base}", f"refs/heads/{branch}")
     if merged and not merged_before(repository, base, branch):
@@ -246,11 +246,11 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
     return [*notes, trouble] if trouble else notes
 
 
-def _rule_two_on_all(desk: Desk, repository: Repository, feature: Feature) -> None:
+def _rule_two_on_all(desk: Desk, repository: Repository, base: str, feature: Feature) -> None:
     """The branch may know of tasks that the ledger here does not; they count too."""
     data, _ = desk.ledger.read()
     name = desk.place.name(desk.place.log)
-    for branch in (feature.branch, desk.load().work.base_branch):
+    for branch in (feature.branch, base):
         there = repository.show(f"refs/heads/{branch}", name) or b""
         data += pact.missing(data, there)
     verbs.shippable(fold(pact.read(data).entries), feature.id)

@@ -12,6 +12,7 @@ import msgspec
 
 from accord import __version__
 from accord.core.dialects import pact
+from accord.core.work.event import Entry
 from accord.core.work.fold import Fold
 from accord.core.work.state import Work
 from accord.engine.ports import Mark
@@ -64,8 +65,10 @@ class Folder:
         self._ledger = ledger
         self._cache = cache
 
-    def load(self) -> Folded:
-        """The state of the ledger as it is now."""
+    def load(self, *, fresh: bool = False) -> Folded:
+        """The state of the ledger as it is now; `fresh` believes no cache."""
+        if fresh:
+            self._forget()
         kept = self._kept()
         data, mark = self._ledger.read()
         if kept and (found := self._go_on(kept, data, mark)):
@@ -87,6 +90,10 @@ class Folder:
         reading = pact.read(data[kept.size :], kept.lines + 1, kept.at)
         if reading.faults or any(entry.at < kept.at for entry in reading.entries[:1]):
             return None
+        # What has no time has that of the line before it, which the cache does not know.
+        first = min(reading.entries, key=_line, default=None)
+        if first and not pact.instant(first.event.ts):
+            return None
         work = _work(kept.work)
         if not reading.entries:
             return Folded(work, mark, kept.at)
@@ -102,6 +109,11 @@ class Folder:
         except (OSError, msgspec.DecodeError):
             return None
         return kept if kept and kept.shape == __version__ else None
+
+    def _forget(self) -> None:
+        if self._cache:
+            with contextlib.suppress(OSError):
+                self._cache.unlink()
 
     def _keep(self, data: bytes, made: Fold, work: Work) -> None:
         lines = data.count(b"\n")
@@ -135,6 +147,10 @@ def _save(path: Path, content: Kept | Shown) -> None:
     # Somewhere nobody may write, there is no cache.
     with contextlib.suppress(OSError):
         replace_file(path, _encode(content))
+
+
+def _line(entry: Entry) -> int:
+    return entry.line
 
 
 def digest(data: bytes | memoryview) -> bytes:

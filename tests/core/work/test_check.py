@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import pact
-from accord.core.work.check import Finding, findings
+from accord.core.work.check import Finding, ahead, findings
 from accord.core.work.event import Entry
 from tests.core.work.story import ANN, BOB, assigned, line, log
 from tests.spec import proves
@@ -173,3 +173,10 @@ def test_entries_out_of_line_order_are_put_back_to_compare_them() -> None:
     entries = [Entry("b", 2, pact.event_of({})), Entry("a", 1, pact.event_of({}))]
 
     assert list(findings(entries, [], pact.instant)) == []
+
+
+def test_a_line_from_the_future_is_told() -> None:
+    entries = pact.read(log(GOOD, assigned(at=1), assigned("T2", at=30))).entries
+
+    assert [each.line for each in ahead(entries, "2026-01-01T00:10:00")] == [3]
+    assert all(each.warning for each in ahead(entries, ""))

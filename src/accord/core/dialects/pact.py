@@ -15,6 +15,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TIME = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
 _PLAIN = re.compile(_TIME, re.ASCII).fullmatch
 _ALL_PLAIN = re.compile(rf"(?:{_TIME}\n)*+", re.ASCII).fullmatch
+_LAST_SECOND = "9999-12-31T23:59:59"
 _PLAIN_LENGTH = len("2026-06-09T10:00:00Z\n")
 _RFC3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -207,6 +208,9 @@ def stamp(now: str, last: str) -> str:
     latest, _, fraction = max(now[:19], last).partition(".")
     if not fraction:
         return f"{latest}Z"
+    if latest == _LAST_SECOND:
+        # There is no next one to write, and whoever wrote this must not stop everybody else.
+        return f"{latest}.{fraction}Z"
     # Whole seconds are written; one that is not before the fraction is the next.
     later = datetime.fromisoformat(f"{latest}+00:00").timestamp() + 1
     return f"{datetime.fromtimestamp(later, UTC):%Y-%m-%dT%H:%M:%S}Z"

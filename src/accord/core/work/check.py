@@ -185,6 +185,14 @@ def repeated(objects: Objects) -> Iterator[Finding]:
             yield Finding("id", line, f"The event {said} line {at}", warning=same)
 
 
+def ahead(entries: Iterable[Entry], latest: str) -> Iterator[Finding]:
+    """Lines from the future: whatever is written after them is dated like them."""
+    for entry in entries:
+        if entry.at > latest:
+            said = f"Its time, {entry.at}, has not come yet; a clock is wrong, or somebody lied"
+            yield Finding("time", entry.line, said, warning=True)
+
+
 def backwards(entries: Iterable[Entry]) -> Iterator[Finding]:
     """Lines whose time is before that of a line above them; folding has put them in order."""
     latest, above = "", 0
