@@ -41,7 +41,7 @@ LOW = {
     "context_kept": 2000,
     "message": 8 * KIB,
     "frame": 64 * KIB,
-    "stream_bytes": 1 * KIB,
+    "stream_bytes": 4 * KIB,
     "stream_burst": 256 * KIB,
     "connections_per_principal": 2,
     "polls_per_principal": 1,
