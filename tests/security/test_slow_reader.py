@@ -1,6 +1,7 @@
 """A slow reader never slows another, and costs no more memory than its limit."""
 
 import asyncio
+import socket
 import time
 from pathlib import Path
 
@@ -46,3 +47,45 @@ async def test_a_reader_that_stops_slows_nobody_and_is_cut_off(tmp_path: Path) -
         assert "reader.cut_off" in server.log
         assert "lazy" in server.log
         await asyncio.gather(alice.socket.close(), bob.socket.close())
+
+
+async def a_deaf_one(server: ServerProcess, session: str, seat: str) -> Wire:
+    """Comes in, has little room for what it is told, and reads no more."""
+    wire = await Wire.open(server.ws_url, seat, server.issue(seat))
+    await wire.join(session)
+    await wire.hear_until("participant.announce", id=seat)
+    transport = wire.socket.transport
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    transport.pause_reading()
+    return wire
+
+
+async def test_what_waits_for_all_readers_together_is_bounded(tmp_path: Path) -> None:
+    flags = ("--limit", "unread=4MiB", "--limit", "backlog=64MiB")
+    with a_server(tmp_path, "token", *flags) as server:
+        alice = await Wire.open(
+            server.ws_url, "alice", server.issue("alice", roles=["admin", "driver"])
+        )
+        session = await alice.create(max_participants=20)
+        bob = await Wire.open(server.ws_url, "bob", server.issue("bob"))
+        await bob.join(session)
+        deaf = [await a_deaf_one(server, session, f"deaf{number}") for number in range(8)]
+        before = memory(server)
+
+        for number in range(200):
+            body = {"key": "k", "content_type": "text", "content": f"{number}:{8 * TEXT}"}
+            await alice.say("context.add", session, body)
+            heard = await bob.hear_until("context.add")
+            assert heard["payload"]["content"].startswith(f"{number}:"), "in order, none missing"
+            await alice.hear_until("context.add")
+
+        assert "readers.cut_off" in server.log
+        assert '"reader.cut_off"' not in server.log, "none alone was too far behind"
+        grown = (memory(server) - before) >> 20
+        assert grown < 64, f"{grown} MiB where 8 who do not read had 12 each to come"
+        again = await Wire.open(server.ws_url, "deaf0", server.issue("deaf0"))
+        await again.join(session)
+        await again.hear_until("participant.announce", id="deaf0")
+        await asyncio.gather(*(each.socket.close() for each in (alice, bob, again)))
+        for each in deaf:
+            each.socket.transport.abort()

@@ -24,16 +24,23 @@ ABORT = "abort"
 
 
 class Unread:
-    """Answers that wait for their readers: so many bytes in all, whoever they are for."""
+    """What waits for its readers: so many bytes in all, whoever they are for."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.began: dict[asyncio.Transport, int] = {}
         self.cut = 0
+        self.unseen = 0
 
     def add(self, transport: asyncio.Transport) -> None:
         """It does not keep up."""
         self.began[transport] = transport.get_write_buffer_size()
+
+    def more(self, size: int) -> None:
+        """So much more waits for one of them; all are looked at once in a while."""
+        self.unseen += size
+        if self.unseen > self.most >> 4:
+            self.check()
 
     def remove(self, transport: asyncio.Transport) -> None:
         """It does, or it is gone."""
@@ -41,6 +48,7 @@ class Unread:
 
     def check(self) -> None:
         """Where there is too much, those who have read least go, the longest waiting first."""
+        self.unseen = 0
         left = {each: each.get_write_buffer_size() for each in self.began}
         surplus = sum(left.values()) - self.most
         if surplus <= 0:

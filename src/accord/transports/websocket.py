@@ -103,6 +103,7 @@ class Connection(WSListener):
         self.mistakes = 0
         self.unread = 0
         self.leaving = False
+        self.lags = False
         limits = self.reception.limits
         self.most, self.backlog = limits.message, limits.backlog
         self.limit = limits.frame if self.reception.is_open else LARGEST_FIRST_FRAME
@@ -133,6 +134,8 @@ class Connection(WSListener):
             raw.abort()
         else:
             raw.write(data)
+            if self.lags:
+                self.hall.porch.unread.more(len(data))
 
     async def drained(self) -> None:
         """Wait until the reader keeps up."""
@@ -181,6 +184,7 @@ class Connection(WSListener):
         """Gone."""
         self.hall.connections.discard(self)
         self.hall.crowd.leave(self)
+        self.hall.porch.unread.remove(self.raw)
         self.writable.set()
         if self.timer:
             self.timer.cancel()
@@ -188,11 +192,16 @@ class Connection(WSListener):
 
     def pause_writing(self) -> None:
         """The reader lags."""
+        self.lags = True
         self.writable.clear()
+        self.hall.porch.unread.add(self.raw)
+        asyncio.get_running_loop().call_soon(self.hall.porch.unread.check)
 
     def resume_writing(self) -> None:
         """The reader has caught up."""
+        self.lags = False
         self.writable.set()
+        self.hall.porch.unread.remove(self.raw)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         """A frame; a message may come in several."""

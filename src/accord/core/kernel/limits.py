@@ -71,7 +71,7 @@ class Limits(Struct, frozen=True):
             1 * MIB,
             4096 * MIB,
             Why.TOO_MANY,
-            "Bytes of answers over HTTP that wait for readers; who reads least is cut off.",
+            "Bytes that wait for the readers of all connections; who reads least is cut off.",
             bytes=True,
         ),
     ] = 256 * MIB
