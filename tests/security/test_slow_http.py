@@ -66,7 +66,10 @@ async def until(server: ServerProcess, word: str) -> None:
 
 def established(server: ServerProcess) -> int:
     """How many connections the server holds over HTTP, by the kernel's word."""
-    mine = {str(each.readlink()) for each in Path(f"/proc/{server.pid}/fd").iterdir()}
+    mine = set()
+    for each in Path(f"/proc/{server.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            mine.add(str(each.readlink()))
     rows = [each.split() for each in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     port = f":{server.port:04X}"
     return sum(row[1].endswith(port) and f"socket:[{row[9]}]" in mine for row in rows) - 1
