@@ -74,7 +74,7 @@ SEES: dict[str, frozenset[str]] = {
     | ADAPTERS
     | SETTINGS
     | {"accord.config", "accord.desk", "accord.kernel", "accord.mirror", "accord.retention"},
-    "accord.tracing": KERNEL,
+    "accord.tracing": KERNEL | ENGINE,
     "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app", "accord.tracing"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,

@@ -31,7 +31,6 @@ from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
 from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
-from accord.engine.tally import Trace
 from accord.kernel import Kernel
 from accord.mirror.service import Mirrors
 from accord.stores import open_log
@@ -43,7 +42,7 @@ from accord.transports.head import Porch
 from accord.transports.http import Http
 from accord.transports.identity import Keyring
 from accord.transports.reception import Reception, Trust
-from accord.transports.requests import Counted, Requests
+from accord.transports.requests import Counted, Requests, Tracer
 from accord.transports.scrape import Scrape
 from accord.transports.websocket import Hall
 
@@ -194,9 +193,9 @@ class Server:
                 self.hall.revoke(event.jti)
                 self.http.revoke(event.jti)
 
-    def traced(self, trace: Trace | None) -> None:
+    def traced(self, tracer: Tracer) -> None:
         """Tell whoever traces what was done."""
-        self.engine.tally.trace = self.requests.trace = trace
+        self.engine.tally.trace, self.requests.tracer = tracer.span, tracer
 
     async def start(self) -> str:
         """Take up what the log holds; returns a token for the operator."""

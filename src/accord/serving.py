@@ -187,7 +187,8 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     try:
         events = await open_log(options.store_url, durability=options.durability)
         server = Server(options, events)
-        server.traced(tracing.span if tracing else None)
+        if tracing:
+            server.traced(tracing)
         token = await server.start()
     except BaseException:
         sock.close()

@@ -1,11 +1,13 @@
 """What happened is counted once, and measured per commit."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.prompts import PromptSubmit
-from accord.engine.tally import Spread
+from accord.engine.tally import Spread, Stretch
 from tests.engine.conftest import Make
 from tests.helpers.engine import Tricky
 from tests.helpers.room import ALICE, CLAUDE, STREAM, prompts
@@ -51,10 +53,14 @@ async def test_what_the_store_loses_is_no_commit(make: Make) -> None:
 
 async def test_stretches_of_work_are_told_without_content(make: Make) -> None:
     stage = make()
-    told: list[tuple[str, dict[str, str | int]]] = []
-    stage.engine.tally.trace = lambda name, began, ended, about: told.append((name, dict(about)))
+    told: list[tuple[Stretch, Sequence[Stretch]]] = []
+    stage.engine.tally.trace = lambda work, parts=(): told.append((work, parts))
     await stage.open(CLAUDE)
+    before = len(await stage.log.read(STREAM))
     await stage.say(ALICE, prompts(), "p")
 
-    assert [name for name, _ in told[-2:]] == ["store.commit", "messages.handle"]
-    assert told[-1][1] == {"stream": STREAM, "messages": 1}
+    work, (commit, deliver) = told[-1]
+    assert (work.name, work.about) == ("messages.handle", {"stream": STREAM, "messages": 1})
+    assert (commit.name, deliver.name) == ("store.commit", "messages.deliver")
+    assert commit.about == {"stream": STREAM, "records": len(await stage.log.read(STREAM)) - before}
+    assert work.began <= commit.began <= commit.ended == deliver.began <= deliver.ended

@@ -4,14 +4,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextvars import copy_context
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from accord.engine.tally import Stretch
+from accord.tracing import Tracing
 from tests.helpers.server import a_server
+from tests.helpers.web import Web
 from tests.security.scene import PROMPT, get, scene
 
 MARK = "xyzzy-content-7f3a"
@@ -102,6 +108,60 @@ async def test_what_the_server_does_reaches_the_collector_without_content(
     assert "/sessions/{id}" in {span["http.route"] for span in collector.named("http.request")}
     assert all(0 < s.start_time_unix_nano <= s.end_time_unix_nano for s in collector.spans)
     assert MARK.encode() not in collector.raw
+
+
+async def test_work_belongs_to_the_request_and_the_request_to_its_caller(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    with a_server(tmp_path, "token", "--otel", "on") as server:
+        alice = Web.of(server, "alice", roles=["admin", "driver"])
+        session = await alice.create()
+        alice.http.headers["traceparent"] = f"00-{trace}-{caller}-01"
+        item = {"key": "k", "content_type": "text", "content": MARK}
+        await alice.say("context.add", session, item)
+        alice.http.headers["traceparent"] = "00-nonsense"
+        await alice.poll(session)
+        await alice.close()
+        server.stop()
+
+    (request,) = [each for each in collector.spans if each.parent_span_id.hex() == caller]
+    assert (request.name, request.trace_id.hex()) == ("http.request", trace)
+    (handle,) = [each for each in collector.spans if each.parent_span_id == request.span_id]
+    assert handle.name == "messages.handle"
+    parts = [each for each in collector.spans if each.parent_span_id == handle.span_id]
+    assert {each.name for each in parts} == {"store.commit", "messages.deliver"}
+    for each in (handle, *parts):
+        assert each.trace_id.hex() == trace
+        assert request.start_time_unix_nano <= each.start_time_unix_nano
+    assert all(each.end_time_unix_nano <= handle.end_time_unix_nano for each in parts)
+    roots = [each for each in collector.spans if not each.parent_span_id]
+    assert {each.name for each in roots} == {"http.request", "messages.handle", "worker.act"}
+    assert MARK.encode() not in collector.raw
+
+
+def test_what_a_timer_does_is_no_part_of_a_request_that_is_answered() -> None:
+    kept = InMemorySpanExporter()
+    tracing = Tracing()
+    tracing.provider.add_span_processor(SimpleSpanProcessor(kept))
+    with tracing.request((), {"status": 200}):
+        later = copy_context()
+        tracing.span(Stretch("messages.handle", 1.0, 2.0), [Stretch("store.commit", 1.0, 1.5)])
+    later.run(tracing.span, Stretch("messages.handle", 3.0, 4.0))
+    spans = kept.get_finished_spans()
+
+    assert [each.name for each in spans] == [
+        "store.commit",
+        "messages.handle",
+        "http.request",
+        "messages.handle",
+    ]
+    commit, handle, request, late = spans
+    assert commit.parent == handle.context
+    assert handle.parent == request.context
+    assert (request.parent, late.parent) == (None, None)
+    assert (handle.end_time or 0) - (handle.start_time or 0) == 10**9
 
 
 async def test_a_collector_that_is_gone_keeps_nobody(

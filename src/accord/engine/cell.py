@@ -1,6 +1,7 @@
 """One stream in memory: its state, its place in the log, and what is not committed yet."""
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
@@ -97,6 +98,7 @@ class Cell:
         "ahead",
         "base",
         "busy",
+        "cause",
         "committing",
         "context",
         "deadline",
@@ -141,6 +143,7 @@ class Cell:
         self.quiet: dict[str, Silence] = {}
         self.signals: dict[str, str | None] = {}  # drafts and the like, and where they were sent
         self.since = 0.0  # when the oldest of the outbox was decided
+        self.cause: contextvars.Context | None = None  # what it was part of, if anybody traces
         self.ahead = 0  # how far the time of its records is ahead of our clock
 
     def stand(self, base: Place) -> None:

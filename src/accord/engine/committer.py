@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextvars import copy_context
 from copy import copy
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from accord.engine.cell import Asked, Cell, Outcome, Place
 from accord.engine.opener import kind_of
 from accord.engine.ports import Conflict, Duplicate, Sealed, StoreError
 from accord.engine.stamp import chained
+from accord.engine.tally import Batch
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -36,6 +38,7 @@ class Committer:
                 self.tell_one(cell, outcome)
                 return
             cell.since = perf_counter()
+            cell.cause = copy_context() if self.engine.tally.trace is not None else None
         outbox.append(outcome)
         self.engine.load.more(cell, outcome.sealed)
         if not cell.committing:
@@ -55,14 +58,16 @@ class Committer:
             made, cell.made = cell.made, []
             cell.underway, cell.outbox = cell.outbox, []
             after = copy(cell.place) if made else cell.base
-            since, messages = cell.since, len(cell.underway)
+            since, cause, messages = cell.since, cell.cause, len(cell.underway)
             began, size = perf_counter(), cell.unstored
+            stored = began
             try:
                 if made:
                     rows = chained(cell.stream, cell.base.hash, made)
                     after.hash = rows[-1].hash
                     await self.engine.events.append(cell.stream, cell.base.version, rows)
-                    tally.committed(cell.stream, len(rows), began, perf_counter())
+                    stored = perf_counter()
+                    tally.committed(len(rows), began, stored)
             except (Conflict, Duplicate) as race:
                 tally.races += 1
                 self.engine.load.less(cell, cell.unstored)
@@ -73,7 +78,10 @@ class Committer:
             else:
                 self.engine.load.less(cell, size)
                 self._committed(cell, after)
-                tally.delivered(cell.stream, messages, since)
+                tally.delivered(since)
+                if cause is not None:
+                    batch = Batch(cell.stream, messages, len(made), since, began, stored)
+                    tally.traced(batch, cause)
         cell.committing = False
         self.engine.opener.keep_up(cell)
         self.engine.opener.let_go(cell)

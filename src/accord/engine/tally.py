@@ -2,8 +2,10 @@
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import Context
 from time import perf_counter
+from typing import NamedTuple, Protocol
 
 from accord.core.kernel.log import Body, Event
 from accord.core.kernel.refusal import Why
@@ -11,8 +13,43 @@ from accord.engine.cell import Outcome
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
-# A stretch of work: its name, when it began and ended, and what it was about; never content.
-Trace = Callable[[str, float, float, Mapping[str, str | int]], None]
+
+
+class Stretch(NamedTuple):
+    """A stretch of work: its name, when it began and ended, and what it was about; no content."""
+
+    name: str
+    began: float
+    ended: float
+    about: Mapping[str, str | int] = {}
+
+
+class Trace(Protocol):
+    """Hears of work that is over, and of the stretches it consisted of."""
+
+    def __call__(self, work: Stretch, parts: Sequence[Stretch] = ()) -> None:
+        """Within the context in which the work was asked for."""
+        ...
+
+
+class Batch(NamedTuple):
+    """Messages of a stream that were committed together: the first was decided at `since`."""
+
+    stream: str
+    messages: int
+    records: int
+    since: float
+    began: float
+    stored: float
+
+    def told(self, now: float) -> tuple[Stretch, list[Stretch]]:
+        """The whole, and what it consisted of."""
+        about: dict[str, str | int] = {"stream": self.stream, "messages": self.messages}
+        parts = [Stretch("messages.deliver", self.stored, now, about)]
+        if self.records:
+            kept: dict[str, str | int] = {"stream": self.stream, "records": self.records}
+            parts.insert(0, Stretch("store.commit", self.began, self.stored, kept))
+        return Stretch("messages.handle", self.since, now, about), parts
 
 
 class Spread:
@@ -73,23 +110,23 @@ class Tally:
         self.taken.update([type(each.asked.message.body) for each in done if not each.again])
         self.repeated.update([type(each.asked.message.body) for each in done if each.again])
 
-    def committed(self, stream: str, records: int, began: float, ended: float) -> None:
+    def committed(self, records: int, began: float, ended: float) -> None:
         """The store kept so many records of a stream."""
         self.commits.add(ended - began)
         self.records.add(records)
-        if self.trace is not None:
-            self.trace("store.commit", began, ended, {"stream": stream, "records": records})
 
-    def delivered(self, stream: str, messages: int, since: float) -> None:
-        """So many messages were answered, the first of which was decided at `since`."""
-        now = perf_counter()
-        self.delays.add(now - since)
+    def delivered(self, since: float) -> None:
+        """Messages were answered, the first of which was decided at `since`."""
+        self.delays.add(perf_counter() - since)
+
+    def traced(self, batch: Batch, cause: Context) -> None:
+        """The messages of a batch were answered, which was asked for in the context `cause`."""
         if self.trace is not None:
-            self.trace("messages.handle", since, now, {"stream": stream, "messages": messages})
+            cause.run(self.trace, *batch.told(perf_counter()))
 
     def acted(self, worker: str, began: float) -> None:
         """A worker has done what it does."""
         now = perf_counter()
         self.acts[worker].add(now - began)
         if self.trace is not None:
-            self.trace("worker.act", began, now, {"worker": worker})
+            self.trace(Stretch("worker.act", began, now, {"worker": worker}))
