@@ -1,5 +1,7 @@
 """Repositories that lie, trip or wait: what is in them is neither run nor believed."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.helpers.worktree import Work
@@ -79,3 +81,146 @@ def test_words_are_read_whatever_git_is_told_to_write(session: Work, encoding: s
 
     assert told["subject"] == "feat: Grüße"
     assert [each["id"] for each in told["record"]["decisions"]] == session.decisions()
+
+
+def test_what_a_remote_sends_takes_no_records_place(session: Work, tmp_path: Path) -> None:
+    sha, ids = session.commit("feat: begin"), session.decisions()
+    session.git("init", "-q", "--bare", str(tmp_path / "shared.git"))
+    session.git("remote", "add", "origin", str(tmp_path / "shared.git"))
+    session.git("push", "-q", "origin", "main")
+    assert session.accord("git", "share").code == 0
+    blob = session.git("hash-object", "-w", "--stdin", data=LATER.encode())
+    for ref, path in (
+        ("refs/notes/pvp", sha),
+        ("refs/accord/decisions", f"by-id/{ids[0][-2:].lower()}/{ids[0]}.json"),
+    ):
+        tree = blob
+        kind = "100644 blob"
+        for part in reversed(path.split("/")):
+            tree = session.git("mktree", data=f"{kind} {tree}\t{part}\n".encode())
+            kind = "040000 tree"
+        made = session.git("commit-tree", tree, "-m", "later")
+        session.git("push", "-q", "-f", "origin", f"{made}:{ref}")
+
+    assert session.accord("git", "fetch").code == 0
+
+    told = session.accord("why", "HEAD", "--offline", "--json").json["reasons"][0]
+    assert [each["id"] for each in told["record"]["decisions"]] == ids
+    assert session.note() == LATER
+    assert session.accord("git", "share").code == 0
+
+
+def test_a_skipped_commit_leaves_its_decision_to_nobody(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: zero", "z", "0\n")
+    zero = session.decisions()
+    session.commit("feat: one", "a", "2\n")
+    session.commit("feat: two", "b", "2\n")
+    two = session.decisions()
+    session.git("switch", "-q", "main")
+    onto = session.told(**ALONE).commit("meanwhile", "a", "3\n")
+    session.git("switch", "-q", "topic")
+    assert session.run("git", "rebase", "main").code != 0
+    session.git("rebase", "--skip")
+
+    assert [session.decisions(rev) for rev in ("HEAD", "HEAD~1", onto)] == [two, zero, []]
+
+
+def test_the_first_of_a_rebase_may_be_skipped_too(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: one", "a", "2\n")
+    session.git("switch", "-q", "main")
+    onto = session.told(**ALONE).commit("meanwhile", "a", "3\n")
+    session.git("switch", "-q", "topic")
+    assert session.run("git", "rebase", "main").code != 0
+    session.git("rebase", "--skip")
+
+    assert (session.head(), session.decisions()) == (onto, [])
+
+
+def test_what_is_committed_while_a_rebase_waits_is_not_what_it_waits_at(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.commit("feat: one", "b", "2\n")
+    one = session.decisions()
+    session.commit("feat: two", "c", "3\n")
+    two = session.decisions()
+    edits = session.told(GIT_SEQUENCE_EDITOR="sed -i -e '1s/pick/edit/'")
+    edits.git("rebase", "-q", "-i", "HEAD~2")
+    session.told(**ALONE).commit("something else", "else", "4\n")
+    session.git("rebase", "--continue")
+
+    assert [session.decisions(f"HEAD~{n}") for n in range(3)] == [two, [], one]
+
+
+def test_a_conflict_that_is_settled_keeps_its_decision(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: one", "a", "2\n")
+    one = session.decisions()
+    session.git("switch", "-q", "main")
+    session.told(**ALONE).commit("meanwhile", "a", "3\n")
+    session.git("switch", "-q", "topic")
+    assert session.run("git", "rebase", "main").code != 0
+    session.write("a", "4\n")
+    session.git("rebase", "--continue")
+
+    assert session.decisions() == one
+
+
+def test_a_squash_that_was_thrown_away_gives_its_decisions_to_nobody(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: one", "b", "2\n")
+    session.git("switch", "-q", "main")
+    alone = session.told(**ALONE)
+    alone.git("merge", "-q", "--squash", "topic")
+    alone.git("rm", "-qf", "b")
+    alone.commit("something else", "c", "3\n")
+
+    assert session.decisions() == []
+
+
+@pytest.mark.parametrize("lock", ["refs/notes/pvp.lock", "refs/accord/decisions.lock"])
+def test_a_lock_that_was_left_behind_fails_no_commit(session: Work, lock: str) -> None:
+    session.commit("feat: begin")
+    place = session.path / ".git" / lock
+    place.touch()
+    session.commit("feat: locked", "a")
+    place.unlink()
+
+    assert session.accord("git", "heal").code == 0
+    assert session.accord("git", "coverage").code == 0
+
+
+@pytest.mark.parametrize("name", ["-rf", "--output=x", "a\nb", "\x1b[31mred", "\u202egnp.exe"])
+def test_a_file_may_be_called_anything(session: Work, name: str) -> None:
+    session.commit("feat: odd", name, "1\n")
+
+    told = session.accord("why", "--offline", "--", f"{name}:1")
+
+    assert told.code == 0, told.err
+    assert session.decisions()[0] in told.out
+    assert not {"\x1b", "\u202e"} & set(told.out)
+
+
+def test_no_configuration_changes_what_the_trailers_say(session: Work) -> None:
+    ran = session.path / "RAN"
+    session.git("config", "trailer.separators", "=")
+    session.git("config", "trailer.PVP-Session.key", "Reviewed-By")
+    session.git("config", "trailer.evil.cmd", f"touch {ran}")
+    session.commit("feat: begin")
+
+    said = session.message().splitlines()
+    assert f"PVP-Session: {session.env['PVP_SESSION_ID']}" in said
+    assert f"Decision-By: {session.env['PVP_DECISION_BY']}" in said
+    assert not ran.exists()
+
+
+def test_a_comment_sign_that_git_chooses_costs_no_line(session: Work) -> None:
+    session.git("config", "core.commentChar", "auto")
+    session.commit("amend! feat: all of it")  # what begins with an `a` is no comment
+
+    assert session.trailers()["PVP-Session"] == session.env["PVP_SESSION_ID"]
+    assert session.decisions()

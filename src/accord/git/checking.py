@@ -1,6 +1,7 @@
 """`commit-msg`: a message that speaks of a session says it well; others are not our business."""
 
 import sys
+from collections.abc import Mapping
 
 from accord.core.provenance.check import WIDEST, Rules, cleaned
 from accord.core.provenance.check import check as findings
@@ -13,7 +14,7 @@ def check(repo: Repository, draft: bytes) -> int:
     """1 where there is PVP context and the message is wrong, with the reasons."""
     text = draft.decode("utf-8", "surrogateescape")
     settings = repo.settings(r"^(accord\.|core\.commentchar$)")
-    said = cleaned(text, settings.get("core.commentchar", "#")[:1])
+    said = cleaned(text, comment_sign(settings))
     message = parse(said)
     if not message.has_context and not _only_trailers(said):
         return 0
@@ -21,6 +22,12 @@ def check(repo: Repository, draft: bytes) -> int:
         _say("The message is empty, so nothing was committed")
         return 1
     return _told(said, _rules(settings))
+
+
+def comment_sign(settings: Mapping[str, str]) -> str:
+    """What begins a comment; `auto` is the usual one, as for `git interpret-trailers`."""
+    sign = settings.get("core.commentchar", "")
+    return "#" if sign in ("", "auto") else sign[:1]
 
 
 def _only_trailers(said: str) -> bool:

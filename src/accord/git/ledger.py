@@ -14,6 +14,7 @@ from .repository import Repository, refusal, text
 NOTES = "refs/notes/pvp"
 DECISIONS = "refs/accord/decisions"
 TRIES = 12
+PATIENCE_S = 1.0  # as long as nobody else writes
 WHO = "Accord <accord@localhost>"
 MANY = 200  # from here on it is quicker to list all notes
 DEEPEST = 3  # git spreads notes over folders; with three levels there are millions
@@ -80,6 +81,7 @@ def any_record(repo: Repository) -> bool:
 
 def save(repo: Repository, change: Callable[[], Change]) -> bool:
     """Write what `change` makes of the state as it is; False where there was nothing to write."""
+    until = time.monotonic() + PATIENCE_S
     for turn in range(TRIES):
         wanted = change()
         stream = _stream(wanted)
@@ -88,8 +90,11 @@ def save(repo: Repository, change: Callable[[], Change]) -> bool:
         done = repo.run("fast-import", "--quiet", "--date-format=raw", data=stream)
         if done.code == 0:
             return True
-        if not (tips(repo) != wanted.tips or "Not updating" in done.err or "lock" in done.err):
+        moved = tips(repo) != wanted.tips
+        if not (moved or "Not updating" in done.err or "lock" in done.err):
             raise refusal(done)
+        if not moved and time.monotonic() > until:
+            break  # a lock that somebody left behind
         time.sleep(0.01 * turn)
     raise GitError("too many others write to the decisions of this repository; try again")
 

@@ -11,7 +11,7 @@ from accord.core.provenance.kinds import recorded, usual
 from accord.core.provenance.message import CommitMessage, parse
 from accord.core.provenance.note import VERSION, Note
 
-from . import bridge, decisions, patches
+from . import bridge, decisions, moving, patches
 from .decisions import Link, decision_ids, decisions_in, is_id, shown
 from .repository import Commit, Repository
 
@@ -34,6 +34,7 @@ class Made(NamedTuple):
 def link(repo: Repository, commit: Commit, squashed: list[str]) -> None:
     """Tie a commit that was just made to its decision, and to those of what it squashed."""
     message = parse(commit.message)
+    squashed = squashed if squashed and moving.is_in(repo, squashed, commit.sha) else []
     forks = _brought(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
     if not (message.has_context or squashed or forks):
         return
@@ -159,7 +160,7 @@ def rewritten(repo: Repository, pairs: str) -> None:
     """Carry the records from the old commits to the new ones; several may have become one."""
     rows = [line.split()[:2] for line in pairs.splitlines()[:MOST_REWRITTEN]]
     moved: dict[str, set[str]] = {}
-    for old, new in (row for row in rows if len(row) == 2):
+    for old, new in moving.kept(repo, [(row[0], row[1]) for row in rows if len(row) == 2]):
         moved.setdefault(new, set()).add(old)
     carry(repo, moved)
 

@@ -13,8 +13,9 @@ from accord.core.provenance.message import parse
 from accord.core.provenance.participants import HUMAN, Participant, items
 from accord.core.provenance.trailers import Trailer
 
-from . import bridge
-from .repository import Repository
+from . import bridge, process
+from .checking import comment_sign
+from .repository import Repository, refusal
 
 SETTINGS = r"^(accord\.|user\.name$|core\.commentchar$)"
 # What the environment says, in the words of the bridge. Approvals are not among them: only the
@@ -25,14 +26,20 @@ TOLD = {
     "decision_type": "PVP_DECISION_TYPE",
 }
 FILE = ".accord.toml"
+# Git without anybody's configuration, and without a repository that has one.
+TOLD_GIT = frozenset({"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "XDG_CONFIG_HOME"})
+UNTOLD = {
+    **dict.fromkeys(("GIT_DIR", "GIT_CONFIG_GLOBAL", "HOME"), os.devnull),
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
 LISTS = {"messages": "PVP_MESSAGES", "decision_by": "PVP_DECISION_BY"}
 
 
 def prepare(repo: Repository, file: str, raw: bytes, source: str) -> None:
     """Add each trailer that is known and not there; a commit without a session is left alone."""
     settings = repo.settings(SETTINGS)
-    comment = settings.get("core.commentchar", "#")
-    draft = cleaned(raw.decode("utf-8", "surrogateescape"), comment[:1])
+    comment = comment_sign(settings)
+    draft = cleaned(raw.decode("utf-8", "surrogateescape"), comment)
     if source and not draft.strip():
         return  # `-m ""`: nothing to add to
     context = known(repo, os.environ, settings)
@@ -40,18 +47,26 @@ def prepare(repo: Repository, file: str, raw: bytes, source: str) -> None:
     wanted = [each for each in _trailers(context, settings) if each.key.lower() not in there]
     if not wanted or (not context and not parse(draft).has_context):
         return
-    _write(repo, file, raw, wanted, empty=not draft.strip())
-
-
-def _write(repo: Repository, file: str, raw: bytes, wanted: list[Trailer], *, empty: bool) -> None:
-    """With git's own tool; where there is no text yet, below two empty lines for it."""
-    added = [f"--trailer={each.key}: {each.value}" for each in wanted]
-    if empty:
+    if draft.strip():
+        _write(file, _added(raw, wanted, comment))
+    else:  # below two empty lines for the text
         block = "".join(f"{each.key}: {each.value}\n" for each in wanted)
-        made = b"\n\n" + block.encode() + b"\n" + raw.lstrip(b"\n")
-    else:
-        flags = ("--if-exists=add", "--if-missing=add", "--where=end", "--no-divider")
-        made = repo.raw("interpret-trailers", *flags, *added, data=raw)
+        _write(file, b"\n\n" + block.encode() + b"\n" + raw.lstrip(b"\n"))
+
+
+def _added(raw: bytes, wanted: list[Trailer], comment: str) -> bytes:
+    """With git's own tool, which no configuration tells to write something else, or to run it."""
+    flags = ("--if-exists=add", "--if-missing=add", "--where=end", "--no-divider")
+    added = (f"--trailer={each.key}: {each.value}" for each in wanted)
+    words = ("-c", f"core.commentChar={comment}", "interpret-trailers", *flags, *added)
+    env = process.environment(led=False)
+    done = process.run(words, {k: v for k, v in env.items() if k not in TOLD_GIT} | UNTOLD, raw)
+    if done.code:
+        raise refusal(done)
+    return done.out
+
+
+def _write(file: str, made: bytes) -> None:
     part = f"{file}.accord"  # a full disk must not cost somebody their words
     try:
         with open(part, "wb") as draft:  # noqa: PTH123 - hooks have no `pathlib`

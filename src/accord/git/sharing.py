@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from accord.core.kernel.refusal import Refused
+
 from . import decisions, notes
 from .ledger import DECISIONS, NOTES, Change, save, tips
 from .process import Done, GitError
@@ -88,13 +90,24 @@ def _merge_notes(repo: Repository, tip: str) -> None:
     repo.raw(*WHO, "notes", f"--ref={NOTES}", "merge", "--quiet", "--strategy=union", tip)
     there = {sha for sha in both if repo.resolve(sha)}
     if there:
-        save(repo, lambda: _mended(repo, there))
+        found = repo.objects({*(ours[sha] for sha in there), *(theirs[sha] for sha in there)})
+        sides = {sha: (found[ours[sha]].content, found[theirs[sha]].content) for sha in there}
+        told = {sha: _joint(*each) for sha, each in sides.items()}
+        save(repo, lambda: Change(tips(repo), told, {}))
 
 
-def _mended(repo: Repository, shas: set[str]) -> Change:
-    before = tips(repo)
-    told = {sha: notes.stored(note) for sha, note in notes.of(repo, shas).items()}
-    return Change(before, told, {})
+def _joint(ours: bytes, theirs: bytes) -> bytes:
+    """Both notes as one; one of a later version is left alone, and our own ref has the rest."""
+    later = next((each for each in (ours, theirs) if _later(each)), None)
+    return later or notes.stored(*(notes.parsed(text(each)) for each in (ours, theirs)))
+
+
+def _later(content: bytes) -> bool:
+    try:
+        notes.parsed(text(content))
+    except Refused:
+        return True
+    return False
 
 
 def _noted(repo: Repository, ref: str) -> dict[str, str]:
@@ -122,6 +135,8 @@ def _union(repo: Repository, tip: str) -> Change:
 
 def _both(path: str, one: bytes, other: bytes) -> bytes:
     if path.startswith("by-id/"):
+        if _later(one) or _later(other):  # what a stranger sends takes no record's place
+            return one or other
         return notes.stored(*(notes.parsed(text(each)) for each in (one, other) if each))
     return decisions.listed(decisions.ids_in(one) | decisions.ids_in(other))
 

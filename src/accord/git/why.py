@@ -75,7 +75,7 @@ def target(repo: Repository, word: str) -> Target:
 
 
 def _is_file(repo: Repository, path: str) -> bool:
-    if not path or path.startswith("-"):
+    if not path:
         return False
     if repo.bare:
         return bool(repo.maybe("ls-tree", "HEAD", "--", path)) and not _is_folder(repo, path)
