@@ -99,12 +99,10 @@ async def test_half_of_a_log_is_told_to_nobody(
     monkeypatch.setattr(copies, "MOST_AT_ONCE", 3)
     house = await at_work(ledger.add(SHOWN, ACCEPTED, MERGED), REVIEWER)
     assert await house.said() == []
-    assert await house.mirrors.reviewed(REPO, "cart") == ()
 
     await house.mirrors.look()
 
     assert await house.said() == [TOLD]
-    assert await house.mirrors.reviewed(REPO, "cart") == ("human:ann",)
 
 
 async def test_who_comes_later_is_told_then(ledger: Ledger) -> None:
@@ -192,21 +190,13 @@ async def test_a_reviewer_with_a_foreign_name_is_known_by_its_alias(tmp_path: Pa
     assert ASKED not in await confused.said()
 
 
-async def test_who_accepted_is_named_once_all_is_accepted(ledger: Ledger) -> None:
-    house = await at_work(ledger.add(SHOWN), REVIEWER)
-    reviewed = house.mirrors.reviewed
-    assert await reviewed(REPO, "cart") == ()
-
-    ledger.add(ACCEPTED)
-    await house.mirrors.look()
-
-    assert await reviewed(REPO, "cart") == ("human:ann",)
-    assert await reviewed(REPO, "main") == await reviewed("unknown", "cart") == ()
+async def test_a_pact_names_its_seats_as_trailers_do(ledger: Ledger) -> None:
+    house = await at_work(ledger, REVIEWER)
     alone = House(MemoryLog())
     await alone.place(ledger)
-    assert await alone.mirrors.reviewed(REPO, "cart") == ()
-    await alone.mirrors.look()
-    assert await alone.mirrors.reviewed(REPO, "cart") == ("agent:ann",)
+
+    assert (await house.mirrors.now(REPO))["names"]["ann"] == "human:ann"
+    assert (await alone.mirrors.now(REPO))["names"]["ann"] == "agent:ann"
 
 
 async def test_a_session_that_leaves_its_repository_has_its_tasks_for_itself(

@@ -10,7 +10,6 @@ from typing import Any
 from accord.core.kernel.log import Door
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.commits import LedgerPlaced, Repo, SessionBound, SessionUnbound
-from accord.core.work.review import of_branch
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, Sealed, StoreError
 
@@ -155,14 +154,6 @@ class Mirrors:
         seats = pact.copy.told.work.seats if pact.copy.told else ()
         ids = [seat.id for seat in seats[:MOST_SEATS]]
         return {id: await pact.teller.called(id, pact.sessions) for id in ids}
-
-    async def reviewed(self, repo: str, branch: str) -> tuple[str, ...]:
-        """Who accepted the work on a branch, as trailers name them; nobody while some is open."""
-        pact = self.pacts.get(repo)
-        if pact is None or pact.copy.told is None or pact.copy.more:
-            return ()
-        seats = of_branch(pact.copy.told.work, branch)
-        return tuple([await pact.teller.called(seat, pact.sessions) for seat in seats])
 
     async def release(self, repo: str, session: str) -> None:
         """The session works there no longer; it is told before that is on record."""

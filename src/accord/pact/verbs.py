@@ -17,7 +17,7 @@ from accord.core.work.state import Feature, Work
 from accord.core.work.verbs import Assignment, Caller
 from accord.core.work.words import Kind, Status, is_branch
 from accord.git.repository import Repository
-from accord.pact import scaffold
+from accord.pact import scaffold, shown
 from accord.pact.carry import clean
 from accord.pact.desk import Desk, sound
 from accord.stores.ledger import BASE_PATIENCE_S, flocked
@@ -143,13 +143,14 @@ def assign(desk: Desk, caller: Caller, said: Assignment) -> Done:
 
 def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bool) -> Done:
     """Show what was done; with `commit`, tracked files and the ledger are committed first."""
+    repository = desk.place.repository
 
     def decide(work: Work) -> list[Draft]:
-        return verbs.checkpoint(work, caller, id, evidence)
+        head = shown.head(desk.place, work, id, here=commit)
+        return verbs.checkpoint(work, caller, id, evidence, head, own=commit)
 
     if not commit:
         return done(desk, caller, Kind.CHECKPOINT, desk.write(decide))
-    repository = desk.place.repository
     if not repository:
         raise Refused(Why.WRONG_STATE, "There is no git repository here to commit to")
     with desk.ledger.locked():
@@ -173,7 +174,11 @@ def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bo
 
 def accept(desk: Desk, caller: Caller, id: str) -> Done:
     """Say that it is done."""
-    events = desk.write(lambda work: verbs.accept(work, caller, id))
+
+    def decide(work: Work) -> list[Draft]:
+        return verbs.accept(work, caller, id, shown.commit(desk.place, work, id))
+
+    events = desk.write(decide)
     return done(desk, caller, Kind.ACCEPT, events)
 
 
@@ -233,17 +238,19 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
     notes = switched(desk, repository, base)
     if merged:
         return [*notes, f"git had merged {branch} already; only the event was missing"]
-    by = reviewed.names(work, feature, desk.ring().get("names") or {})
-    message = reviewed.message(f"Merge {feature.id} ({branch})", by)
+    tip = repository.ask("rev-parse", f"refs/heads/{branch}")
+    found = reviewed.find(desk.place, repository, work, feature, tip)
+    by = reviewed.names(found, desk.ring().get("names") or {})
+    message = reviewed.message(f"Merge {feature.id} ({branch})", found, by)
     try:
-        words = ("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, f"refs/heads/{branch}")
+        # What was compared with the reviews, and not what the branch may have become since.
+        words = ("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, tip)
         desk.carry.across(repository, words, branch)
     except Refused:
         if start:
             desk.carry.switch(repository, start)
         raise
-    trouble = reviewed.note(repository, "HEAD", by)
-    return [*notes, trouble] if trouble else notes
+    return [*notes, *found.gaps, *reviewed.note(repository, "HEAD", found, by)]
 
 
 def _rule_two_on_all(desk: Desk, repository: Repository, base: str, feature: Feature) -> None:

@@ -1,8 +1,13 @@
 """Who reviewed something: whoever accepted it, once all of it is accepted."""
 
-from accord.core.work.review import lanes, of_branch, reviewers
+import pytest
+
+from accord.core.work import verbs
+from accord.core.work.review import accepted as covered
+from accord.core.work.review import lanes, reviewers
 from accord.core.work.state import Feature, Work
-from tests.core.work.story import ANN, BOB, CY, assigned, folded, line
+from accord.core.work.verbs import Assignment, Caller
+from tests.core.work.story import ANN, BOB, CY, Team, assigned, folded, line
 from tests.spec import proves
 
 
@@ -19,9 +24,60 @@ def test_only_who_accepted_is_a_reviewer_and_only_when_nothing_is_open() -> None
     open_task = folded(assigned("T1"), assigned("T2", reviewer=CY), *accepted("T1"))
     done = folded(assigned("T1"), assigned("T2", reviewer=CY), *accepted("T1"), *accepted("T2", CY))
 
-    assert reviewers(open_task, the_one(open_task)) == of_branch(open_task, "feat") == ()
-    assert reviewers(done, the_one(done)) == of_branch(done, "feat") == (ANN, CY)
-    assert of_branch(done, "main") == of_branch(done, "") == ()
+    assert reviewers(open_task, the_one(open_task)) == ()
+    assert reviewers(done, the_one(done)) == (ANN, CY)
+    assert covered(open_task, the_one(open_task)) == {}
+    assert covered(done, the_one(done)) == {ANN: (), CY: ()}
+
+
+ONE, TWO, THREE = "1" * 40, "2" * 40, "3" * 64
+
+
+def shown(task: str, commit: object, at: int = 1, **rest: object) -> dict[str, object]:
+    return line("checkpoint", BOB, task, evidence="it works", commit=commit, at=at, **rest)
+
+
+@proves("UNI-14")
+def test_a_review_covers_the_commit_that_was_shown_last() -> None:
+    work = folded(
+        assigned("T1"),
+        assigned("T2", reviewer=CY),
+        shown("T1", ONE),
+        line("changes_requested", ANN, "T1", reason="more", at=2),
+        line("join", BOB, roles=["worker"], at=3),
+        shown("T1", TWO, at=4),
+        line("accept", ANN, "T1", at=5),
+        shown("T2", TWO, at=6, own=True),
+        line("accept", CY, "T2", commit=THREE, at=7),
+    )
+
+    assert covered(work, the_one(work)) == {ANN: (TWO,), CY: (THREE,)}
+    assert (work.tasks["T1"].own, bool(work.tasks["T2"].own)) == ("", True)
+
+
+@proves("UNI-14")
+@pytest.mark.parametrize("odd", ["", "HEAD", "--all", ONE[1:], ONE + "1", ONE.replace("1", "G"), 7])
+def test_what_is_no_commit_covers_nothing(odd: object) -> None:
+    work = folded(
+        assigned("T1"), shown("T1", odd, own=True), line("accept", ANN, "T1", commit=odd, at=2)
+    )
+
+    assert covered(work, the_one(work)) == {ANN: ()}
+    assert work.tasks["T1"].own == ""
+
+
+@pytest.mark.parametrize(("own", "more"), [(False, {}), (True, {"own": True})])
+def test_checkpoint_and_accept_say_which_commit(own: bool, more: dict[str, bool]) -> None:
+    team = Team()
+    said = Assignment("T1", "F", "feat", BOB, ANN)
+    team.by(ANN, verbs.assign, said)
+    drafts = verbs.checkpoint(team.work, Caller(BOB), "T1", "works", ONE, own=own)
+    team.record(BOB, drafts)
+
+    assert drafts[-1].payload == {"evidence": "works", "commit": ONE, **more}
+    (accept,) = team.by(ANN, verbs.accept, "T1", TWO)
+    assert accept.payload == {"commit": TWO}
+    assert covered(team.work, the_one(team.work)) == {ANN: (TWO,)}
 
 
 @proves("UNI-14", "UNI-21", "PACT-5-1")

@@ -24,6 +24,8 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
     id: str = ""
     entry: str = ""
+    commit: str = ""
+    own: Any = False
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

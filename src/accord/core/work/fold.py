@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from accord.core.work.event import Entry, Event
 from accord.core.work.state import Feature, Seat, Task, Work
-from accord.core.work.words import LIFTED, Kind, Status, is_slug
+from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_slug
 
 HIGHEST = 10**9
 # Under names of their own: looking a member up takes as long as an event does.
@@ -139,8 +139,10 @@ def on_checkpoint(fold: Fold, event: Event) -> No:
     if task.status is ACCEPTED:
         return "state", f"{task.id} is accepted, which no checkpoint takes back"
     fold.busy(task)
-    evidence = event.payload.evidence
-    fold.tasks[task.id] = told(task, AWAITING, evidence, task.reason)
+    said = event.payload
+    shown = commit_in(said.commit)
+    own = event.event_id if shown and said.own is True else ""
+    fold.tasks[task.id] = told(task, AWAITING, said.evidence, task.reason, shown, own)
     return None
 
 
@@ -156,11 +158,14 @@ def on_verdict(fold: Fold, event: Event) -> No:
     if task.status is not AWAITING:
         return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
     if event.event_type == Kind.ACCEPT:
-        fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "")
+        seen = commit_in(event.payload.commit) or task.commit
+        fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "", seen, task.own)
         fold.open[task.feature] -= 1
     else:
         said, asked = event.payload.reason, Status.CHANGES_REQUESTED
-        fold.tasks[task.id] = told(task, asked, task.evidence, said, returned=True)
+        fold.tasks[task.id] = told(
+            task, asked, task.evidence, said, task.commit, task.own, returned=True
+        )
         fold.wait(task)
     return None
 
@@ -195,11 +200,20 @@ def fold(entries: Iterable[Entry]) -> Work:
 
 def moved(task: Task, status: Status, *, returned: bool = False) -> Task:
     """The task in another state; what was said of it stays."""
-    return told(task, status, task.evidence, task.reason, returned=returned)
+    return told(task, status, task.evidence, task.reason, task.commit, task.own, returned=returned)
 
 
-def told(task: Task, status: Status, evidence: str, reason: str, *, returned: bool = False) -> Task:
-    """The task in another state, with what was said of it. By place, since a log has many."""
+def told(
+    task: Task,
+    status: Status,
+    evidence: str,
+    reason: str,
+    commit: str,
+    own: str,
+    *,
+    returned: bool = False,
+) -> Task:
+    """The task in another state, with what was said of it."""
     return Task(
         task.id,
         task.feature,
@@ -211,6 +225,8 @@ def told(task: Task, status: Status, evidence: str, reason: str, *, returned: bo
         evidence,
         reason,
         returned,
+        commit,
+        own,
     )
 
 
@@ -242,6 +258,11 @@ def seats_in(given: Any) -> Iterable[Seat]:
                 )
             case _:
                 pass
+
+
+def commit_in(given: str) -> str:
+    """The id of a commit; what is none names nothing."""
+    return given if given and is_commit(given) else ""
 
 
 def words_in(given: Any) -> Iterable[str]:

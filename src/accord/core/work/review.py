@@ -16,11 +16,13 @@ def reviewers(work: Work, feature: Feature) -> tuple[str, ...]:
     return tuple(dict.fromkeys(task.reviewer for task in accepted))
 
 
-def of_branch(work: Work, branch: str) -> tuple[str, ...]:
-    """The same for the work on a git branch; a branch of several features needs all of them."""
-    mine = [each for each in work.features.values() if branch and each.branch == branch]
-    found = [reviewers(work, each) for each in mine]
-    return tuple(dict.fromkeys(seat for each in found for seat in each)) if all(found) else ()
+def accepted(work: Work, feature: Feature) -> dict[str, tuple[str, ...]]:
+    """Those seats, each with the commits that it accepted; what comes after them it did not see."""
+    done = [task for task in work.tasks_of(feature) if task.status is Status.ACCEPTED]
+    return {
+        seat: tuple(task.commit for task in done if task.reviewer == seat and task.commit)
+        for seat in reviewers(work, feature)
+    }
 
 
 def lanes(work: Work) -> Iterator[tuple[Feature, tuple[str, ...]]]:

@@ -19,7 +19,8 @@ class Seat(msgspec.Struct, frozen=True, gc=False):
 class Task(msgspec.Struct, frozen=True, gc=False):
     """A piece of work with an owner, and a reviewer who is somebody else.
 
-    `returned`: changes were asked for and nothing was shown since.
+    `returned`: changes were asked for and nothing was shown since. `commit` is the last that was
+    shown or accepted. `own` is the id of a checkpoint that has a commit of its own after that.
     """
 
     id: str
@@ -32,6 +33,8 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     evidence: str = ""
     reason: str = ""
     returned: bool = False
+    commit: str = ""
+    own: str = ""
 
 
 class Feature(msgspec.Struct, frozen=True, gc=False):

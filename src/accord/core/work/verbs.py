@@ -192,8 +192,13 @@ def _fits(work: Work, said: Assignment) -> None:
         raise Refused(Why.WRONG_STATE, detail)
 
 
-def checkpoint(work: Work, caller: Caller, id: str, evidence: str) -> list[Draft]:
-    """Show what was done; a task that nobody joined for is joined first (OPEN-96)."""
+def checkpoint(
+    work: Work, caller: Caller, id: str, evidence: str, commit: str = "", *, own: bool = False
+) -> list[Draft]:
+    """Show what was done; a task that nobody joined for is joined first (OPEN-96).
+
+    `commit` is where its branch stands; `own`: this checkpoint gets a commit after that one.
+    """
     seat = seated(work, caller)
     if not id or not evidence.strip():
         raise Refused(
@@ -209,20 +214,21 @@ def checkpoint(work: Work, caller: Caller, id: str, evidence: str) -> list[Draft
     fitting(seat, caller, Kind.CHECKPOINT)
     if task.status is Status.ACCEPTED:
         raise Refused(Why.WRONG_STATE, f"Task {id} is accepted; that is final")
-    shown = Draft(Kind.CHECKPOINT, {"evidence": evidence}, id, task.feature)
+    seen = {"commit": commit} | ({"own": True} if own else {}) if commit else {}
+    shown = Draft(Kind.CHECKPOINT, {"evidence": evidence, **seen}, id, task.feature)
     if task.status is Status.ASSIGNED:
         return [Draft(Kind.JOIN, {"roles": [*seat.roles]}), shown]
     return [shown]
 
 
-def accept(work: Work, caller: Caller, id: str) -> list[Draft]:
-    """Rule 1: the reviewer says that it is done."""
+def accept(work: Work, caller: Caller, id: str, commit: str = "") -> list[Draft]:
+    """Rule 1: the reviewer says that it is done, with all that leads to `commit`."""
     seat = seated(work, caller)
     if not id:
         raise Refused(Why.MALFORMED, "accept needs a task id")
     task = judged(work, caller, id, "accept")
     fitting(seat, caller, Kind.ACCEPT)
-    return [Draft(Kind.ACCEPT, {}, id, task.feature)]
+    return [Draft(Kind.ACCEPT, {"commit": commit} if commit else {}, id, task.feature)]
 
 
 def changes(work: Work, caller: Caller, id: str, reason: str) -> list[Draft]:

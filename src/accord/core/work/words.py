@@ -68,6 +68,8 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))[^\x00-\x20~^:?*\[\\\x7f]+")
 
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+
 
 @lru_cache(maxsize=1024)
 def is_slug(text: str) -> bool:
@@ -83,6 +85,11 @@ def is_seat(text: str) -> bool:
 def is_id(text: str) -> bool:
     """Whether this can name a task or a feature, and so be part of a path (OPEN-108)."""
     return _ID.fullmatch(text) is not None and ".." not in text
+
+
+def is_commit(text: str) -> bool:
+    """Whether this can be the whole id of a commit."""
+    return _COMMIT.fullmatch(text) is not None
 
 
 def is_branch(text: str) -> bool:

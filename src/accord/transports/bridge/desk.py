@@ -67,10 +67,6 @@ class Pacts(Protocol):
         """Bring the log in step with the files, and say what was found."""
         ...
 
-    async def reviewed(self, repo: str, branch: str) -> tuple[str, ...]:
-        """Who accepted the work on a branch; nobody while some of it is open."""
-        ...
-
     async def release(self, repo: str, session: str) -> None:
         """The session works there no longer."""
         ...
@@ -110,8 +106,7 @@ class Desk:
         found = await self.reader.draft(place.stretch)
         if found is None:
             return {"session": place.room.id, "messages": [], "reason": NOTHING}
-        decision = await self.reviewed(found.decision, ask.repo, ask.branch)
-        made: table.Answer = scrub(decisions.context(decision), self.clean(place.room.id))
+        made: table.Answer = scrub(decisions.context(found.decision), self.clean(place.room.id))
         return made
 
     async def commits(self, ask: table.Commits) -> table.Answer:
@@ -209,15 +204,8 @@ class Desk:
 
     # Together
 
-    async def reviewed(self, decision: DecisionCommit, repo: str, branch: str) -> DecisionCommit:
-        """With those who accepted the work that it is a part of, as the pact's log says."""
-        more = await self.pacts.reviewed(repo, branch)
-        everybody = tuple(dict.fromkeys((*decision.reviewed_by, *more)))
-        return replace(decision, reviewed_by=everybody) if more else decision
-
     async def note(self, decision: DecisionCommit, repo: str) -> Note:
         """The record as git keeps it: the decision as linked, what was said as the log has it."""
-        decision = await self.reviewed(decision, repo, decision.branch)
         room: Room = await self.engine.state(f"room/{decision.pvp_session}")
         stretch = Stretch(room, repo, decision.fork or None, decision.since)
         found = await self.reader.draft(stretch, decision.id)
