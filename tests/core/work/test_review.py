@@ -1,5 +1,7 @@
 """Who reviewed something: whoever accepted it, once all of it is accepted."""
 
+from typing import Any
+
 import pytest
 
 from accord.core.work import verbs
@@ -33,7 +35,7 @@ def test_only_who_accepted_is_a_reviewer_and_only_when_nothing_is_open() -> None
 ONE, TWO, THREE = "1" * 40, "2" * 40, "3" * 64
 
 
-def shown(task: str, commit: object, at: int = 1, **rest: object) -> dict[str, object]:
+def shown(task: str, commit: object, at: int = 1, **rest: Any) -> dict[str, object]:
     return line("checkpoint", BOB, task, evidence="it works", commit=commit, at=at, **rest)
 
 
