@@ -23,12 +23,13 @@ from accord.core.work.mirror import (
 from accord.engine import proven
 from accord.engine.engine import Engine
 
-from .place import Place, together
+from .place import SILENT, Place, together
 
 log = logging.getLogger("accord.mirror")
 
 PACT = Actor(seat=f"{SYSTEM}:pact", kind=Kind.SYSTEM)
 PAGE = 500  # rows
+PATIENCE_S = 2.0  # for a disk
 BATCH = 100  # events that are said at once, so that nobody else waits for long
 # Events that one repository may bring before others have their turn.
 MOST_AT_ONCE = 2000
@@ -74,12 +75,13 @@ class Copy:
 
     def trouble(self) -> str:
         """Why a ledger could not be read."""
-        return next((each.look.trouble for each in self.places.values() if each.look.trouble), "")
+        told = (SILENT if each.silent else each.look.trouble for each in self.places.values())
+        return next(filter(None, told), "")
 
     async def look(self) -> bool:
         """Record what is new; whether the work stands differently now."""
         image = await self._recorded()
-        read = await asyncio.to_thread(self._read)
+        read = any(await asyncio.gather(*map(self._see, self.places.values())))
         if not (read or self.more or self._moved or self._doubtful or self.told is None):
             return False
         plan = await asyncio.to_thread(self._plan, image)
@@ -99,7 +101,9 @@ class Copy:
         sources = together(self.places.values())
         fresh = image.fresh(sources)
         self.more = len(fresh) > MOST_AT_ONCE
-        if not sources or self.more:
+        # What lies on a disk that does not answer has not vanished.
+        unseen = any(place.silent for place in self.places.values())
+        if not sources or self.more or unseen:
             return Plan(sources, fresh[:MOST_AT_ONCE], arrange=False)
         wanted = keys(sources)
         if not image.lost(sources):
@@ -119,12 +123,16 @@ class Copy:
             self._book.add(image.lines())
         return self._book.told()
 
-    def _read(self) -> bool:
-        changed = [place for place in self.places.values() if place.changed()]
-        for place in changed:
-            place.read()
+    async def _see(self, place: Place) -> bool:
+        """Whether it holds something else now; what does not answer is asked again later."""
+        read = await place.aside.ask(place.refresh, PATIENCE_S)
+        if read is None and not place.silent:
+            log.warning("pact.unseen", extra={"stream": self.stream, "detail": SILENT})
+        self._moved = self._moved or (place.silent and read is not None)
+        place.silent = read is None
+        if read:
             self._report(place)
-        return bool(changed)
+        return bool(read)
 
     def _report(self, place: Place) -> None:
         about = {"stream": self.stream, "count": len(place.look.faults)}

@@ -11,10 +11,13 @@ from accord.core.work.image import Source
 from accord.engine.ports import Mark
 from accord.stores.ledger import FileLedger
 
+from .aside import Aside
+
 LOG = "log.jsonl"
 LARGEST = 64 << 20
 TOO_LARGE = f"The log has over {LARGEST >> 20} MiB"
 UNREADABLE = "The log cannot be read, or is gone"
+SILENT = "The log is still being read, or its disk does not answer"
 
 
 class Look(NamedTuple):
@@ -35,10 +38,19 @@ class Place:
     def __init__(self, directory: str) -> None:
         path = Path(directory)
         self.look = Look()
+        self.aside = Aside()
+        self.silent = False  # the last question has no answer yet
         self._ledger = FileLedger(path / LOG, path)
         self._known: dict[str, Source] = {}
         self._faults: tuple[int, ...] = ()
         self._size, self._lines, self._digest = 0, 0, _digest(b"")
+
+    def refresh(self) -> bool:
+        """Read it if somebody wrote since; whether that was so."""
+        changed = self.changed()
+        if changed:
+            self.read()
+        return changed
 
     def changed(self) -> bool:
         """Whether somebody wrote since it was last read; the file is not opened for that."""

@@ -84,13 +84,15 @@ class Mirrors:
             self._bell.clear()
 
     async def look(self) -> None:
-        """One look at each; what fails is looked at again the next time."""
-        for pact in list(self.pacts.values()):
-            try:
-                await pact.follow()
-            except Exception as error:  # noqa: BLE001 - one repository is no other's loss
-                about = {"stream": pact.copy.stream, "error": type(error).__name__}
-                log.warning("pact.failed", extra=about)
+        """One look at each, side by side; what fails is looked at again the next time."""
+        await asyncio.gather(*map(self._follow, list(self.pacts.values())))
+
+    async def _follow(self, pact: Pact) -> None:
+        try:
+            await pact.follow()
+        except Exception as error:  # noqa: BLE001 - one repository is no other's loss
+            about = {"stream": pact.copy.stream, "error": type(error).__name__}
+            log.warning("pact.failed", extra=about)
 
     async def _find(self) -> bool:
         """Those that were followed before; False when the log cannot be read now."""

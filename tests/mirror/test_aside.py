@@ -1,0 +1,108 @@
+"""A disk that does not answer holds up its own repository, and no other."""
+
+import logging
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from accord.mirror import copy as copies
+from accord.mirror.aside import Aside
+from accord.mirror.place import SILENT, Place
+from accord.stores.memory import MemoryLog
+from tests.mirror.scene import ASSIGN, INIT, REPO, SHOWN, House, Ledger, ids
+
+LONG = 60.0
+
+
+async def test_an_answer_that_comes_late_is_told_to_whoever_asks_next() -> None:
+    aside, answer, asked = Aside(), Event(), list[int]()
+
+    def question() -> bool:
+        asked.append(1)
+        return answer.wait(LONG)
+
+    assert await aside.ask(question, 0) is None
+    assert await aside.ask(question, LONG) is None
+    answer.set()
+    found = None
+    while found is None:
+        found = await aside.ask(question, LONG)
+
+    assert (found, asked) == (True, [1])
+    assert await aside.ask(lambda: False, LONG) is False
+
+
+async def test_what_goes_wrong_is_raised_where_it_was_asked() -> None:
+    def question() -> bool:
+        raise ValueError("no")
+
+    aside = Aside()
+    with pytest.raises(ValueError, match="no"):
+        await aside.ask(question, LONG)
+    assert await aside.ask(lambda: True, LONG) is True
+
+
+def hanging(stuck: Ledger, monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Whoever looks at this ledger waits for the event, as for a disk that is gone."""
+    disk, whole = Event(), Place.changed
+
+    def changed(place: Place) -> bool:
+        if place._ledger.path == stuck.path:
+            disk.wait(LONG)
+        return whole(place)
+
+    monkeypatch.setattr(Place, "changed", changed)
+    monkeypatch.setattr(copies, "PATIENCE_S", 0.01)
+    return disk
+
+
+async def test_a_disk_that_hangs_holds_up_no_other_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stuck, other = Ledger(tmp_path / "a").add(INIT, ASSIGN), Ledger(tmp_path / "b").add(INIT)
+    disk = hanging(stuck, monkeypatch)
+    house = House(MemoryLog())
+    await house.place(stuck, "stuck")
+    await house.place(other, REPO)
+
+    with caplog.at_level(logging.WARNING, "accord.mirror"):
+        while not await house.recorded(REPO):
+            await house.mirrors.look()
+        other.add(ASSIGN, SHOWN)
+        while len(await house.recorded(REPO)) < 3:
+            await house.mirrors.look()
+    found = await house.mirrors.now("stuck")
+
+    assert (found["events"], found["trouble"]) == (0, SILENT)
+    assert [each.stream for each in caplog.records if each.message == "pact.unseen"].count(  # type: ignore[attr-defined]
+        "work/stuck"
+    ) == 1
+    disk.set()
+    while not await house.recorded("stuck"):
+        await house.mirrors.look()
+    assert await house.recorded("stuck") == ids(INIT, ASSIGN)
+    assert (await house.mirrors.now("stuck"))["trouble"] == ""
+
+
+async def test_what_lies_on_a_disk_that_hangs_has_not_vanished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = Ledger(tmp_path / "a").add(INIT, ASSIGN), Ledger(tmp_path / "b").add(INIT, SHOWN)
+    house = House(MemoryLog())
+    await house.place(one)
+    await house.place(two)
+    await house.mirrors.look()
+    assert (await house.mirrors.now(REPO))["events"] == 3
+
+    disk = hanging(two, monkeypatch)
+    house = await house.again()
+    for _ in range(3):
+        found = await house.mirrors.now(REPO)
+        assert (found["events"], found["trouble"]) == (3, SILENT)
+    disk.set()
+    while (found := await house.mirrors.now(REPO))["trouble"]:
+        pass
+    two.write(INIT)
+    await house.mirrors.look()
+    assert (await house.mirrors.now(REPO))["events"] == 2
