@@ -353,3 +353,61 @@ async def test_an_id_that_was_never_issued_is_not_revoked(
     assert await accord("token revoke nope --force") == 0
     assert await accord("token revoke nope") == 0
     assert set((await server.people()).revoked) == {"nope"}
+
+
+@proves("UNI-3")
+@pytest.mark.parametrize(
+    ("id", "advice"),
+    [("alice_01", "try alice-01"), ("Bob", "try bob"), ("Zo\u00eb", "use a-z"), ("-a", "use a-z")],
+)
+async def test_somebody_new_gets_a_slug_and_a_foreign_id_stays_as_it_is(
+    server: LocalDesk, capsys: pytest.CaptureFixture[str], id: str, advice: str
+) -> None:
+    line = f"token issue --id={id} --type human --roles driver"
+    before = len(await server.office().tokens())
+
+    assert await accord(line) == 2
+    out, err = capsys.readouterr()
+    assert (out, advice in err, "--foreign" in err) == ("", True, True)
+    assert len(await server.office().tokens()) == before
+    assert await accord(f"{line} --foreign --json") == 0
+    assert said(capsys)["claims"]["agent_id"] == id
+
+
+@proves("UNI-13")
+@pytest.mark.parametrize(
+    ("who", "roles", "rights"),
+    [
+        ("ann --type human", ["driver", "navigator"], ["manage_participants"]),
+        ("ann --type agent", ["driver", "navigator"], []),
+        ("bob --type agent", ["driver"], []),
+        ("cy --type human", ["navigator"], []),
+        ("cy --type human --roles approver", ["approver"], []),
+    ],
+)
+async def test_roles_follow_from_the_seat_in_the_pact_here(
+    server: LocalDesk,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    who: str,
+    roles: list[str],
+    rights: list[str],
+) -> None:
+    seats = [
+        {"id": "ann", "roles": ["orchestrator", "reviewer", "admin", "approver"]},
+        {"id": "bob", "roles": ["worker"]},
+        {"id": "cy", "roles": ["reviewer"]},
+    ]
+    payload = {"project": "p", "protocol_version": 1, "seats": seats, "base_branch": "main"}
+    event = {"event_id": "1", "ts": "2026-01-01T00:00:00Z", "agent_id": "ann"}
+    log = tmp_path / ".pact" / "log.jsonl"
+    log.parent.mkdir()
+    log.write_text(json.dumps({**event, "event_type": "init", "payload": payload}) + "\n")
+
+    assert await accord(f"token issue --id {who} --json") == 0
+
+    claims = said(capsys)["claims"]
+    assert sorted(claims["roles"]) == roles
+    assert sorted(claims.get("capabilities", [])) == rights
+    assert await accord("token issue --id dora --type human") == 2
+    assert "Say --roles" in capsys.readouterr().err

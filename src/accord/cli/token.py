@@ -2,24 +2,29 @@
 
 Works through the server at ACCORD_URL when it answers, as the operator whose token is in
 ACCORD_TOKEN; otherwise on the store of this machine. The token goes to standard output alone, so
-that a shell can keep it.
+that a shell can keep it. Without --roles, whoever has a seat in the pact of this directory gets the
+roles that fit it: driver for who works, navigator for who reviews.
 
 Examples:
   accord token issue --id alice --type human --roles admin,driver
   export ACCORD_TOKEN=$(accord token issue --id claude --type agent --roles driver --ttl 8h)
   accord token issue --id bob --type human --roles approver --labels security --ttl 7d
+  accord token issue --id ann --type human       # roles as in the pact here
   accord token list
   accord token revoke 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --reason "laptop lost"
 """
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accord.cli.durations import seconds
 from accord.cli.parsing import Some
 
 if TYPE_CHECKING:
+    from accord.core.kernel.authority import Capabilities, Roles
     from accord.desk import Issued, Office, Wish
 
 
@@ -60,7 +65,9 @@ def _issue_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--id", required=True, help="who it is, for example alice")
     add("--type", required=True, choices=kinds, help="what it is")
-    add("--roles", required=True, type=Some(Role), metavar="A,B", help=f"some of {roles}")
+    add("--roles", type=Some(Role), metavar="A,B", help=f"some of {roles} (default: its seat's)")
+    foreign = "take an id as another system has it, though it is no slug"
+    add("--foreign", action="store_true", help=foreign)
     add("--workspace", default=DEFAULT_WORKSPACE, help="default: %(default)s")
     add("--ttl", type=duration, default="12h", help="how long it lives (default: %(default)s)")
     add("--labels", type=words, default=(), metavar="A,B", help="labels that a quorum can name")
@@ -106,12 +113,45 @@ def _wish(args: argparse.Namespace) -> "Wish":
     from accord.core.kernel.refusal import Refused, Why
     from accord.desk import Wish
 
+    if not args.foreign:
+        _new_id(args.id)
     names = ("id", "type", "roles", "workspace", "labels", "capabilities", "name", "role")
     said = {"ttl_s": args.ttl} | {name: getattr(args, name) for name in names}
+    if args.roles is None:
+        roles, rights = _of_seat(args.id, args.type)
+        said |= {"roles": roles, "capabilities": rights | frozenset(args.capabilities)}
     try:
         return msgspec.convert(said, Wish)
     except msgspec.ValidationError as no:
         raise Refused(Why.MALFORMED, f"No such token can be made: {no}") from None
+
+
+def _new_id(id: str) -> None:
+    """UNI-3: somebody new gets an id that sessions, Pact and trailers write alike."""
+    from accord.core.kernel.ids import slug
+    from accord.core.kernel.refusal import Refused, Why
+
+    if slug(id) != id:
+        advice = f"try {slug(id)}" if slug(id) else "use a-z, 0-9 and -"
+        known = "for somebody whom another system calls so, add --foreign"
+        raise Refused(Why.MALFORMED, f"{id!r} is no id for somebody new: {advice}; {known}")
+
+
+def _of_seat(id: str, kind: str) -> "tuple[Roles, Capabilities]":
+    """UNI-13: the roles that fit a seat of the pact in this directory."""
+    from accord.core.kernel.authority import Kind
+    from accord.core.kernel.ids import slug
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.core.people.standing import derived
+    from accord.pact.desk import desk
+
+    work = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), slug(id)).load().work
+    seat = None if work.too_new else work.seat(slug(id))
+    roles, rights = derived(Kind(kind), seat.roles if seat else ())
+    if not roles:
+        detail = f"Say --roles: {id!r} has no seat in a pact here that they could follow from"
+        raise Refused(Why.MALFORMED, detail)
+    return roles, rights
 
 
 def _summary(issued: "Issued") -> str:

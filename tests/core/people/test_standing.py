@@ -2,8 +2,8 @@
 
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
-from accord.core.people.standing import Standing, read, standing
+from accord.core.kernel.authority import Capability, Kind, Role
+from accord.core.people.standing import Standing, derived, read, standing
 from tests.spec import proves
 
 HUMAN, AGENT = Kind.HUMAN, Kind.AGENT
@@ -46,3 +46,21 @@ def test_a_claim_nobody_knows_has_the_least_privilege(
     claim: str, kind: Kind, expected: Standing
 ) -> None:
     assert read(claim, kind) is expected
+
+
+@proves("UNI-13")
+@pytest.mark.parametrize(
+    ("kind", "names", "roles", "rights"),
+    [
+        (Kind.HUMAN, ["orchestrator"], {Role.DRIVER}, {Capability.MANAGE_PARTICIPANTS}),
+        (Kind.AGENT, ["orchestrator", "worker"], {Role.DRIVER}, set()),
+        (Kind.AGENT, ["reviewer"], {Role.NAVIGATOR}, set()),
+        (Kind.HUMAN, ["operator"], {Role.ADMIN}, set()),
+        (Kind.AGENT, ["operator", "admin", "approver"], set(), set()),
+        (Kind.HUMAN, [], set(), set()),
+    ],
+)
+def test_what_a_seat_is_in_a_session(
+    kind: Kind, names: list[str], roles: set[Role], rights: set[Capability]
+) -> None:
+    assert derived(kind, names) == (frozenset(roles), frozenset(rights))
