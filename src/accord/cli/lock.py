@@ -9,6 +9,9 @@ from pathlib import Path
 from accord.core.kernel.refusal import Refused, Why
 
 FILE = "server.lock"
+IGNORE = ".gitignore"
+# Only in a folder of our own: in one that was there before, it would hide what is not ours.
+IGNORED = "# Keys, and everything that was said: none of it belongs into a repository.\n*\n"
 
 
 class Lock:
@@ -26,11 +29,14 @@ class Lock:
 @contextmanager
 def locked(home: Path) -> Iterator[Lock]:
     """Hold the data directory; refused while another server does."""
+    is_new = not home.exists()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         detail = f"{home} cannot be a folder, there is a file in its way; name another --data-dir"
         raise Refused(Why.MALFORMED, detail) from None
+    if is_new:
+        (home / IGNORE).write_text(IGNORED, "utf-8")
     handle = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

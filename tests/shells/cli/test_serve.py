@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from accord.cli.lock import FILE, locked
+from accord.cli.lock import FILE, IGNORE, locked
 from accord.client import Client
 from accord.core.kernel.refusal import Refused, Why
 from tests.helpers.cli import accord, environment
@@ -205,6 +205,21 @@ def test_a_data_directory_is_held_by_one_at_a_time(tmp_path: Path) -> None:
         assert no.value.why is Why.UNAVAILABLE
     with locked(tmp_path / "home"):
         assert "starting" in (tmp_path / "home" / FILE).read_text()
+
+
+def test_a_data_directory_of_our_own_stays_out_of_a_repository(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    with locked(tmp_path / "ours"), locked(theirs):
+        pass
+    (tmp_path / "ours" / "secret.pem").touch()
+
+    words = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+    seen = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    assert seen == f"?? theirs/{FILE}\n"
+    assert not (theirs / IGNORE).exists()
 
 
 def test_trust_ends_at_the_border_of_this_machine(tmp_path: Path) -> None:
