@@ -137,12 +137,26 @@ def test_a_clone_without_notes_finds_them_after_a_fetch(session: Work, tmp_path:
     session.git("push", "-q", "origin", "main")
     session.git("clone", "-q", str(remote.path), str(tmp_path / "clone"))
     clone = session.at(tmp_path / "clone")
-    assert clone.accord("why", "HEAD").code == 4
+    ran = clone.accord("why", "HEAD")
+    brings = "`accord git fetch` brings what others have shared"
+    assert (ran.code, ran.err) == (4, f"accord: there are no records here; {brings}\n")
+    assert clone.accord("git", "tree").out == f"No session has left a commit here yet; {brings}\n"
     assert session.accord("git", "share").code == 0
 
     assert clone.accord("git", "fetch").code == 0
     assert clone.decisions() == ids
     assert clone.accord("why", "file.txt:1").code == 0
+    assert clone.accord("why", "file.txt:1").err == ""
+
+
+def test_where_to_fetch_from_is_named_by_its_remote(session: Work, tmp_path: Path) -> None:
+    session.commit("feat: begin")
+    session.git("clone", "-q", "-o", "forge", str(session.path), str(tmp_path / "clone"))
+    clone = session.at(tmp_path / "clone")
+
+    assert "`accord git fetch forge` brings" in clone.accord("why", "HEAD").err
+    assert clone.accord("git", "fetch", "forge").code == 0
+    assert clone.accord("why", "HEAD").code == 0
 
 
 @proves("OPEN-74")

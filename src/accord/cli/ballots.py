@@ -170,7 +170,8 @@ def no_gate(word: str) -> str:
     """Where gates are, also those of sessions one is not in."""
     return (
         f"There is no open gate {word} in your sessions; `accord gates` lists them, "
-        "and for a session you are not in yet, `accord gates --session ID` joins it"
+        "`accord session log` says how others ended, "
+        "and `accord gates --session ID` joins a session you are not in yet"
     )
 
 

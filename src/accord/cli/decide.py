@@ -309,7 +309,11 @@ def compare(args: argparse.Namespace) -> int:
     texts = [read(each) for each in args.files]
     peers, hosts = papvp.compare(texts, Policy[args.policy.upper()])
     if hosts < 2:
-        raise Refused(Why.MALFORMED, f"compare needs two snapshots; here is {hosts or 'none'}")
+        detail = (
+            f"compare needs two snapshots; here is {hosts or 'none'}. "
+            "`accord decide BATCH > SNAPSHOT` makes one of a batch"
+        )
+        raise Refused(Why.MALFORMED, detail)
     if args.json:
         tell({"hosts": hosts, "items": [each._asdict() for each in peers]})
     elif sys.stdout.isatty():

@@ -270,6 +270,7 @@ def coverage(repo: "Repository", args: argparse.Namespace) -> int:
 def tree(repo: "Repository", args: argparse.Namespace) -> int:
     """Sessions, forks and merges as commits."""
     from accord.cli.limbs import drawn, told
+    from accord.git.sharing import unfetched
     from accord.git.tree import grow
     from accord.show.output import tell
 
@@ -282,7 +283,7 @@ def tree(repo: "Repository", args: argparse.Namespace) -> int:
     if found:
         print(paint.dim("As git's records say; `accord why COMMIT` asks your server, too"))
     else:
-        print("No session has left a commit here yet")
+        print("; ".join(filter(None, ("No session has left a commit here yet", unfetched(repo)))))
     return 0
 
 

@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from accord.git import naming, why
     from accord.git.process import GitError
     from accord.git.repository import Repository
+    from accord.git.sharing import unfetched
     from accord.show.output import tell
 
     repo, began = Repository(), time.monotonic()
@@ -58,13 +59,16 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(answer(reasons, whole=args.whole)))
         if not args.offline and len(reasons) == 1:
             remembered(reasons[0], whole=args.whole)
+    known = any(each.known for each in reasons)
+    if not known and (brings := unfetched(repo)):
+        print(f"accord: there are no records here; {brings}", file=sys.stderr)
     if why.cut_off(repo, reasons):
         said = "this clone is shallow, so older lines look like its first commit's"
         print(f"accord: {said}; `git fetch --unshallow` brings the rest", file=sys.stderr)
     if not args.json and took > SLOW_S:
         hint = "git commit-graph write --reachable --changed-paths"
         print(f"accord: `{hint}` makes this quicker", file=sys.stderr)
-    return 0 if any(each.known for each in reasons) else NOT_FOUND
+    return 0 if known else NOT_FOUND
 
 
 def remembered(reason: "Reason", *, whole: bool) -> None:

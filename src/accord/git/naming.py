@@ -40,7 +40,10 @@ def commits(repo: Repository, which: str) -> list[str]:
         return []
     words = ["--end-of-options", which]
     if not repo.says("rev-list", "--max-count=1", *words, "--"):
-        detail = f"{shown(which)} names no commits here; write for example origin/main..HEAD"
+        detail = (
+            f"{shown(which)} names no commits here; a range is OLD..NEW, and `git branch --all` "
+            "lists names for both"
+        )
         raise Refused(Why.UNKNOWN, detail)
     return words
 

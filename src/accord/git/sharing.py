@@ -10,6 +10,7 @@ from .ledger import DECISIONS, NOTES, Change, save, tips
 from .process import Done, GitError
 from .repository import Repository, refusal, text
 
+DEFAULT = "origin"
 PATIENCE_S = 120.0
 TRIES = 5
 WHO = ("-c", "user.name=Accord", "-c", "user.email=accord@localhost")
@@ -32,6 +33,17 @@ def fetch(repo: Repository, remote: str) -> Shared:
             MERGES[ref](repo, tip)
             came.append(ref)
     return Shared(remote, tuple(came))
+
+
+def unfetched(repo: Repository) -> str | None:
+    """What brings records here, where there are none and a remote may have some."""
+    if any(tips(repo).values()):
+        return None
+    remotes = repo.ask("remote").split()
+    if not remotes:
+        return None
+    which = "" if DEFAULT in remotes else f" {remotes[0]}"
+    return f"`accord git fetch{which}` brings what others have shared"
 
 
 def share(repo: Repository, remote: str) -> Shared:

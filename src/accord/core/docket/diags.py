@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 # Each code, and the sentence that helps whoever wrote the input.
 HINTS: dict[str, str] = {
-    "NO_ITEMS": "write at least one item: <<<I id=A>>>, <<<PLAN>>>, the plan, <<<END>>>",
+    "NO_ITEMS": "write at least one item: <<<I id=A>>>, <<<PLAN>>>, the plan, <<<END>>>; "
+    "a judgement goes in behind <<<JUDGE>>>",
     "INVALID_ITEM": "an item needs an id and exactly one of PLAN, ARTIFACT, or TOOL with TARGET",
     "DUPLICATE_ID": "only the first item of an id is decided; give this one another",
     "B_DUPLICATE": "only the first <<<B …>>> counts, and it comes before the items",

@@ -24,6 +24,10 @@ async def attested(source: Source, signer: Signer, repo: str, sha: str) -> str:
         raise Refused(Why.MALFORMED, "A repository has an id, and a commit its full one")
     link = await Reader(source).link(repo, sha)
     if link is None:
-        raise Refused(Why.UNKNOWN, f"The log links no decision to {sha}")
+        detail = (
+            f"The log links no decision to {sha}; where it was rebased or squashed, ask for the "
+            "commit that `accord why` calls the first"
+        )
+        raise Refused(Why.UNKNOWN, detail)
     body = payload(sha, [link.decision])
     return seal(body, [Signature(*signer.sign(pre_authentication(body)))])
