@@ -29,6 +29,28 @@ def test_a_session_that_is_opened_in_a_repository_works_there(alice: Work) -> No
     assert f"sessions    {made['id']}" in alice.accord("git", "status").out
 
 
+def test_status_says_what_a_commit_made_now_would_be_of(alice: Work, work: Work) -> None:
+    assert "next" not in alice.accord("git", "status").out
+    alice.accord("session", "create")
+    quiet = alice.accord("git", "status").out
+    named = work.told(PVP_SESSION_ID="ses_1").accord("git", "status").out
+
+    assert "next        a commit made now names no session: nobody asked" in quiet
+    alice.commit("chore: nothing led to it")
+    assert "PVP-Session" not in alice.git("log", "-1", "--format=%B")
+    assert "next        a commit made now is of ses_1\n" in named
+
+
+def test_hooks_that_are_alike_are_said_in_one_line(work: Work) -> None:
+    assert "hooks       6 as they should be, in " in work.accord("git", "status").out
+    (work.path / ".git/hooks/pre-push").unlink()
+    mixed = work.accord("git", "status").out
+    assert "pre-push            not installed" in mixed
+    assert "commit-msg          as it should be" in mixed
+    work.accord("git", "uninstall")
+    assert "; `accord git install` puts them in" in work.accord("git", "status").out
+
+
 def test_who_opens_a_second_is_told_that_hooks_do_not_guess(alice: Work) -> None:
     first = alice.accord("session", "create").out.strip()
     ran = alice.accord("session", "create")

@@ -27,6 +27,7 @@ Examples:
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,16 @@ STATES = {
 }
 
 
+# Where all hooks are alike, one line says it.
+ALL = {
+    STATES[True, True]: "{number} as they should be, in {folder}",
+    STATES[False, False]: "none in {folder}; `accord git install` puts them in",
+}
+NOTHING_LED_HERE = (
+    "a commit made now names no session: nobody asked or decided anything since the last"
+)
+
+
 def status(repo: "Repository", args: argparse.Namespace) -> int:
     """What is set up."""
     from accord.git import decisions, installing, ledger
@@ -175,15 +186,32 @@ def status(repo: "Repository", args: argparse.Namespace) -> int:
         )
         return 0
     print(f"repository  {line(id) or 'has no id; `accord git install` gives it one'}")
-    print(f"hooks       {line(str(installing.folder(repo)))}")
-    table(("hook", "state"), [(hook.name, state(hook)) for hook in hooks])
+    states, folder = [state(hook) for hook in hooks], line(str(installing.folder(repo)))
+    if len(set(states)) == 1 and states[0] in ALL:
+        print(f"hooks       {ALL[states[0]].format(number=len(hooks), folder=folder)}")
+    else:
+        print(f"hooks       {folder}")
+        table(
+            ("hook", "state"), [(hook.name, each) for hook, each in zip(hooks, states, strict=True)]
+        )
     print(f"records     {count(number, 'decision')}")
     print(f"sessions    {working(bound)}")
+    if id and (said := coming(repo, bound or ())):
+        print(f"next        {said}")
     if ledger.NOTES not in rewrite.split():
         print(
             "notes       the hooks carry them along a rebase; `--rewrite-ref` makes git do it, too"
         )
     return 0
+
+
+def coming(repo: "Repository", bound: tuple[str, ...]) -> str:
+    """What the hooks would write into a commit made now; nothing where nobody works here."""
+    from accord.git.preparing import SETTINGS, known
+
+    if session := known(repo, os.environ, repo.settings(SETTINGS)).get("session"):
+        return f"a commit made now is of {line(str(session))}"
+    return NOTHING_LED_HERE if len(bound) == 1 else ""
 
 
 def working(bound: tuple[str, ...] | None) -> str:
