@@ -89,6 +89,9 @@ def test_a_quorum_is_said_in_words(rule: dict[str, object], said: str) -> None:
     assert text.quorum(rule) == said
 
 
+TWO_MORE = '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": 1,\n  "decision": 2\n}'
+
+
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
@@ -96,6 +99,9 @@ def test_a_quorum_is_said_in_words(rule: dict[str, object], said: str) -> None:
         ({"command": "ls -l"}, "$ ls -l"),
         ({"argv": ["ls"], "cwd": "/"}, '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": "/"\n}'),
         ({"argv": "ls"}, '{\n  "argv": "ls"\n}'),
+        ({"argv": ["ls"], "decision": {"step": "a\nb"}}, 'decision {"step": "a\\nb"}\n$ ls'),
+        ({"argv": ["ls"], "cwd": 1, "decision": 2}, TWO_MORE),
+        ({"decision": "x"}, '{\n  "decision": "x"\n}'),
     ],
 )
 def test_what_would_be_run_is_shown_whole(arguments: dict[str, object], shown: str) -> None:

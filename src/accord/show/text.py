@@ -140,6 +140,10 @@ def invocation(arguments: dict[str, Any]) -> str:
     """What would be run, whole: a command line, else the arguments as JSON."""
     if (typed := command(arguments)) is not None:
         return f"$ {typed}"
+    rest = {name: value for name, value in arguments.items() if name != "decision"}
+    if len(rest) < len(arguments) and (typed := command(rest)) is not None:
+        # The step comes first, in one line: no command can write a line above itself.
+        return f"decision {json.dumps(arguments['decision'], ensure_ascii=False)}\n$ {typed}"
     return json.dumps(arguments, indent=2, ensure_ascii=False)
 
 
