@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from accord.core.docket import attributes, rules
 from accord.core.docket.diags import HINTS
 from accord.core.docket.lint import CODES
+from accord.core.docket.meanings import MEANING
 from accord.core.docket.words import COMPLEXITY, GATES, TIMEBOX, Trigger
 from tools.reference.markdown import code, codes, table
 
@@ -22,8 +23,10 @@ def attribute_table() -> Iterator[str]:
 
 def triggers() -> Iterator[str]:
     """Every trigger with its gate, the strongest first."""
-    rows = [(str(n), code(each), code(GATES[each])) for n, each in enumerate(Trigger, 1)]
-    yield from table(("", "Trigger", "Gate"), rows)
+    rows = [
+        (str(n), code(each), code(GATES[each]), MEANING[each]) for n, each in enumerate(Trigger, 1)
+    ]
+    yield from table(("", "Trigger", "Gate", "What it says"), rows)
 
 
 def rule_table() -> Iterator[str]:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.show import paint
-from accord.show.text import line, safe
+from accord.show.text import line, safe, wrapped
 
 if TYPE_CHECKING:
     from accord.core.dialects.papvp import Message
@@ -231,6 +231,8 @@ def shown(outcome: "Outcome") -> Iterator[str]:
 
 def card(item: "Item") -> Iterator[str]:
     """One item in a few lines."""
+    from accord.core.docket.meanings import MEANING
+
     verdict = COLOURS[item.verdict](f"{item.verdict:8}")
     title = f"  {line(item.title)}" if item.title != item.id else ""
     yield f"{verdict}  {paint.bold(item.id)}{title}"
@@ -238,6 +240,7 @@ def card(item: "Item") -> Iterator[str]:
     yield paint.dim(f"          {item.before} → {item.state}; {sure}")
     if item.trigger != "NONE":
         yield f"          {paint.yellow(item.trigger)}"
+        yield from map(paint.dim, wrapped(MEANING[item.trigger], " " * 10))
     for number, step in enumerate(item.plan, 1):
         mark = "→" if number == item.next else "✓" if step.complete else "✗" if step.failed else " "
         yield f"        {mark} S{number} {line(step.short)}  {paint.dim(f'{step.minutes} min')}"

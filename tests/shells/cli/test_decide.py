@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from accord.cli.decide import shown
 from tests.helpers.cli import Ran, accord
-from tests.helpers.docket import item, ok
+from tests.helpers.docket import decide, item, ok
 from tests.spec import proves
 
 
@@ -31,6 +32,25 @@ def test_a_batch_is_decided_and_the_slip_is_shown_with_its_line(batch: Path) -> 
     assert ran.out.startswith("```text\nSTATE: DECISION.TEST.FINAL\n")
     assert f"{batch}:1: ATTR_VALUE close_policy=SIMOK; it takes SIM_OK, REAL_ONLY\n" in ran.err
     assert "    1 | <<<B close_policy=SIMOK>>>\n" in ran.err
+
+
+def test_at_a_screen_a_trigger_says_what_it_means(batch: Path) -> None:
+    lines = list(shown(decide(batch.read_text("utf-8"))))
+
+    at = lines.index(f"{' ' * 10}DEPENDENCY_BLOCK")
+    assert lines[at + 1] == f"{' ' * 10}something else comes first, or what it uses is taken"
+
+
+def test_a_judgement_or_a_batch_in_the_wrong_place_is_told_where_to_go(
+    batch: Path, tmp_path: Path
+) -> None:
+    judgement = tmp_path / "judge.json"
+    judgement.write_text('{"proposed_verdict": "DO NOW"}', "utf-8")
+
+    assert "a judgement goes in behind <<<JUDGE>>>" in accord("decide", str(judgement)).err
+    ran = accord("decide", "compare", str(batch), str(batch))
+    assert ran.code == 2
+    assert "`accord decide BATCH > SNAPSHOT` makes one of a batch" in ran.err
 
 
 def test_programs_get_json(batch: Path) -> None:
