@@ -173,6 +173,31 @@ def test_writers_never_go_back_in_time(now: str, last: str, written: str) -> Non
     assert pact.stamp(now, last) == written
 
 
+@pytest.mark.parametrize(
+    ("data", "last"),
+    [
+        (b"", b""),
+        (b"\n \r\n", b""),
+        (b"one\n", b"one"),
+        (b"one\ntwo\n", b"two"),
+        (b"one\r\n  two \r\n\n \n", b"two"),
+        (b"one\ntorn", b"torn"),
+    ],
+)
+def test_a_signature_is_linked_to_the_last_line_that_says_anything(
+    data: bytes, last: bytes
+) -> None:
+    assert pact.last_line(data) == last
+
+
+@given(st.lists(st.sampled_from([b"", b" ", b"one", b" two", b"three\r"]), max_size=6))
+def test_writers_and_readers_of_links_mean_the_same_line(parts: list[bytes]) -> None:
+    data = b"".join(part + b"\n" for part in parts)
+    speaking = [raw for raw in pact.lines_of(data) if raw]
+
+    assert pact.last_line(data) == (speaking[-1] if speaking else b"")
+
+
 def test_what_another_ledger_lacks_is_found_by_id() -> None:
     one, two = line("join", at=1), line("join", at=2)
     nameless = line("join", at=3) | {"event_id": ""}
