@@ -89,12 +89,11 @@ def _joins(repo: Repository, commit: Commit) -> bool:
 
 def post_rewrite(repo: Repository, words: Sequence[str]) -> int:
     """Records go on to the commits that took the others' place."""
-    del words
     pairs = sys.stdin.read()
     if any_record(repo):
         from . import linking
 
-        linking.rewritten(repo, pairs)
+        linking.rewritten(repo, pairs, sure=words[:1] == ["amend"])
     return 0
 
 

@@ -156,11 +156,12 @@ def _usual(message: CommitMessage) -> str:
 # After a rebase or an amend
 
 
-def rewritten(repo: Repository, pairs: str) -> None:
+def rewritten(repo: Repository, pairs: str, *, sure: bool) -> None:
     """Carry the records from the old commits to the new ones; several may have become one."""
     rows = [line.split()[:2] for line in pairs.splitlines()[:MOST_REWRITTEN]]
+    told = [(row[0], row[1]) for row in rows if len(row) == 2]
     moved: dict[str, set[str]] = {}
-    for old, new in moving.kept(repo, [(row[0], row[1]) for row in rows if len(row) == 2]):
+    for old, new in told if sure else moving.kept(repo, told):
         moved.setdefault(new, set()).add(old)
     carry(repo, moved)
 
