@@ -1,5 +1,6 @@
 """A repository that somebody prepared: nothing leaks, nothing hangs, nothing is half done."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ from accord.stores.folded import Kept, digest
 from tests.core.work.story import line, log
 from tests.helpers.git import a_repository
 from tests.pact.team import SEATS, Team
+from tests.spec import proves
 
 T1 = Assignment("T1", "cart", "cart", "bob", "ann")
 
@@ -244,3 +246,71 @@ def test_a_cache_that_lies_ships_nothing_and_is_told(root: Path) -> None:
     poison(root)
     desk.replay()
     assert desk.validate() == []
+
+
+# Lines that hide other lines
+
+
+def assigned_twice(root: Path) -> None:
+    """A feature of two tasks, of which one is accepted."""
+    verbs.assign(*at(root), T1)
+    verbs.assign(*at(root), msgspec.structs.replace(T1, task="T2"))
+    verbs.checkpoint(*at(root, "bob"), "T1", "it works", commit=False)
+    verbs.accept(*at(root), "T1")
+
+
+def hiding(root: Path) -> bytes:
+    """A line that takes the id of the second assignment, and says nothing."""
+    lines = at(root)[0].ledger.read()[0].splitlines()
+    id = next(each["event_id"] for each in map(json.loads, lines) if each["task_id"] == "T2")
+    return log(line("noop", "bob", id=id))
+
+
+@proves("OPEN-103", "PACT-5-3")
+@pytest.mark.parametrize("git", [True, False])
+def test_no_line_hides_a_task_from_the_second_rule(root: Path, git: bool) -> None:
+    assigned_twice(root)
+    with (root / ".pact" / "log.jsonl").open("ab") as file:
+        file.write(hiding(root))
+    desk = at(root)[0]
+    assert "T2" not in desk.view().work.tasks, "two v1 tools agree on the state"
+
+    with pytest.raises(Refused, match="different things under the event_id") as no:
+        verbs.merge(*at(root, "bob"), "cart", git=git)
+
+    assert no.value.why is Why.DAMAGED
+    assert "id" in {each.check for each in desk.validate() if not each.warning}
+
+
+def test_no_rewritten_line_hides_a_task_that_the_base_knows(root: Path) -> None:
+    assigned_twice(root)
+    repository = place(root).repository
+    assert repository
+    repository.run("commit", "-qam", "two tasks", hooks=True)
+    file = root / ".pact" / "log.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(hiding(root) if b'"T2"' in each else each for each in lines))
+
+    with pytest.raises(Refused, match="different things under the event_id"):
+        verbs.merge(*at(root, "bob"), "cart", git=True)
+
+
+def test_another_roster_with_an_earlier_time_is_told_as_an_error(root: Path) -> None:
+    seats = [{"id": name, "roles": ["worker"], "entry": f"{name}.md"} for name in ("ann", "bob")]
+    usurped = line(
+        "init", "ann", project="demo", protocol_version=1, seats=seats, base_branch="main"
+    )
+    with (root / ".pact" / "log.jsonl").open("ab") as file:
+        file.write(log(usurped | {"role": "orchestrator"}))
+
+    told = {each.check for each in at(root)[0].validate() if not each.warning}
+
+    assert "roster" in told
+
+
+def test_what_may_be_in_a_line_that_cannot_be_read_is_not_said_to_be_missing(root: Path) -> None:
+    with (root / ".pact" / "log.jsonl").open("ab") as file:
+        file.write(b"not json\n")
+
+    with pytest.raises(Refused, match="line 2: The line is no JSON"):
+        verbs.checkpoint(*at(root, "bob"), "T1", "it works", commit=False)

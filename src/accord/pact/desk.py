@@ -177,8 +177,7 @@ class Desk:
         """The same for whoever holds the lock."""
         for _ in range(TRIES):
             found = self.begin()
-            drafts = decide(found.work)
-            sound(found)
+            drafts = decided(found, decide)
             if not drafts:
                 return []
             ids, lines = self.lines(drafts, found.at)
@@ -271,6 +270,18 @@ def sound(found: Folded) -> None:
     """OPEN-106: nothing is written behind a line that cannot be read."""
     for detail in damage(found):
         raise Refused(Why.DAMAGED, detail)
+
+
+def decided(found: Folded, decide: Decide) -> list[Draft]:
+    """What a verb records of a log in which every line can be read."""
+    try:
+        drafts = decide(found.work)
+    except Refused as no:
+        if no.why is Why.UNKNOWN:
+            sound(found)  # what is missing may be in the line that cannot be read
+        raise
+    sound(found)
+    return drafts
 
 
 def desk(here: Path, wanted: str, seat: str, home: Path | None = None) -> Desk:

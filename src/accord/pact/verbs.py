@@ -10,6 +10,7 @@ from accord.core.dialects import pact
 from accord.core.dialects.pactfiles import unmarked
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work import verbs
+from accord.core.work.check import contested
 from accord.core.work.event import Draft
 from accord.core.work.fold import fold
 from accord.core.work.roster import declared
@@ -19,7 +20,7 @@ from accord.core.work.words import Kind, Status, is_branch
 from accord.git.repository import Repository
 from accord.pact import scaffold, shown
 from accord.pact.carry import clean
-from accord.pact.desk import Desk, sound
+from accord.pact.desk import Desk, decided
 from accord.stores.ledger import BASE_PATIENCE_S, flocked
 
 
@@ -84,8 +85,7 @@ def join(desk: Desk, caller: Caller, roles: str, id: str, *, git: bool) -> Done:
     with desk.ledger.locked():
         desk.carry.recover()
         found = desk.begin()
-        decide(found.work)
-        sound(found)
+        decided(found, decide)
         repository = desk.place.repository
         branch = branch_for(found.work, caller.id, repository) if repository and git else ""
         if repository and branch:
@@ -156,8 +156,7 @@ def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bo
     with desk.ledger.locked():
         desk.carry.recover()
         found = desk.begin()
-        drafts = decide(found.work)
-        sound(found)
+        drafts = decided(found, decide)
         feature = found.work.features[found.work.tasks[id].feature]
         if not repository.branch():
             detail = (
@@ -197,8 +196,8 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
     with _base(desk), desk.ledger.locked():
         desk.carry.recover()
         found = desk.begin(fresh=True)
-        decide(found.work)
-        sound(found)
+        decided(found, decide)
+        uncontested(desk.ledger.read()[0])
         feature, repository = found.work.features[id], desk.place.repository
         notes = list[str]()
         if (
@@ -256,11 +255,24 @@ def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> 
 def _rule_two_on_all(desk: Desk, repository: Repository, base: str, feature: Feature) -> None:
     """The branch may know of tasks that the ledger here does not; they count too."""
     data, _ = desk.ledger.read()
+    every = data
     name = desk.place.name(desk.place.log)
     for branch in (feature.branch, base):
         there = repository.show(f"refs/heads/{branch}", name) or b""
         data += pact.missing(data, there)
+        every += there if there.endswith(b"\n") else there + b"\n"
+    uncontested(every)
     verbs.shippable(fold(pact.read(data).entries), feature.id)
+
+
+def uncontested(data: bytes) -> None:
+    """Refuse to ship on a log in which a line hides another one: it may be a task, or a verdict."""
+    if id := contested(list(pact.objects(data))):
+        detail = (
+            f"Two lines say different things under the event_id {id}; nothing ships until "
+            "somebody has looked, and `accord pact validate` tells where"
+        )
+        raise Refused(Why.DAMAGED, detail)
 
 
 def merged_before(repository: Repository, base: str, branch: str) -> bool:

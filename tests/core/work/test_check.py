@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import pact
-from accord.core.work.check import Finding, ahead, findings
+from accord.core.work.check import Finding, ahead, contested, findings
 from accord.core.work.event import Entry
 from tests.core.work.story import ANN, BOB, assigned, line, log
 from tests.spec import proves
@@ -180,3 +180,11 @@ def test_a_line_from_the_future_is_told() -> None:
 
     assert [each.line for each in ahead(entries, "2026-01-01T00:10:00")] == [3]
     assert all(each.warning for each in ahead(entries, ""))
+
+
+def test_an_id_is_contested_when_two_lines_say_different_things_under_it() -> None:
+    one, other = assigned(at=1), line("noop", BOB, id=assigned(at=1)["event_id"])
+    nameless = [line("join", by) | {"event_id": ""} for by in (ANN, BOB)]
+
+    assert contested(list(pact.objects(log(GOOD, one, one, *nameless)))) == ""
+    assert contested(list(pact.objects(log(GOOD, one, other)))) == one["event_id"]

@@ -218,7 +218,7 @@ def test_what_breaks_a_rule_changes_nothing() -> None:
     ]
 
     assert [(at, rule) for at, rule in skipped(*lines)] == [
-        *[(2, "init"), (4, "e"), (6, "state"), (7, "rule1"), (8, "unknown"), (9, "unknown")],
+        *[(2, "roster"), (4, "e"), (6, "state"), (7, "rule1"), (8, "unknown"), (9, "unknown")],
         *[(11, "rule1"), (12, "rule1"), (13, "rule2"), (14, "unknown"), (16, "state")],
         *[(17, "state"), (19, "rule1"), (20, "rule2")],
     ]

@@ -42,7 +42,7 @@ ENVELOPE: dict[str, type] = {
 }
 NAMES = ("task_id", "feature")
 PAYLOAD_NAMES = ("project", "base_branch", "owner", "reviewer", "branch", "spec")
-# A second `init` is what two branches may bring together; the first counts, nobody is harmed.
+# The same `init` again is what two branches may bring together; the first counts, nobody is harmed.
 HARMLESS = frozenset({"init"})
 # PACT 2.1: what an event that is not about a task or a feature leaves empty.
 EMPTY: dict[str, tuple[str, ...]] = {
@@ -183,6 +183,16 @@ def repeated(objects: Objects) -> Iterator[Finding]:
             same = before == found
             said = "repeats" if same else "has the id of, but says something else than,"
             yield Finding("id", line, f"The event {said} line {at}", warning=same)
+
+
+def contested(objects: Objects) -> str:
+    """An id under which two lines say different things, so that one of them hides the other."""
+    first: dict[str, dict[str, Any]] = {}
+    for _, found in objects:
+        id = found.get("event_id")
+        if isinstance(id, str) and id and first.setdefault(id, found) != found:
+            return id
+    return ""
 
 
 def ahead(entries: Iterable[Entry], latest: str) -> Iterator[Finding]:

@@ -97,7 +97,10 @@ def on_init(fold: Fold, event: Event) -> No:
     protocol = max(head.protocol, version(payload.protocol_version))
     if head.started:
         fold.head = Work(head.project, head.base_branch, protocol, started=True, seats=head.seats)
-        return "init", "The project was started before; the first roster counts"
+        same = (head.project, head.seats) == (payload.project, tuple(seats_in(payload.seats)))
+        if same:
+            return "init", "The project was started before; the first roster counts"
+        return "roster", "The project was started before, with other seats; the first by time count"
     seats = tuple(seats_in(payload.seats))
     fold.head = Work(payload.project, payload.base_branch, protocol, started=True, seats=seats)
     return None
