@@ -70,6 +70,22 @@ def test_a_worker_who_takes_the_reviewers_name_is_found_out(team: Machines) -> N
     assert (strict.code, "line 5: ann did not sign this accept" in strict.out) == (2, True)
 
 
+def test_nothing_ships_on_a_name_alone_where_signatures_are_asked_for(team: Machines) -> None:
+    team.assign("T1", "cart")
+    team.assign("T2", "shop")
+    for task in ("T1", "T2"):
+        team.good("bob", "checkpoint", task, "--evidence", "x")
+    team.good("ann", "accept", "T1")
+    team.good("ann", "merge", "cart", "--strict")
+    team("ann", "accept", "T2", ACCORD_HOME=str(team.root.parent / "home-bob"))
+    before = team.log
+
+    ran = team("bob", "merge", "shop", "--strict")
+
+    assert (ran.code, "ann did not sign this accept; `accord pact" in ran.err) == (3, True), ran
+    assert team.log == before
+
+
 def test_an_edited_line_is_found_out(team: Machines) -> None:
     team.assign()
     log = team.pact / "log.jsonl"

@@ -54,7 +54,8 @@ def changes(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
 def merge(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
     from accord.pact import verbs
 
-    return told(verbs.merge(desk, caller, args.feature, git=not args.no_git), args)
+    done = verbs.merge(desk, caller, args.feature, git=not args.no_git, strict=args.strict)
+    return told(done, args)
 
 
 def told(done: "Done", args: argparse.Namespace) -> int:

@@ -150,6 +150,7 @@ def _changes_flags(parser: argparse.ArgumentParser) -> None:
 
 def _merge_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("feature", nargs="?", default="", metavar="FEATURE", help="which feature")
+    parser.add_argument("--strict", action="store_true", help="refuse what no signature proves")
     _git(parser)
 
 

@@ -137,13 +137,14 @@ class Desk:
         found += [Finding("a", 0, said) for said in told]
         found += self._tasks(work)
         if strict:
-            found += self._proven(work, data)
+            found += self.unproven(work, data)
         if self.carry.pending():
             said = "A switch of branches was interrupted; the next verb brings its events back"
             found.append(Finding("carry", 0, said))
         return found
 
-    def _proven(self, work: Work, data: bytes) -> list[Finding]:
+    def unproven(self, work: Work, data: bytes) -> list[Finding]:
+        """What the signatures in these lines do not prove."""
         from accord.pact.seal import Seal, verify
 
         found = list(unproven(work, list(pact.objects(data)), pact.lines_of(data), verify))

@@ -10,7 +10,7 @@ from accord.core.dialects import pact
 from accord.core.dialects.pactfiles import unmarked
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work import verbs
-from accord.core.work.check import contested
+from accord.core.work.check import Finding, contested
 from accord.core.work.event import Draft
 from accord.core.work.fold import fold
 from accord.core.work.roster import declared
@@ -187,8 +187,8 @@ def changes(desk: Desk, caller: Caller, id: str, reason: str) -> Done:
     return done(desk, caller, Kind.CHANGES, events)
 
 
-def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
-    """Ship a feature: Rule 2, then git, then the event (UNI-21)."""
+def merge(desk: Desk, caller: Caller, id: str, *, git: bool, strict: bool = False) -> Done:
+    """Ship a feature: Rule 2, then git, then the event (UNI-21); `strict` asks for signatures."""
 
     def decide(work: Work) -> list[Draft]:
         return verbs.merge(work, caller, id)
@@ -197,7 +197,10 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool) -> Done:
         desk.carry.recover()
         found = desk.begin(fresh=True)
         decided(found, decide)
-        uncontested(desk.ledger.read()[0])
+        data, _ = desk.ledger.read()
+        uncontested(data)
+        if strict:
+            proven(desk.unproven(found.work, data))
         feature, repository = found.work.features[id], desk.place.repository
         notes = list[str]()
         if (
@@ -273,6 +276,15 @@ def uncontested(data: bytes) -> None:
             "somebody has looked, and `accord pact validate` tells where"
         )
         raise Refused(Why.DAMAGED, detail)
+
+
+def proven(found: Sequence[Finding]) -> None:
+    """Refuse to ship what no signature proves."""
+    for first in found[:1]:
+        where = f"line {first.line}: " if first.line else ""
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        detail = f"{where}{first.sentence}{more}; `accord pact validate --strict` tells all"
+        raise Refused(Why.FORBIDDEN, detail)
 
 
 def merged_before(repository: Repository, base: str, branch: str) -> bool:
