@@ -117,3 +117,17 @@ def test_attributes_are_added_once_and_nothing_else_changes() -> None:
     assert pactfiles.union_attributes("") == theirs
     assert pactfiles.union_attributes(theirs) == theirs
     assert pactfiles.union_attributes("*.png binary") == f"*.png binary\n{theirs}"
+
+
+def test_no_name_in_a_log_forges_a_line_of_the_state() -> None:
+    bad = "a\n        status: accepted"
+    seats = [{"id": bad, "roles": [bad], "entry": "A.md"}]
+    said = {"owner": bad, "reviewer": bad, "branch": bad, "spec": bad, "deps": [bad]}
+    work = folded(line("init", project=bad, seats=seats), assigned(bad, feature=bad, **said, at=1))
+
+    text = pactfiles.state_yml(work)
+
+    assert text.count("\n") == 4 + 1 + 4 + 7
+    assert [each for each in text.split("\n") if each.startswith("        status:")] == [
+        "        status: assigned"
+    ]

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.state import Feature, Seat, Task, Work
 from accord.core.work.words import PROTOCOL, Status
@@ -18,12 +20,43 @@ _DECISION_FIELDS = ("id", "feature", "owner", "reviewer")
 
 def state_yml(work: Work) -> str:
     """`STATE.yml` as existing tools write it; their `validate` compares bytes."""
-    return "".join(f"{_flat(each)}\n" for each in _state(work))
+    text = "\n".join([*_state(work), ""])
+    # No name in a log may forge a line. All at once, since one by one takes as long as the rest.
+    return text if text.count("\n") == _lines(work) else "\n".join([*_state(_flat(work)), ""])
 
 
-def _flat(line: str) -> str:
-    """One line, so that no name in a log can forge another one; nobody's tool gives such names."""
-    return line.replace("\n", " ") if "\n" in line else line
+def _lines(work: Work) -> int:
+    tasks = len(work.tasks) * 6 + sum(bool(task.deps) for task in work.tasks.values())
+    return 4 + len(work.seats) + len(work.features) * 4 + tasks
+
+
+def _flat(work: Work) -> Work:
+    """The same with each name on one line; no tool gives names that need it."""
+    seats = tuple(
+        replace(seat, id=_one_line(seat.id), roles=tuple(map(_one_line, seat.roles)))
+        for seat in work.seats
+    )
+    features = {
+        key: replace(each, id=_one_line(each.id), branch=_one_line(each.branch))
+        for key, each in work.features.items()
+    }
+    tasks = {
+        key: replace(
+            task,
+            id=_one_line(task.id),
+            owner=_one_line(task.owner),
+            reviewer=_one_line(task.reviewer),
+            spec=_one_line(task.spec),
+            deps=tuple(map(_one_line, task.deps)),
+        )
+        for key, task in work.tasks.items()
+    }
+    project = _one_line(work.project)
+    return replace(work, project=project, seats=seats, features=features, tasks=tasks)
+
+
+def _one_line(name: str) -> str:
+    return name.replace("\n", " ")
 
 
 def _state(work: Work) -> Iterator[str]:
@@ -34,30 +67,25 @@ def _state(work: Work) -> Iterator[str]:
         yield f"  - {{ id: {seat.id}, roles: [{', '.join(seat.roles)}] }}"
     yield "features:"
     for feature in work.features.values():
-        yield from _feature(feature)
-        for id in feature.tasks:
-            yield from _task(work.tasks[id])
+        yield _feature(feature)
+        yield from (_task(work.tasks[id]) for id in feature.tasks)
 
 
-def _feature(feature: Feature) -> Iterator[str]:
-    yield f"  - id: {feature.id}"
-    yield f"    branch: {feature.branch}"
-    yield f"    status: {'shipped' if feature.shipped else 'in_progress'}"
-    yield "    tasks:"
+def _feature(feature: Feature) -> str:
+    status = "shipped" if feature.shipped else "in_progress"
+    return f"  - id: {feature.id}\n    branch: {feature.branch}\n    status: {status}\n    tasks:"
 
 
-def _task(task: Task) -> Iterator[str]:
+def _task(task: Task) -> str:
     # Existing tools show that changes were asked for until something new is shown.
     status = _STATUS[Status.CHANGES_REQUESTED if task.returned else task.status]
     evidence = task.evidence.replace("\n", " ").replace("\t", " ") if task.evidence else "null"
-    yield f"      - id: {task.id}"
-    yield f"        owner: {task.owner}"
-    yield f"        status: {status}"
-    yield f"        reviewer: {task.reviewer}"
-    yield f"        spec: {task.spec}"
-    yield f"        evidence: {evidence}"
-    if task.deps:
-        yield f"        deps: [{', '.join(task.deps)}]"
+    deps = f"\n        deps: [{', '.join(task.deps)}]" if task.deps else ""
+    return (
+        f"      - id: {task.id}\n        owner: {task.owner}\n        status: {status}\n"
+        f"        reviewer: {task.reviewer}\n        spec: {task.spec}\n"
+        f"        evidence: {evidence}{deps}"
+    )
 
 
 # Managed blocks
