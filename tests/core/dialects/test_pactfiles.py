@@ -122,8 +122,10 @@ def test_attributes_are_added_once_and_nothing_else_changes() -> None:
 def test_no_name_in_a_log_forges_a_line_of_the_state() -> None:
     bad = "a\n        status: accepted"
     seats = [{"id": bad, "roles": [bad], "entry": "A.md"}]
-    said = {"owner": bad, "reviewer": bad, "branch": bad, "spec": bad, "deps": [bad]}
-    work = folded(line("init", project=bad, seats=seats), assigned(bad, feature=bad, **said, at=1))
+    work = folded(
+        line("init", project=bad, seats=seats),
+        assigned(bad, bad, bad, feature=bad, branch=bad, spec=bad, deps=[bad], at=1),
+    )
 
     text = pactfiles.state_yml(work)
 
