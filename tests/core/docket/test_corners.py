@@ -315,6 +315,7 @@ def test_an_action_has_two_words_behind_its_number() -> None:
     assert steps.parse(line.replace("Ship ->", "Ship it")) is None
     assert steps.parse(line.replace("Ship", "-> it -> on")) is not None
     assert steps.parse("S1:") is None
+    assert steps.parse("S1: Ship | timebox<=5m | fail_if=x") is None
     assert steps.parse(line.removeprefix("S1: ")) is None
     assert steps.parse("Ship it -> ok | timebox<=0m | fail_if=x") is None
     assert steps.parse("Ship it -> ok | timebox<=5m | x") is None

@@ -87,6 +87,16 @@ def test_a_whole_copy_wins_over_a_truncated_one() -> None:
         assert merged(*({"messages": each} for each in pair))["messages"] == [A]
 
 
+def test_entries_without_an_id_are_the_same_if_all_of_them_is() -> None:
+    """OPEN-74."""
+    one: Note = {"tags": ["a", {"id": 1}, {"id": 1, "x": 2}]}
+    other: Note = {"tags": [{"id": 1}, "b", "a"]}
+
+    for both in merged(one, other), merged(other, one):
+        assert len(both["tags"]) == 4
+        assert all(each in both["tags"] for each in ("a", "b", {"id": 1}, {"id": 1, "x": 2}))
+
+
 def test_different_values_under_one_name_are_settled_the_same_on_both_sides() -> None:
     one: Note = {"session": {"id": "s", "name": "old"}, "x": [1], "y": {"k": 1}}
     other: Note = {"session": {"id": "s", "name": "new"}, "x": 1, "y": [2]}

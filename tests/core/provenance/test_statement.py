@@ -132,6 +132,15 @@ def test_an_envelope_of_another_shape_is_refused(changed: dict[str, Any]) -> Non
     assert no.value.why is Why.MALFORMED
 
 
+@pytest.mark.parametrize("text", ["[]", "null", '"payload"', "1"])
+def test_json_that_is_no_object_is_no_envelope(text: str) -> None:
+    with pytest.raises(Refused) as no:
+        statements.unseal(text)
+
+    assert no.value.why is Why.MALFORMED
+    assert no.value.detail == "That is no JSON object"
+
+
 def test_a_name_that_stands_there_twice_is_refused() -> None:
     text = json.dumps(ENVELOPE).replace('{"payload"', '{"payload": "e30=", "payload"', 1)
 
