@@ -412,6 +412,7 @@ BRIDGE: dict[str, dict[str, Any]] = {
     "extended-metadata": {"sha": "a" * 40},
     "session-started": {},
     "session-ended": {},
+    "pact-changed": {"directory": "/nowhere/.pact"},
     "message": {"id": MADE_UP},
     "reset": {},
 }

@@ -124,6 +124,8 @@ def _facts(made: "DecisionCommit", reason: "Reason") -> Iterator[Fact]:
     for said in dict.fromkeys(_approval(each, made, name) for each in made.approvals):
         yield "approved by", said
     yield "reviewed by", people(made.reviewed_by)
+    if by := reason.reviewed.get(made.id):
+        yield "reviewed by", f"{people(by)}, as the record in git says"
     for other in made.alternatives_considered:
         because = f": {line(other.reason)}" if other.reason else ""
         yield "instead of", f"{line(other.description or other.id)}{because}"

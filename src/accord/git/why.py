@@ -42,6 +42,7 @@ class Reason(NamedTuple):
     by: str
     lines: tuple[Line, ...] = ()
     vouched: Mapping[str, str] = {}  # decisions that the server's log has, and for which commit
+    reviewed: Mapping[str, tuple[str, ...]] = {}  # who reviewed those, as git says
 
     @property
     def known(self) -> bool:
@@ -192,7 +193,8 @@ def _heard(id: str | None, reason: Reason, until: float) -> Reason:
     """Whatever the server says of a decision takes the place of what git says.
 
     A note can be written by anybody, so the two are never mixed: a name that git adds to a
-    decision of the server would look as if the server had told it.
+    decision of the server would look as if the server had told it. A review comes after the
+    decision and its record is in git alone; it is kept apart.
     """
     made = decisions_of(reason.record)
     shas = dict.fromkeys([reason.commit.sha, *(each.git_sha for each in made)])
@@ -211,7 +213,9 @@ def _heard(id: str | None, reason: Reason, until: float) -> Reason:
     if not told:
         return reason
     record = merged(*told.values(), *_rest(reason.record, told))
-    return reason._replace(record=record, by=reason.by or "commit", vouched=vouched)
+    reviewed = {each.id: tuple(map(str, each.reviewed_by)) for each in made if each.id in told}
+    by = reason.by or "commit"
+    return reason._replace(record=record, by=by, vouched=vouched, reviewed=reviewed)
 
 
 def _about(id: str | None, sha: str) -> dict[str, str | None]:

@@ -1,5 +1,6 @@
 """Quorums as arithmetic: who counts, when it is enough, and how many that takes at least."""
 
+import sys
 import time
 from itertools import combinations
 from typing import Any
@@ -506,10 +507,16 @@ def test_no_quorum_takes_long_to_count(number: int) -> None:
     voters = {f"n{n}": Voter(labels=each) for n, each in enumerate(some)}
     standing = tally(opened(quorum, voters), voters)
 
-    began = time.process_time()
-    needed = [standing.required for _ in range(100)]
+    tracing = sys.gettrace()
+    sys.settrace(None)  # what measures coverage takes longer than what is measured
+    try:
+        began = time.process_time()
+        needed = [standing.required for _ in range(100)]
+        took = time.process_time() - began
+    finally:
+        sys.settrace(tracing)
 
-    assert time.process_time() - began < 2
+    assert took < 2
     assert needed[0] >= 10_000
 
 
