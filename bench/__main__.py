@@ -131,21 +131,30 @@ class Bench:
         rows = []
         with served(self.plan.where) as server:
             for n in SIZES:
-                found = run(rooms.latency(server, n, self.plan.seconds))
+                found = self.latency(server, n)
                 self.raw[f"c.{n}"] = found._asdict()
-                print(
-                    f"  {n:2} participants p50 {found.p50:.2f} p90 {found.p90:.2f}"
-                    f" p99 {found.p99:.2f} most {found.most:.2f} ms;"
-                    f" the load was late by {found.late:.2f} ms, others {found.other_share:.0%}",
-                    flush=True,
-                )
                 theirs = THEIRS_P99_MS.get(n)
                 target = f"at most {theirs} ms (another machine)" if theirs else ""
-                met = found.p99 <= theirs if theirs else None
-                calm = found.other_share < limit.CALM
-                measured = f"{found.p50:.2f} / {found.p99:.2f} ms{'' if calm else ', disturbed'}"
+                # A machine that stops the load says nothing of the server.
+                met = found.p99 <= theirs if theirs and found.steady else None
+                disturbed = "" if found.steady else ", disturbed"
+                measured = f"{found.p50:.2f} / {found.p99:.2f} ms{disturbed}"
                 rows.append(Row(f"p50 / p99 at 200/s, {n}", measured, target, met))
         return rows
+
+    def latency(self, server: Running, n: int) -> rooms.Latency:
+        """The first run in which the load kept its own time, or the one that kept it best."""
+        runs: list[rooms.Latency] = []
+        while len(runs) < self.plan.runs and not (runs and runs[-1].steady):
+            found = run(rooms.latency(server, n, self.plan.seconds))
+            print(
+                f"  {n:2} participants p50 {found.p50:.2f} p90 {found.p90:.2f}"
+                f" p99 {found.p99:.2f} most {found.most:.2f} ms;"
+                f" the load was late by {found.late:.2f} ms, others {found.other_share:.0%}",
+                flush=True,
+            )
+            runs.append(found)
+        return min(runs, key=lambda one: (not one.steady, one.late))
 
     def d(self) -> list[Row]:
         """A long session against a short one."""

@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import NamedTuple
 
+from bench.limit import CALM
 from bench.machine import busy_s
 from bench.participant import Room
 from bench.servers import Running, stored
@@ -11,6 +12,8 @@ from bench.servers import Running, stored
 WARM_UP = 300
 WINDOW = 256
 RATE = 200
+# In ms: a load that is later than this now and then was stopped by its machine, as the server was.
+PUNCTUAL = 2.0
 
 
 class Deliveries(NamedTuple):
@@ -32,6 +35,11 @@ class Latency(NamedTuple):
     most: float
     late: float
     other_share: float
+
+    @property
+    def steady(self) -> bool:
+        """Whether the machine let the load keep its time."""
+        return self.late < PUNCTUAL and self.other_share < CALM
 
 
 def check(server: Running, room: Room, sent: int) -> None:
