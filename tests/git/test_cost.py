@@ -12,7 +12,7 @@ from tests.git.conftest import SESSION
 from tests.helpers.worktree import Work
 
 MOST_S = 0.1
-TRIES = 10
+TRIES = 40
 # A machine at work makes times uncertain; this is certain.
 MOST_GITS = {
     "without": {
