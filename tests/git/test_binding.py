@@ -94,3 +94,19 @@ def test_a_repository_without_hooks_is_left_alone(
     assert alice.accord("git", "bind", ran.json["id"]).code == 5
 
     assert alice.at(tmp_path).accord("session", "create", "--json").json["repo"] is None
+
+
+@pytest.mark.parametrize("how", ["create", "bind"])
+def test_a_pact_that_was_there_before_is_heeded(work: Work, alice: Work, how: str) -> None:
+    ann = work.told(PACT_AGENT_ID="ann")
+    seats = ("--seat", "ann:orchestrator:A.md", "--seat", "bob:worker:B.md")
+    given = ("--feature", "cart", "--branch", "cart", "--owner", "bob", "--reviewer", "ann")
+    assert ann.accord("pact", "init", "--project", "shop", *seats).code == 0
+    assert ann.accord("pact", "assign", "T1", *given).code == 0
+
+    later = how == "bind"
+    id = alice.accord("session", "create", *(["--no-git"] if later else [])).out.strip()
+    assert not later or alice.accord("git", "bind", id).code == 0
+
+    asked = (alice.accord("session", "context", id, "list").out for _ in range(50))
+    assert any("session:tasks" in out for out in asked)

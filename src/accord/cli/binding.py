@@ -3,6 +3,7 @@
 import argparse
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from accord.show.text import count, line
@@ -100,8 +101,21 @@ def here(session: str) -> Bound | None:
 def _say(action: str, id: str, session: str) -> Bound | None:
     from accord.git import bridge
 
-    answer = bridge.ask(action, os.environ, {"repo": id, "session": session})
+    facts = {"repo": id, "session": session} | _pact()
+    answer = bridge.ask(action, os.environ, facts)
     return None if answer is None else Bound(id, _listed(answer.get("sessions")))
+
+
+def _pact() -> dict[str, str]:
+    """Where the pact lies, if there is one: the session heeds it from its first moment here."""
+    from accord.core.kernel.refusal import Refused
+    from accord.pact.place import place
+
+    with suppress(OSError, Refused):
+        found = place(Path.cwd(), os.environ.get("PACT_DIR", ""))
+        if found.repository and found.log.exists():
+            return {"directory": str(found.directory.absolute())}
+    return {}
 
 
 def _listed(found: object) -> tuple[str, ...]:
