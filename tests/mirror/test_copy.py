@@ -106,6 +106,24 @@ async def test_what_cannot_be_stored_is_tried_again(ledger: Ledger) -> None:
     assert await house.recorded() == ids(INIT)
 
 
+async def test_what_cannot_be_stored_is_not_tried_without_a_pause(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "MOST_AT_ONCE", 1)
+    log = Tricky()
+    house = House(log)
+    await house.place(ledger.add(INIT, ASSIGN))
+    log.failing = {"append"}
+    await house.mirrors.look()
+    copy = house.mirrors.pacts[REPO].copy
+    assert (copy.events, copy.more) == (0, False)
+
+    log.failing = set()
+    await house.mirrors.look()
+
+    assert (copy.events, copy.more) == (1, True)
+
+
 @proves("OPEN-137")
 async def test_what_is_gone_is_believed_at_the_second_look(ledger: Ledger) -> None:
     house = House(MemoryLog())

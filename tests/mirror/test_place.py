@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from accord.core.dialects import pactmirror
 from accord.mirror import place as places
 from accord.mirror.place import Place, together
 from tests.core.work.story import log
@@ -122,3 +123,27 @@ def test_working_trees_of_one_repository_are_read_together(tmp_path: Path) -> No
     assert [each.line for each in together([one, other])] == log(
         INIT, ASSIGN, SHOWN
     ).decode().splitlines()
+
+
+def test_a_file_of_other_things_is_no_log(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (places, pactmirror):
+        monkeypatch.setattr(module, "MOST_FAULTS", 3)
+    found = Place(str(ledger.add(INIT).directory))
+    found.read()
+
+    ledger.path.write_bytes(b"x\n" * 9)
+    assert found.refresh()
+    assert (len(found.look.events), found.look.trouble) == (1, places.NO_LOG)
+
+    ledger.path.write_bytes(b"x\n" * 3)
+    ledger.add(INIT, ASSIGN)
+    assert found.refresh()
+    assert (len(found.look.events), found.look.faults) == (2, (1, 2, 3))
+
+
+def test_a_path_that_can_be_none_is_no_pact() -> None:
+    found = Place("/a\0b")
+
+    found.read()
+
+    assert found.look.trouble == places.UNREADABLE

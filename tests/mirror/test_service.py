@@ -8,14 +8,16 @@ import pytest
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.provenance.commits import SessionUnbind
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import reviews
 from accord.core.room.shelf import TASKS
 from accord.core.room.state import Lane
 from accord.mirror import copy as copies
-from accord.mirror import service
+from accord.mirror import service, telling
+from accord.mirror.copy import PACT
 from accord.stores.memory import MemoryLog
-from tests.core.work.story import ANN, BOB, line
+from tests.core.work.story import ANN, BOB, assigned, line
 from tests.helpers.room import ALICE
 from tests.mirror.scene import (
     ACCEPTED,
@@ -162,6 +164,44 @@ async def test_what_is_shown_again_is_told_again(ledger: Ledger) -> None:
     assert [kind for kind in said if kind != TOLD] == [ASKED, ENDED, ASKED]
 
 
+async def test_what_waits_again_is_told_again(ledger: Ledger) -> None:
+    house = await at_work(ledger.add(SHOWN, ACCEPTED), REVIEWER)
+    assert await house.said() == [TOLD]
+
+    ledger.write(INIT, ASSIGN, SHOWN)
+    for _ in range(2):  # what is gone is believed at the second look
+        await house.mirrors.look()
+    await house.mirrors.release(REPO, SESSION)
+    await house.say(f"repo/{REPO}", SessionUnbind(SESSION), PACT)
+    await house.mirrors.look()
+    assert reviews(await house.room()) == {}
+    await house.bind()
+    await house.mirrors.look()
+
+    said = [kind for kind in await house.said() if kind in {ASKED, ENDED}]
+    assert said == [ASKED, ENDED, ASKED]
+    assert list(reviews(await house.room())) == ["review:T1"]
+
+
+async def test_there_is_an_end_to_what_lies_for_review(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "MOST_REVIEWS", 1)
+    second = assigned("T2", feature="cart", branch="cart", at=2)
+    shown = line("checkpoint", BOB, "T2", "cart", evidence="2 pass", at=2)
+    again = line("checkpoint", BOB, "T1", "cart", evidence="13 pass", at=3)
+    house = await at_work(ledger.add(SHOWN, second, shown), REVIEWER)
+    assert list(reviews(await house.room())) == ["review:T1"]
+
+    ledger.add(again)
+    await house.mirrors.look()
+    assert await house.said() == [TOLD, ASKED, TOLD, ASKED]
+    ledger.add(line("accept", ANN, "T1", "cart", at=4))
+    await house.mirrors.look()
+
+    assert list(reviews(await house.room())) == ["review:T2"]
+
+
 async def test_a_task_that_is_gone_or_begun_anew_waits_for_nobody(ledger: Ledger) -> None:
     house = await at_work(ledger.add(SHOWN), REVIEWER)
 
@@ -176,7 +216,8 @@ async def test_a_task_that_is_gone_or_begun_anew_waits_for_nobody(ledger: Ledger
     await house.mirrors.look()
 
     assert reviews(await house.room()) == {}
-    assert (await house.said()).count(ASKED) == 1
+    said = [kind for kind in await house.said() if kind in {ASKED, ENDED}]
+    assert said == [ASKED, ENDED, ASKED, ENDED]
 
 
 @proves("UNI-3")
@@ -259,7 +300,7 @@ async def test_asking_at_once_says_what_was_found(ledger: Ledger) -> None:
     }
 
 
-@pytest.mark.parametrize("directory", ["", ".pact", "/a/../b"])
+@pytest.mark.parametrize("directory", ["", ".pact", "/a/../b", "/a\0b"])
 def test_a_place_is_named_by_its_whole_path(directory: str) -> None:
     with pytest.raises(Refused, match="whole path") as no:
         House(MemoryLog()).mirrors.check(REPO, directory)

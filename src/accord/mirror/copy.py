@@ -90,6 +90,7 @@ class Copy:
             await self._bring(image, plan)
         except BaseException:
             self._image = None  # some of it may be recorded: ask the log
+            self.more = False  # and not before the next look, which goes on from there
             raise
         if self.more or (image.records == before and self.told is not None):
             return False

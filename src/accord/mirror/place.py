@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from accord.core.dialects.pactmirror import sources
+from accord.core.dialects.pactmirror import MOST_FAULTS, sources
 from accord.core.kernel.refusal import Refused
 from accord.core.work.image import Source
 from accord.engine.ports import Mark
@@ -16,6 +16,7 @@ from .aside import Aside
 LOG = "log.jsonl"
 LARGEST = 64 << 20
 TOO_LARGE = f"The log has over {LARGEST >> 20} MiB"
+NO_LOG = f"The log has over {MOST_FAULTS} lines that are no events"
 UNREADABLE = "The log cannot be read, or is gone"
 SILENT = "The log is still being read, or its disk does not answer"
 
@@ -65,7 +66,7 @@ class Place:
         mark = self._mark()
         try:
             data, mark = self._ledger.read() if mark.size <= LARGEST else (b"", mark)
-        except (OSError, Refused):
+        except (OSError, ValueError, Refused):
             data = b""
         if data:
             self._take(data, mark)
@@ -80,8 +81,12 @@ class Place:
             self._known, self._faults, self._size, self._lines = {}, (), 0, 0
         fresh = whole[self._size :]
         found = sources(fresh, self._lines + 1, self._known)
+        faults = self._faults + tuple(fault.line for fault in found.faults)
+        if len(faults) > MOST_FAULTS:
+            self.look = self.look._replace(mark=mark, trouble=NO_LOG)
+            return
         self._known.update((each.key, each) for each in found.found)
-        self._faults += tuple(fault.line for fault in found.faults)
+        self._faults = faults
         self._size, self._digest = len(whole), _digest(whole)
         self._lines += fresh.count(b"\n")
         torn = (self._lines + 1,) if data[len(whole) :].strip() else ()
@@ -90,7 +95,7 @@ class Place:
     def _mark(self) -> Mark:
         try:
             return self._ledger.mark()
-        except OSError:
+        except (OSError, ValueError):  # the latter for a path that can be none
             return Mark()
 
 

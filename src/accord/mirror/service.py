@@ -135,7 +135,7 @@ class Mirrors:
     def check(self, repo: str, directory: str) -> None:
         """Refuse a place that can be none."""
         path = PurePath(directory)
-        if not path.is_absolute() or ".." in path.parts:
+        if not path.is_absolute() or ".." in path.parts or "\0" in directory:
             raise Refused(Why.MALFORMED, "Say where the pact lies by its whole path")
         self._take_on(repo)
 

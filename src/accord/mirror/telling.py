@@ -1,7 +1,6 @@
 """What a pact says to the sessions that work in its repository."""
 
 from collections.abc import Iterator
-from hashlib import sha256
 from itertools import islice
 
 from accord.core.dialects.pactmirror import Told
@@ -23,6 +22,7 @@ from .copy import PACT
 
 LONGEST_WORDS = 2000
 MOST_OPEN = 64
+MOST_REVIEWS = 100  # that lie in a room at once; the others are told as these are judged
 LONGEST_BRANCH = 300  # no fork has a longer name
 
 
@@ -75,10 +75,12 @@ def ended(told: Told, room: Room) -> Iterator[rooms.ReviewEnd]:
 def asked(told: Told, room: Room) -> Iterator[rooms.ReviewAsk]:
     """What waits for somebody who is here, and the room was not told."""
     here, lying = aliases(room.members), rooms.reviews(room)
+    left = MOST_REVIEWS - len(lying)
     for task in told.work.tasks.values():
-        checkpoint = told.checkpoints.get(task.id, "")
+        key, checkpoint = rooms.review_key(task.id), told.checkpoints.get(task.id, "")
         waits = task.status is Status.AWAITING_REVIEW and task.reviewer in here and is_id(task.id)
-        if waits and lying.get(rooms.review_key(task.id)) != checkpoint:
+        if waits and lying.get(key) != checkpoint and (key in lying or left > 0):
+            left -= key not in lying
             yield rooms.ReviewAsk(task=task.id, checkpoint=checkpoint, words=words(task))
 
 
@@ -105,8 +107,9 @@ class Teller:
         )
         for over in ended(told, room):
             await self._say(session, self.engine.ids(), over)
+        room = await self.engine.state(f"room/{session}")
         for wish in asked(told, room):
-            await self._say(session, self._name(wish), wish)
+            await self._say(session, self.engine.ids(), wish)
 
     async def release(self, session: str) -> None:
         """The session works here no longer."""
@@ -122,11 +125,6 @@ class Teller:
             if found := aliases(everybody).get(seat):
                 return str(named(everybody[found], seat))
         return str(Participant(AGENT, seat))
-
-    def _name(self, wish: rooms.ReviewAsk) -> str:
-        """The same for the same checkpoint, so that no restart tells it twice."""
-        cause = f"{self.repo}\n{wish.task}\n{wish.checkpoint}"
-        return f"review-{sha256(cause.encode()).hexdigest()[:32]}"
 
     async def _say(self, session: str, id: str, body: Body) -> None:
         message = Message(id, iso(self.engine.clock.now()), session, SYSTEM, body)

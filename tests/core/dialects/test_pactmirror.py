@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import pact
-from accord.core.dialects.pactmirror import LONGEST_TEXT, Book, sources, told
+from accord.core.dialects.pactmirror import LONGEST_TEXT, MOST_FAULTS, Book, sources, told
 from accord.core.views.tasks import Times
 from accord.core.work.fold import fold
 from accord.core.work.mirror import LONGEST_LINE, key_of
@@ -144,3 +144,9 @@ def test_a_task_of_unknown_age_has_none() -> None:
 
     assert found.times == {"T1": Times("", "")}
     assert found.checkpoints == {"T1": key_of("")}
+
+
+def test_what_is_no_log_is_not_read_to_its_end() -> None:
+    found = sources(b"x\n" * (2 * MOST_FAULTS) + log(line("join", BOB)))
+
+    assert (len(found.faults), found.found) == (MOST_FAULTS + 1, [])

@@ -174,13 +174,38 @@ def test_a_review_lies_there_until_it_is_judged() -> None:
     assert kinds(talk.says(POLICY, ReviewEnd(task="T1", reason="accepted"))) == []
 
 
-def test_a_checkpoint_is_told_once_whatever_is_known_of_it_later() -> None:
-    said = talking().says(POLICY, ASK).records[0].said
+def test_a_checkpoint_is_told_once_as_long_as_it_waits() -> None:
+    talk = talking()
+    talk.says(POLICY, ASK)
 
-    assert said is not None
-    assert replace(ASK, words="other words").repeats(said)
-    assert not replace(ASK, task="T2").repeats(said)
-    assert not ASK.repeats(ASK)
+    assert kinds(talk.tries(POLICY, replace(ASK, words="other words"))) == []
+    assert kinds(talk.tries(POLICY, replace(ASK, checkpoint="d" * 32))) == [ReviewAsked]
+    talk.says(POLICY, ReviewEnd(task="T1", reason="accepted"))
+    assert kinds(talk.says(POLICY, ASK)) == [ReviewAsked]
+
+
+def test_a_review_that_a_fork_took_along_is_over_there_too() -> None:
+    talk = talking()
+    talk.says(POLICY, ASK)
+    fork = talk.fork("Aside", CLAUDE, copy=True)
+    assert "review:T1" in shelf_of(talk, fork)
+
+    talk.says(POLICY, ReviewEnd(task="T1", reason="accepted"))
+
+    assert "review:T1" not in shelf_of(talk) | shelf_of(talk, fork)
+
+
+def test_a_members_own_context_in_a_fork_outlives_a_review_of_that_name() -> None:
+    talk = Talk.of((BOB, Role.APPROVER), (CLAUDE, Role.DRIVER))
+    fork = talk.fork("Aside", CLAUDE)
+    talk.says(CLAUDE, TEXT, fork=fork)
+    talk.says(POLICY, tasks())
+    talk.says(POLICY, ASK)
+
+    talk.says(POLICY, ReviewEnd(task="T1", reason="accepted"))
+
+    assert "review:T1" not in shelf_of(talk)
+    assert shelf_of(talk, fork)["review:T1"] == "mine"
 
 
 def test_without_a_pact_there_is_nothing_to_review() -> None:
@@ -257,6 +282,33 @@ def test_what_was_accepted_when_it_was_proposed_may_be_open_again() -> None:
 
     with refused(Why.WRONG_STATE, "Rule 2"):
         talk.says(ALICE, executes_merge("merge"))
+
+
+@proves("UNI-21")
+def test_what_a_fork_took_along_from_another_waits_as_well() -> None:
+    talk = talking(OPEN)
+    fork = talk.fork("cart", CLAUDE, BOB)
+    beyond = talk.fork("Beyond", CLAUDE, BOB, fork=fork)
+
+    with refused(Why.WRONG_STATE, "Rule 2: cart"):
+        talk.says(ALICE, merges(beyond))
+
+    talk.merges(beyond, fork)
+    assert talk.room.forks[beyond].merged
+
+
+@proves("UNI-21")
+def test_of_more_features_than_are_known_nothing_is_merged() -> None:
+    many = [Lane(f"f{n}", f"b{n}", ("T",)) for n in range(pact.MOST_LANES)]
+    talk = talking(*many)
+    fork = talk.fork("Aside", CLAUDE, BOB)
+
+    with refused(Why.WRONG_STATE, "too many to go by"):
+        talk.says(ALICE, merges(fork))
+
+    talk.says(POLICY, tasks(*many[:-1], SHIPPED))
+    talk.merges(fork)
+    assert talk.room.forks[fork].merged
 
 
 def test_other_forks_are_not_the_pacts_business() -> None:

@@ -73,3 +73,7 @@ def test_a_task_whose_name_could_be_mistaken_is_not_shown() -> None:
 def test_long_words_end_early() -> None:
     assert short("x" * LONGEST) == "x" * LONGEST
     assert short("x" * (LONGEST + 1)) == "x" * (LONGEST - 1) + "…"
+
+
+def test_a_long_goal_ends_early_as_well() -> None:
+    assert content(Work(project="x" * 999), {}, "r")["goal"] == short("x" * 999)

@@ -1,6 +1,6 @@
 """A ledger's bytes as events to mirror, and the mirror's lines as the state of the work."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from accord.core.work.words import Kind
 # What is left of a text in a line that is too long to be kept whole.
 LONGEST_TEXT = 8 << 10
 CUT = "…"
+# A file with more lines that are no events is no log, and is not read on.
+MOST_FAULTS = 10_000
 NOTHING: Mapping[str, Source] = {}
 
 
@@ -44,7 +46,9 @@ def sources(data: bytes, first: int = 1, known: Mapping[str, Source] = NOTHING) 
     """
     found: dict[str, Source] = {}
     faults = list[Fault]()
-    for number, raw in enumerate(data.split(b"\n")[:-1], first):
+    for number, raw in enumerate(_lines(data), first):
+        if len(faults) > MOST_FAULTS:
+            break
         line = raw.strip()
         if not line:
             continue
@@ -57,6 +61,14 @@ def sources(data: bytes, first: int = 1, known: Mapping[str, Source] = NOTHING) 
         if before.digest != source.digest:
             faults.append(Fault(number, "The line has the id of another event"))
     return Sources(list(found.values()), faults)
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """One by one, since very many short ones would take much more room than the file."""
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        yield data[start:end]
+        start = end + 1
 
 
 def _source(line: bytes, event: Event) -> Source:

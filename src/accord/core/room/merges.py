@@ -119,7 +119,7 @@ def propose(room: Room, ask: Ask, body: MergePropose) -> Iterator[Fact]:
     source, target = ends(room, ask, body)
     if any(merge.source == source.id for merge in room.merges.values()):
         raise Refused(Why.WRONG_STATE, f"A merge of {source.id} is proposed already")
-    pact.check_merge(room, source, done=False)
+    pact.check_merge(room, source, where_of(target), done=False)
     gated = body.strategy is Strategy.REPLACE or room.members[ask.actor.seat].kind is Kind.AGENT
     yield MergeProposed(
         said=body,
@@ -179,7 +179,7 @@ def execute(room: Room, ask: Ask, body: MergeExecute) -> Iterator[Fact]:
     merge = pending(room, ask, body.merge_proposal)
     source, target = room.forks[merge.source], room.forks.get(merge.target or "")
     check_may(room, ask, merge)
-    pact.check_merge(room, source, done=True)
+    pact.check_merge(room, source, merge.target, done=True)
     check_resolutions(room, ask, merge, body)
     check_space(room, ask, merge, body)
     yield from closing(room, source)

@@ -14,7 +14,7 @@ from accord.core.kernel.authority import May
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import shelf
+from accord.core.room import forks, shelf
 from accord.core.room.shelf import REVIEW, TASKS, ContextAdd, ContextRemove
 from accord.core.room.state import Fork, Id, Item, Lane, Pact, Room, Short, scope_of
 
@@ -54,10 +54,6 @@ class ReviewAsk(Body, frozen=True, omit_defaults=True, gc=False):
     task: Id
     checkpoint: Id
     words: Short
-
-    def repeats(self, said: Body) -> bool:
-        """A checkpoint is told once, whatever is known of it later."""
-        return isinstance(said, ContextAdd) and said.key == review_key(self.task)
 
 
 class ReviewEnd(Body, frozen=True, omit_defaults=True, gc=False):
@@ -139,11 +135,12 @@ def release(room: Room, ask: Ask, body: TasksRelease) -> Iterator[Fact]:
 
 
 def ask_review(room: Room, ask: Ask, body: ReviewAsk) -> Iterator[Fact]:
-    """Told to everybody, since who reviews is no secret."""
-    if is_open(room) and room.pact is not None:
+    """Told to everybody, since who reviews is no secret; once, as long as it lies there."""
+    key = review_key(body.task)
+    if is_open(room) and room.pact is not None and reviews(room).get(key) != body.checkpoint:
         yield ReviewAsked(
             said=ContextAdd(
-                key=review_key(body.task),
+                key=key,
                 content_type="text",
                 content=body.words,
                 source=body.checkpoint,
@@ -181,13 +178,21 @@ def reviews(room: Room) -> dict[str, str]:
 # Rule 2
 
 
-def check_merge(room: Room, fork: Fork, *, done: bool) -> None:
+def check_merge(room: Room, source: Fork, target: str | None, *, done: bool) -> None:
     """UNI-21: no fork with the work of a feature comes back before all of it is accepted.
 
+    What a fork took along from those it left comes back with it, so they are asked about, too.
     `done`: to execute a merge comes last, when git has merged and the pact says so.
     """
-    for lane in room.pact.lanes if room.pact else ():
-        if lane.branch not in {fork.name, f"pvp/{fork.id}"}:
+    lanes = room.pact.lanes if room.pact else ()
+    if len(lanes) == MOST_LANES and not lanes[-1].shipped:
+        detail = f"The pact has {MOST_LANES} features or more that are not merged"
+        raise Refused(Why.WRONG_STATE, f"{detail}, too many to go by: first merge some of them")
+    past = frozenset(forks.lineage(room, target))
+    ours = [room.forks[id] for id in forks.lineage(room, source.id) if id and id not in past]
+    branches = {name for fork in ours for name in (fork.name, f"pvp/{fork.id}")}
+    for lane in lanes:
+        if lane.branch not in branches:
             continue
         if lane.open:
             tasks = list(lane.open)
@@ -228,8 +233,12 @@ def on_asked(room: Room, event: ReviewAsked, record: Record) -> Room:
 
 
 def on_ended(room: Room, event: ReviewEnded, record: Record) -> Room:
-    """Gone."""
-    return shelf.drop(room, scope_of(None), event.said.key, record.version)
+    """Gone, also where a fork took it along."""
+    for scope in scopes(room):
+        held = room.shelf.get(scope, {}).get(event.said.key)
+        if held is not None and held.author == SYSTEM:
+            room = shelf.drop(room, scope, held.key, record.version)
+    return room
 
 
 def scopes(room: Room) -> list[str]:

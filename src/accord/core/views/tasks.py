@@ -34,7 +34,7 @@ def content(work: Work, times: Mapping[str, Times], repo: str) -> dict[str, Any]
     shown = chosen(task for task in work.tasks.values() if is_id(task.id))
     left_out = len(work.tasks) - len(shown)
     told: dict[str, Any] = {
-        "goal": work.project or None,
+        "goal": short(work.project) or None,
         "tasks": [row(task, times[task.id]) for task in shown],
         "pact": repo,
     }
