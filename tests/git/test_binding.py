@@ -7,6 +7,8 @@ import pytest
 from tests.helpers.server import ServerProcess
 from tests.helpers.worktree import Work
 
+STEERING = "12 pass\x1b[2J\x9b31m\u202e"
+
 
 @pytest.fixture
 def alice(work: Work, server: ServerProcess) -> Work:
@@ -103,6 +105,8 @@ def test_a_pact_that_was_there_before_is_heeded(work: Work, alice: Work, how: st
     given = ("--feature", "cart", "--branch", "cart", "--owner", "bob", "--reviewer", "ann")
     assert ann.accord("pact", "init", "--project", "shop", *seats).code == 0
     assert ann.accord("pact", "assign", "T1", *given).code == 0
+    shown = ("checkpoint", "T1", "--evidence", STEERING)
+    assert work.told(PACT_AGENT_ID="bob").accord("pact", *shown).code == 0
 
     later = how == "bind"
     id = alice.accord("session", "create", *(["--no-git"] if later else [])).out.strip()
@@ -110,3 +114,6 @@ def test_a_pact_that_was_there_before_is_heeded(work: Work, alice: Work, how: st
 
     asked = (alice.accord("session", "context", id, "list").out for _ in range(50))
     assert any("session:tasks" in out for out in asked)
+    ran = alice.accord("session", "context", id, "show", "session:tasks")
+    assert ran.json["tasks"][0]["description"] == STEERING
+    assert ran.out.replace("\n", "").isprintable()

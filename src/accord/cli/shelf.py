@@ -61,7 +61,7 @@ async def _show(args: argparse.Namespace) -> None:
     import json
 
     from accord.show.output import tell
-    from accord.show.text import safe
+    from accord.show.text import inert, safe
 
     async with where.reading(args) as source:
         item: dict[str, Any] = await source.context(args.session, args.key, args.fork)
@@ -71,7 +71,8 @@ async def _show(args: argparse.Namespace) -> None:
     elif isinstance(content, str):
         print(safe(content) if sys.stdout.isatty() else content, end="")
     else:
-        print(json.dumps(content or item["content_ref"], indent=2, ensure_ascii=False))
+        found = json.dumps(content or item["content_ref"], indent=2, ensure_ascii=False)
+        print(inert(found))
 
 
 async def _add(args: argparse.Namespace) -> None:
