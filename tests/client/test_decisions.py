@@ -8,10 +8,12 @@ from accord.client import Envelope, Rejected
 from accord.client.decisions import Decisions, Recent
 from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.log import Body
-from accord.core.room.gates import GateReject, GateRequest, GateTimeout
+from accord.core.room.gates import GateRequest
 from accord.core.room.grants import ToolExecute
 from accord.core.room.state import Category, Resolution, Risk
+from accord.core.room.timeouts import GateTimeout
 from accord.core.room.tools import ToolPropose
+from accord.core.room.votes import GateReject
 from accord.core.room.waiting import ToolReject
 
 PROPOSAL = ToolPropose(

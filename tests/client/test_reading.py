@@ -9,8 +9,8 @@ import pytest
 from accord.client import Client, ServerRefused, Unreachable
 from accord.client.web import refusal
 from accord.core.kernel.ballot import AnyOf
-from accord.core.room.gates import GateApprove
 from accord.core.room.prompts import PromptSubmit
+from accord.core.room.votes import GateApprove
 from tests.client.people import a_room, client
 from tests.client.test_backoff import nobody_listens
 from tests.helpers.server import ServerProcess

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from accord.client import Client, Rejected, ServerRefused
-from accord.core.room.gates import GateApprove
 from accord.core.room.grants import ToolExecute
 from accord.core.room.members import PresenceUpdate
 from accord.core.room.prompts import PromptSubmit
 from accord.core.room.state import Presence
 from accord.core.room.streams import ResponseStart
+from accord.core.room.votes import GateApprove
 from tests.client.people import SOON, Room, a_room, client
 from tests.helpers.server import ServerProcess, a_server
 from tests.spec import proves

@@ -26,7 +26,7 @@ from accord.core.kernel.log import Ask, Body, Effect, Event, Fact, Message, Reco
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, iso
 from accord.core.room import CONTEXT, Tick
-from accord.core.room.gates import ActionType, GateApprove, GateReject, GateRequest
+from accord.core.room.gates import ActionType, GateRequest
 from accord.core.room.grants import ToolExecute
 from accord.core.room.lifecycle import SessionConfigUpdate, SessionCreate, SessionEnd
 from accord.core.room.members import (
@@ -50,6 +50,7 @@ from accord.core.room.state import (
 )
 from accord.core.room.state import Grant as ToolGrant
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.votes import GateApprove, GateReject
 from accord.core.room.waiting import ToolReject
 from accord.engine.stamp import own_voice
 

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     from accord.cli.ballots import vote
-    from accord.core.room.gates import GateApprove
+    from accord.core.room.votes import GateApprove
 
     def yes(gate: str, me: str) -> GateApprove:
         return GateApprove(gate=gate, approver=me, comment=args.comment)

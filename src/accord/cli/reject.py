@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     from accord.cli.ballots import vote
-    from accord.core.room.gates import GateReject
+    from accord.core.room.votes import GateReject
 
     def no(gate: str, me: str) -> GateReject:
         return GateReject(gate=gate, rejector=me, reason=args.reason)

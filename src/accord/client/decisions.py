@@ -8,10 +8,12 @@ from typing import TypeVar
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Body
 from accord.core.kernel.times import too_early
-from accord.core.room.gates import ENDED, TOO_LATE, GateReject, GateRequest, GateTimeout
+from accord.core.room.gates import GateRequest
 from accord.core.room.grants import ToolExecute
 from accord.core.room.state import Resolution
+from accord.core.room.timeouts import ENDED, TOO_LATE, GateTimeout
 from accord.core.room.tools import ToolPropose
+from accord.core.room.votes import GateReject
 from accord.core.room.waiting import ToolReject
 
 from .envelope import Envelope

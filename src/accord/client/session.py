@@ -8,7 +8,7 @@ from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.log import Body
 from accord.core.kernel.times import iso
-from accord.core.room.gates import ActionType, GateApprove, GateReject, GateRequest
+from accord.core.room.gates import ActionType, GateRequest
 from accord.core.room.grants import ToolExecute
 from accord.core.room.heartbeats import HeartbeatPing
 from accord.core.room.interrupts import InterruptAcknowledge, InterruptRaise
@@ -22,6 +22,7 @@ from accord.core.room.members import (
 from accord.core.room.prompts import PromptAmend, PromptConfig, PromptSubmit
 from accord.core.room.state import Category, ContentRef, Presence, Risk, Urgency
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.votes import GateApprove, GateReject
 from accord.core.room.waiting import ToolReject
 
 from .branching import Branching

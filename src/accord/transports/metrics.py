@@ -22,8 +22,9 @@ from accord.core.dialects.codes import CODES
 from accord.core.dialects.pvp import BODIES
 from accord.core.kernel.log import Body, Event
 from accord.core.kernel.refusal import Why
-from accord.core.room.gates import GatePassed, GateTimedOut, Rejected
 from accord.core.room.state import Presence
+from accord.core.room.timeouts import GateTimedOut
+from accord.core.room.votes import GatePassed, Rejected
 from accord.engine.ports import Measured
 from accord.engine.tally import Spread
 from accord.transports.facts import Facts, Sources, look

@@ -18,13 +18,14 @@ from accord.core.dialects.canonical import (
 from accord.core.kernel.log import Failure, Message, Recall, Record, Say, Tell, Unknown, fold
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
-from accord.core.room.gates import GatePassed, GateTimedOut, GateTimeout
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.members import SessionLeave
 from accord.core.room.notices import ErrorReport
 from accord.core.room.secrets import SecretShare, SecretShared
 from accord.core.room.state import Resolution
 from accord.core.room.streams import ResponseChunk, ResponseChunked
+from accord.core.room.timeouts import GateTimedOut, GateTimeout
+from accord.core.room.votes import GatePassed
 from tests.helpers.room import ALICE, CLAUDE, STREAM, T0, creates, given, when
 from tests.spec import proves
 

@@ -9,12 +9,12 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, May, Role, verbs
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.gates import GateTimeout
 from accord.core.room.members import SessionLeave
 from accord.core.room.notices import ErrorReport
 from accord.core.room.permissions import PERMISSIONS
 from accord.core.room.state import Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.timeouts import GateTimeout
 from tests.helpers.bodies import more_of_each
 from tests.helpers.room import (
     ALICE,

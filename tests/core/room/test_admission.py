@@ -12,7 +12,6 @@ from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import CONTEXT, DECIDE, Tick
 from accord.core.room.forks import ForkCreate
-from accord.core.room.gates import GateTimeout
 from accord.core.room.interrupts import InterruptAcknowledge
 from accord.core.room.members import PresenceUpdate, SessionLeave
 from accord.core.room.notices import ErrorReport
@@ -20,6 +19,7 @@ from accord.core.room.permissions import INWARD
 from accord.core.room.state import OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingStart
+from accord.core.room.timeouts import GateTimeout
 from tests.helpers.bodies import more_of_each
 from tests.helpers.room import (
     ALICE,

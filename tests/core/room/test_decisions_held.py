@@ -13,7 +13,7 @@ from accord.core.kernel.rulings import Ran
 from accord.core.kernel.times import SECOND
 from accord.core.room import Tick, waiting
 from accord.core.room.decisions import Ruled
-from accord.core.room.gates import GateOpened, GateTimedOut
+from accord.core.room.gates import GateOpened
 from accord.core.room.grants import ToolCleared, ToolExecute
 from accord.core.room.shelf import (
     ContextAdd,
@@ -24,6 +24,7 @@ from accord.core.room.shelf import (
     put,
 )
 from accord.core.room.state import Category, House, Resolution, Room, Strategy, scope_of
+from accord.core.room.timeouts import GateTimedOut
 from accord.core.room.tools import ToolFinished, ToolResult
 from accord.core.room.waiting import Standing
 from tests.core.room.test_decisions import (

@@ -11,21 +11,14 @@ from accord.core.kernel.ballot import AllOf, AnyOf, Everyone, Named, OfRole, Quo
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Failure, Say
 from accord.core.kernel.refusal import Why
-from accord.core.room.gates import (
-    Approved,
-    GateApprove,
-    GateOpened,
-    GatePassed,
-    GateReject,
-    GateRequest,
-    GateTimedOut,
-    Rejected,
-)
+from accord.core.room.gates import GateOpened, GateRequest
 from accord.core.room.grants import ToolCleared
 from accord.core.room.lifecycle import SessionEnded
 from accord.core.room.members import Left, SessionLeave
 from accord.core.room.state import Category, House, Presence, Room
+from accord.core.room.timeouts import GateTimedOut
 from accord.core.room.tools import ToolProposed
+from accord.core.room.votes import Approved, GateApprove, GatePassed, GateReject, Rejected
 from tests.helpers.room import (
     ALICE,
     BOB,

@@ -9,10 +9,12 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf, Everyone, Quorum
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Why
-from accord.core.room.gates import GateOpened, GatePassed, GateTimedOut
+from accord.core.room.gates import GateOpened
 from accord.core.room.grants import ToolCleared
 from accord.core.room.state import Category, House, Resolution
+from accord.core.room.timeouts import GateTimedOut
 from accord.core.room.tools import ToolExpired
+from accord.core.room.votes import GatePassed
 from tests.helpers.forks import Talk, failures, seats
 from tests.helpers.room import (
     ALICE,

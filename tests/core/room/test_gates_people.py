@@ -19,8 +19,8 @@ from accord.core.kernel.ballot import (
 from accord.core.kernel.log import Say
 from accord.core.kernel.refusal import Why
 from accord.core.room import deadlines
-from accord.core.room.gates import GatePassed, Rejected
 from accord.core.room.state import OnTimeout, Presence, Room
+from accord.core.room.votes import GatePassed, Rejected
 from tests.helpers.room import (
     ALICE,
     BOB,

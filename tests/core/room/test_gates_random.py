@@ -12,10 +12,11 @@ from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import AnyOf, Everyone, Majority, Named, OfRole, Quorum
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused
-from accord.core.room.gates import Approved, GateApprove, GatePassed, GateReject, GateTimedOut
 from accord.core.room.grants import ToolCleared
 from accord.core.room.members import SessionLeave
 from accord.core.room.state import Presence, Room
+from accord.core.room.timeouts import GateTimedOut
+from accord.core.room.votes import Approved, GateApprove, GatePassed, GateReject
 from tests.helpers.room import (
     ALICE,
     BOB,

@@ -10,18 +10,12 @@ from accord.core.kernel.ballot import AnyOf, Everyone, Majority, Named, OfRole, 
 from accord.core.kernel.log import Failure, Say
 from accord.core.kernel.refusal import Why
 from accord.core.room import deadlines
-from accord.core.room.gates import (
-    ActionType,
-    GateOpened,
-    GatePassed,
-    GateRequest,
-    GateTimedOut,
-    GateTimeout,
-    Rejected,
-)
+from accord.core.room.gates import ActionType, GateOpened, GateRequest
 from accord.core.room.grants import ToolCleared
 from accord.core.room.members import Left
 from accord.core.room.state import Category, House, Presence, Resolution, Risk, Room
+from accord.core.room.timeouts import GateTimedOut, GateTimeout
+from accord.core.room.votes import GatePassed, Rejected
 from tests.helpers.room import (
     ALICE,
     BOB,

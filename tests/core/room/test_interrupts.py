@@ -7,7 +7,6 @@ from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.log import Failure, Say
 from accord.core.kernel.refusal import Why
 from accord.core.room import deadlines
-from accord.core.room.gates import Rejected
 from accord.core.room.interrupts import (
     InterruptAcknowledge,
     InterruptAcknowledged,
@@ -26,6 +25,7 @@ from accord.core.room.state import (
     Resolution,
     Urgency,
 )
+from accord.core.room.votes import Rejected
 from tests.helpers.forks import START, Talk, failures
 from tests.helpers.room import (
     ALICE,

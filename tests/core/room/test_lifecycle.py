@@ -11,7 +11,6 @@ from accord.core.kernel.ballot import AllOf, AnyOf, Majority, Named
 from accord.core.kernel.log import Body, Door
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import CONTEXT
-from accord.core.room.gates import GateTimedOut
 from accord.core.room.lifecycle import (
     SessionConfigUpdate,
     SessionConfigured,
@@ -23,6 +22,7 @@ from accord.core.room.members import Announced, PresenceUpdate, SessionLeave
 from accord.core.room.notices import ErrorReport
 from accord.core.room.state import Category, OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
+from accord.core.room.timeouts import GateTimedOut
 from tests.helpers.room import (
     ALICE,
     BOB,

@@ -8,7 +8,6 @@ from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.log import Door, Recall
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.gates import Rejected
 from accord.core.room.members import (
     Announced,
     Joined,
@@ -20,6 +19,7 @@ from accord.core.room.members import (
 )
 from accord.core.room.state import Category, Presence, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
+from accord.core.room.votes import Rejected
 from tests.helpers.room import (
     ALICE,
     BOB,

@@ -6,7 +6,6 @@ from accord.core.kernel.actor import PRESENCE
 from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
-from accord.core.room.gates import GateTimedOut, Rejected
 from accord.core.room.members import (
     Left,
     PresenceChanged,
@@ -17,6 +16,8 @@ from accord.core.room.members import (
 )
 from accord.core.room.state import House, OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
+from accord.core.room.timeouts import GateTimedOut
+from accord.core.room.votes import Rejected
 from tests.helpers.room import (
     ALICE,
     BOB,

@@ -12,8 +12,8 @@ from accord.core.dialects.pvp import BODIES, PRIMITIVES
 from accord.core.kernel.log import Body, Event, Unknown, stay
 from accord.core.provenance import commits
 from accord.core.room import DECIDE, EVOLVE
-from accord.core.room.gates import GateTimeout
 from accord.core.room.permissions import INWARD
+from accord.core.room.timeouts import GateTimeout
 from accord.core.work import mirror
 
 Row = tuple[type, Callable[..., Any]]

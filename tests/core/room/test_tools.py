@@ -11,7 +11,7 @@ from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Fact, Failure, Say
 from accord.core.kernel.refusal import Why
 from accord.core.room import deadlines
-from accord.core.room.gates import Approved, GateOpened, GatePassed
+from accord.core.room.gates import GateOpened
 from accord.core.room.grants import ToolCleared, ToolExecute
 from accord.core.room.members import SessionLeave
 from accord.core.room.naming import called
@@ -27,6 +27,7 @@ from accord.core.room.tools import (
     ToolResult,
     ToolStarted,
 )
+from accord.core.room.votes import Approved, GatePassed
 from accord.core.room.waiting import ToolReject
 from tests.helpers.room import (
     ALICE,

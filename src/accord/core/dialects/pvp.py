@@ -15,8 +15,8 @@ from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.log import Body, Failure, Message, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import is_iso, iso
-from accord.core.room.gates import GateTimeout
 from accord.core.room.members import SessionJoin
+from accord.core.room.timeouts import GateTimeout
 
 VERSION = 1
 LARGEST_MESSAGE = Limits().message

@@ -23,7 +23,9 @@ from accord.core.room import (
     shelf,
     streams,
     thinking,
+    timeouts,
     tools,
+    votes,
 )
 from accord.core.room.audience import audience
 from accord.core.room.state import House, Member, Presence, Room, open_for
@@ -48,7 +50,7 @@ def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
     if room.ended:
         return
     # A gate ends once: whoever overstayed goes at the next tick, when theirs are settled.
-    late = (*gates.overdue(room, ask, slept=body.slept), *tools.overdue(room, ask))
+    late = (*timeouts.overdue(room, ask, slept=body.slept), *tools.overdue(room, ask))
     due = late or tuple(members.overstayed(room, ask))
     yield from due
     yield from interrupts.overdue(room, ask)
@@ -187,6 +189,7 @@ SLICES = (
     thinking,
     tools,
     gates,
+    votes,
     interrupts,
     decisions,
     secrets,
@@ -205,6 +208,7 @@ CLAIMING = frozenset(body for body in DECIDE if body.claims is not Body.claims)
 EVOLVE: Evolvers = {
     **grants.EVOLVE,
     **shelf.EVOLVE,
+    **timeouts.EVOLVE,
     **{event: evolver for part in SLICES for event, evolver in part.EVOLVE.items()},
 }
 CONTEXT: Context[Room] = Context(

@@ -21,7 +21,7 @@ from accord.core.kernel.log import (
     Seats,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, quota
+from accord.core.room import quota, rolls
 from accord.core.room.shelf import TASKS, put
 from accord.core.room.state import Fork, Id, Ids, Item, Room, Short, scope_of
 
@@ -211,7 +211,7 @@ def on_switched(room: Room, event: ForkSwitched, record: Record) -> Room:
         return room
     inside = fork.members | {event.seat}
     fork = replace(fork, members=inside, readers=fork.readers | {event.seat})
-    return gates.enrolled(replace(room, forks={**room.forks, fork.id: fork}))
+    return rolls.enrolled(replace(room, forks={**room.forks, fork.id: fork}))
 
 
 DECIDE: Deciders = {ForkCreate: create, ForkSwitch: switch}

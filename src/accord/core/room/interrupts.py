@@ -20,7 +20,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND
-from accord.core.room import gates, grants
+from accord.core.room import grants, votes
 from accord.core.room.state import (
     ContentRef,
     Id,
@@ -114,7 +114,7 @@ def raise_(room: Room, ask: Ask, body: InterruptRaise) -> Iterator[Fact]:
     yield InterruptRaised(said=body, targets=targets)
     if body.urgency is Urgency.EMERGENCY:
         for seat in sorted(targets):
-            yield from gates.withdrawn(room, seat, f"Emergency: {body.message}"[:4096])
+            yield from votes.withdrawn(room, seat, f"Emergency: {body.message}"[:4096])
             yield from aborted(room, seat)
 
 

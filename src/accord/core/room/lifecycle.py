@@ -11,7 +11,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, grants, secrets, thinking
+from accord.core.room import gates, grants, secrets, thinking, timeouts
 from accord.core.room.members import (
     ADMIN,
     Announced,
@@ -160,7 +160,7 @@ def merged(config: SessionConfig, changes: dict[str, Any]) -> SessionConfig:
 def end(room: Room, ask: Ask, body: SessionEnd) -> Iterator[Fact]:
     """Open gates are rejected and streams closed first, so nothing runs on (OPEN-27)."""
     for gate in room.gates.values():
-        yield from gates.time_out(room, ask, gate, Resolution.REJECTED, gates.ENDED)
+        yield from timeouts.time_out(room, ask, gate, Resolution.REJECTED, timeouts.ENDED)
     yield from thinking.interrupted(room)
     yield from secrets.all_void(room, "The session has ended")
     yield SessionEnded(said=body)

@@ -33,7 +33,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, is_iso, iso
-from accord.core.room import gates, grants, interrupts, secrets, thinking
+from accord.core.room import grants, interrupts, rolls, secrets, thinking, votes
 from accord.core.room.state import (
     ABSENT,
     House,
@@ -328,7 +328,7 @@ def leave(room: Room, ask: Ask, body: SessionLeave) -> Iterator[Fact]:
 
 def leaving(room: Room, seat: str, body: SessionLeave, gone: Seats = frozenset()) -> Iterator[Fact]:
     """Somebody goes, right after these others."""
-    yield from gates.withdrawn(room, seat, f"{seat} left")
+    yield from votes.withdrawn(room, seat, f"{seat} left")
     yield from thinking.interrupted(room, seat)
     yield from secrets.left(room, seat, gone)
     yield Left(said=body, seat=seat)
@@ -421,7 +421,7 @@ def on_joined(room: Room, event: Joined, record: Record) -> Room:
         settled=event.settled,
     ).with_verbs()
     room = put(replace(room, former=without(room.former, said.id)), member)
-    return repaused(gates.member_changed(room, before, member), record.at)
+    return repaused(rolls.member_changed(room, before, member), record.at)
 
 
 def on_announced(room: Room, event: Announced, record: Record) -> Room:
@@ -451,7 +451,7 @@ def on_left(room: Room, event: Left, record: Record) -> Room:
         former={**room.former, member.id: replace(member, since=record.at, left=record.version)},
     )
     room = secrets.without_seat(interrupts.member_gone(room, member.id), member.id)
-    return repaused(gates.member_left(room, member), record.at)
+    return repaused(rolls.member_left(room, member), record.at)
 
 
 def on_roles_changed(room: Room, event: RolesChanged, record: Record) -> Room:
@@ -461,7 +461,7 @@ def on_roles_changed(room: Room, event: RolesChanged, record: Record) -> Room:
         return room
     roles = frozenset(event.said.new_roles) or OBSERVER
     now = replace(before, roles=roles, capabilities=frozenset(), settled=True).with_verbs()
-    return repaused(gates.member_changed(put(room, now), before, now), record.at)
+    return repaused(rolls.member_changed(put(room, now), before, now), record.at)
 
 
 def on_presence(room: Room, event: PresenceChanged, record: Record) -> Room:

@@ -29,6 +29,7 @@ from accord.core.room import (
     quota,
     shelf,
     thinking,
+    votes,
     waiting,
 )
 from accord.core.room.shelf import Key
@@ -239,7 +240,7 @@ def closing(room: Room, source: Fork) -> Iterator[Fact]:
     """Nothing stays open in a fork that can only be read from now on."""
     for open_gate in room.gates.values():
         if open_gate.fork == source.id:
-            yield from gates.ended_by_server(room, open_gate, f"The fork {source.id} was merged")
+            yield from votes.ended_by_server(room, open_gate, f"The fork {source.id} was merged")
     for stream in room.streams.values():
         if stream.fork == source.id:
             yield thinking.interruption(room, stream)

@@ -3,7 +3,7 @@
 from accord.core.kernel.authority import May
 from accord.core.kernel.log import Body
 from accord.core.room import DECIDE, Tick, pact
-from accord.core.room.gates import GateTimeout
+from accord.core.room.timeouts import GateTimeout
 
 # What the server says to itself has no form on the wire.
 INWARD: frozenset[type[Body]] = frozenset({Tick, *pact.DECIDE})

@@ -22,7 +22,7 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Ran
-from accord.core.room import decisions, gates, grants, guards, interrupts, waiting, witness
+from accord.core.room import decisions, gates, grants, guards, interrupts, votes, waiting, witness
 from accord.core.room.grants import ToolExecute
 from accord.core.room.naming import called
 from accord.core.room.prompts import PromptSubmit
@@ -225,14 +225,14 @@ def tool_of(id: str, body: ToolPropose, prompt: str | None, fork: str | None = N
 
 def approve(room: Room, ask: Ask, body: ToolApprove) -> Iterator[Fact]:
     """A vote by the proposal's id."""
-    return gates.vote_yes(room, ask, body, gates.find(room, ask, body.tool_proposal))
+    return votes.vote_yes(room, ask, body, gates.find(room, ask, body.tool_proposal))
 
 
 def reject(room: Room, ask: Ask, body: ToolReject) -> Iterator[Fact]:
     """A veto by the proposal's id; what waits for a decision is let go by it."""
     tool = next((each for each in waiting.held(room) if each.id == body.tool_proposal), None)
     if tool is None or ask.actor.seat not in room.seats(tool.fork):
-        yield from gates.vote_no(room, ask, body, gates.find(room, ask, body.tool_proposal))
+        yield from votes.vote_no(room, ask, body, gates.find(room, ask, body.tool_proposal))
         return
     check_place(ask, tool.id, tool.fork)
     if tool.agent != ask.actor.seat and May.APPROVE not in room.members[ask.actor.seat].may:

@@ -21,12 +21,12 @@ from accord.core.provenance.refs import branch_of
 from accord.core.provenance.thread import ConversationThread, Utterance
 from accord.core.room.decisions import Ruled
 from accord.core.room.forks import ForkCreated
-from accord.core.room.gates import Approved, GatePassed, Rejected
 from accord.core.room.grants import ToolCleared
 from accord.core.room.merges import MergeExecuted, MergeProposed
 from accord.core.room.prompts import PromptAmended, PromptSubmitted
 from accord.core.room.streams import ResponseChunked, ResponseEnded, ResponseStarted
 from accord.core.room.tools import ToolFinished, ToolPrinted, ToolProposed
+from accord.core.room.votes import Approved, GatePassed, Rejected
 from accord.core.views.findings import Findings
 from accord.core.views.stretch import Stretch
 

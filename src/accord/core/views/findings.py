@@ -22,7 +22,8 @@ from accord.core.provenance.decision import (
 from accord.core.provenance.participants import participant
 from accord.core.provenance.thread import ConversationThread, Utterance
 from accord.core.room import waiting
-from accord.core.room.gates import Approved, GateOpened
+from accord.core.room.gates import GateOpened
+from accord.core.room.votes import Approved
 from accord.core.views.stretch import Stretch, decision_id, here
 
 MOST_MESSAGES = 500

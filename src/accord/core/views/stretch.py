@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Event, Record
-from accord.core.room.gates import GateOpened, GatePassed, Rejected
+from accord.core.room.gates import GateOpened
 from accord.core.room.grants import ToolCleared
 from accord.core.room.merges import MergeExecuted
 from accord.core.room.state import Room
 from accord.core.room.tools import ToolProposed
+from accord.core.room.votes import GatePassed, Rejected
 
 DECISION = "dec_"
 
