@@ -9,7 +9,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from accord.client import Client, Envelope, Replaced, ServerRefused, SignedOut
-from accord.core.room.members import ParticipantAnnounce, PresenceUpdate, SessionLeave
+from accord.core.room.members import SessionLeave
+from accord.core.room.participants import ParticipantAnnounce
+from accord.core.room.presence import PresenceUpdate
 from tests.client.people import ROLES, SOON, a_room, client
 from tests.helpers.ear import Ear
 from tests.helpers.server import ServerProcess

@@ -3,8 +3,9 @@
 import pytest
 
 from accord.client import Envelope, ServerRefused, Unreachable
-from accord.core.room.members import ParticipantAnnounce, SessionJoin
+from accord.core.room.members import SessionJoin
 from accord.core.room.notices import ErrorReport
+from accord.core.room.participants import ParticipantAnnounce
 from tests.client.scripted import Guest, guest, scripted
 from tests.client.test_link import HELLO
 from tests.spec import proves

@@ -2,7 +2,7 @@
 
 from accord.client import Envelope, usual_config
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
-from accord.core.room.members import PresenceUpdate
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import Presence
 from tests.client.people import a_room, client
 from tests.client.scripted import Guest, guest, scripted

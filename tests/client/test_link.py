@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 
 from accord.client import Client, Closed, GaveUp, Replaced, SignedOut, Unreachable
-from accord.core.room.members import PresenceUpdate
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import Presence
 from tests.client.scripted import QUICK, Guest, guest, scripted, settle, stay
 from tests.client.test_backoff import nobody_listens

@@ -6,7 +6,7 @@ import pytest
 
 from accord.client import Client, ServerRefused
 from accord.client.backoff import Retry
-from accord.core.room.members import PresenceUpdate
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.prompts import PromptSubmit
 from accord.core.room.state import Presence
 from accord.core.room.streams import ResponseChunk

@@ -8,7 +8,7 @@ import pytest
 
 from accord.client import Client, Rejected, ServerRefused
 from accord.core.room.grants import ToolExecute
-from accord.core.room.members import PresenceUpdate
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.prompts import PromptSubmit
 from accord.core.room.state import Presence
 from accord.core.room.streams import ResponseStart

@@ -9,8 +9,9 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf
 from accord.core.room.gates import GateRequest
 from accord.core.room.lifecycle import SessionConfigUpdate
-from accord.core.room.members import ParticipantAnnounce, ParticipantRoleChange
+from accord.core.room.participants import ParticipantAnnounce
 from accord.core.room.prompts import PromptConfig
+from accord.core.room.roles import ParticipantRoleChange
 from accord.core.room.state import Category
 from accord.core.room.streams import ResponseChunk, ResponseEnd, UsageStats
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult

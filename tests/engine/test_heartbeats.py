@@ -10,7 +10,7 @@ from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
-from accord.core.room.members import PresenceUpdate
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import OnTimeout, Presence
 from accord.engine import opener
 from tests.engine.conftest import Make

@@ -29,15 +29,11 @@ from accord.core.room import CONTEXT, Tick
 from accord.core.room.gates import ActionType, GateRequest
 from accord.core.room.grants import ToolExecute
 from accord.core.room.lifecycle import SessionConfigUpdate, SessionCreate, SessionEnd
-from accord.core.room.members import (
-    ParticipantAnnounce,
-    ParticipantRoleChange,
-    PresenceUpdate,
-    SessionJoin,
-    SessionLeave,
-    word,
-)
+from accord.core.room.members import SessionJoin, SessionLeave
+from accord.core.room.participants import ParticipantAnnounce, word
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.prompts import PromptConfig, PromptSubmit
+from accord.core.room.roles import ParticipantRoleChange
 from accord.core.room.state import (
     Category,
     Gate,

@@ -6,7 +6,7 @@ import msgspec
 
 from accord.client import Envelope
 from accord.core.room.interrupts import InterruptAcknowledge, InterruptRaise
-from accord.core.room.members import ParticipantAnnounce
+from accord.core.room.participants import ParticipantAnnounce
 from accord.core.room.prompts import PromptAmend, PromptSubmit
 from accord.core.room.state import Urgency
 from accord.core.room.streams import ResponseStart

@@ -6,7 +6,8 @@ from typing import Protocol
 from accord.core.kernel.log import Body, Lifetime
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.lifecycle import SessionCreate, SessionEnd
-from accord.core.room.members import ParticipantAnnounce, SessionJoin, SessionLeave
+from accord.core.room.members import SessionJoin, SessionLeave
+from accord.core.room.participants import ParticipantAnnounce
 from accord.core.room.prompts import PromptDraft
 from accord.core.room.shelf import ContextAdd
 

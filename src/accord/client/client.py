@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.log import Body
 from accord.core.room.lifecycle import SessionCreate
-from accord.core.room.members import VERSIONS, ParticipantAnnounce, SessionJoin
+from accord.core.room.members import VERSIONS, SessionJoin
+from accord.core.room.participants import ParticipantAnnounce
 from accord.core.room.state import SessionConfig
 
 from .backoff import Retry

@@ -13,13 +13,11 @@ from accord.core.room.grants import ToolExecute
 from accord.core.room.heartbeats import HeartbeatPing
 from accord.core.room.interrupts import InterruptAcknowledge, InterruptRaise
 from accord.core.room.lifecycle import SessionConfigUpdate, SessionEnd
-from accord.core.room.members import (
-    ParticipantAnnounce,
-    ParticipantRoleChange,
-    PresenceUpdate,
-    SessionLeave,
-)
+from accord.core.room.members import SessionLeave
+from accord.core.room.participants import ParticipantAnnounce
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.prompts import PromptAmend, PromptConfig, PromptSubmit
+from accord.core.room.roles import ParticipantRoleChange
 from accord.core.room.state import Category, ContentRef, Presence, Risk, Urgency
 from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
 from accord.core.room.votes import GateApprove, GateReject

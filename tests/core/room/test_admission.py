@@ -13,9 +13,10 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import CONTEXT, DECIDE, Tick
 from accord.core.room.forks import ForkCreate
 from accord.core.room.interrupts import InterruptAcknowledge
-from accord.core.room.members import PresenceUpdate, SessionLeave
+from accord.core.room.members import SessionLeave
 from accord.core.room.notices import ErrorReport
 from accord.core.room.permissions import INWARD
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingStart

@@ -6,7 +6,7 @@ from accord.core.kernel.actor import Actor, Grant, ceiling
 from accord.core.kernel.authority import Kind, May, Role
 from accord.core.kernel.refusal import Why
 from accord.core.room.lifecycle import SessionConfigured
-from accord.core.room.members import RolesChanged
+from accord.core.room.roles import RolesChanged
 from accord.core.room.state import Category, OnTimeout
 from tests.helpers.room import (
     ALICE,

@@ -11,7 +11,7 @@ from accord.core.kernel.log import Beats, Body, Lifetime, Silence, Tell
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
-from accord.core.room.members import PresenceChanged, PresenceUpdate
+from accord.core.room.presence import PresenceChanged, PresenceUpdate
 from accord.core.room.state import OnTimeout, Presence
 from tests.helpers.room import (
     ALICE,

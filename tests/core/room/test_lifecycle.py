@@ -18,8 +18,10 @@ from accord.core.room.lifecycle import (
     SessionEnd,
     SessionEnded,
 )
-from accord.core.room.members import Announced, PresenceUpdate, SessionLeave
+from accord.core.room.members import SessionLeave
 from accord.core.room.notices import ErrorReport
+from accord.core.room.participants import Announced
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import Category, OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
 from accord.core.room.timeouts import GateTimedOut

@@ -8,15 +8,8 @@ from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.log import Door, Recall
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.members import (
-    Announced,
-    Joined,
-    Left,
-    ParticipantAnnounce,
-    SessionJoin,
-    SessionLeave,
-    roll_call,
-)
+from accord.core.room.members import Joined, Left, SessionJoin, SessionLeave
+from accord.core.room.participants import Announced, ParticipantAnnounce, roll_call
 from accord.core.room.state import Category, Presence, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
 from accord.core.room.votes import Rejected

@@ -6,14 +6,8 @@ from accord.core.kernel.actor import PRESENCE
 from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
-from accord.core.room.members import (
-    Left,
-    PresenceChanged,
-    PresenceUpdate,
-    SessionLeave,
-    disconnected,
-    reconnected,
-)
+from accord.core.room.members import Left, SessionLeave
+from accord.core.room.presence import PresenceChanged, PresenceUpdate, disconnected, reconnected
 from accord.core.room.state import House, OnTimeout, Presence, Resolution, Room
 from accord.core.room.streams import ResponseEnded, ResponseStart
 from accord.core.room.timeouts import GateTimedOut

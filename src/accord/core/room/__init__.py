@@ -18,7 +18,10 @@ from accord.core.room import (
     merges,
     notices,
     pact,
+    participants,
+    presence,
     prompts,
+    roles,
     secrets,
     shelf,
     streams,
@@ -51,7 +54,7 @@ def tick(room: Room, ask: Ask, body: Tick) -> Iterator[Fact]:
         return
     # A gate ends once: whoever overstayed goes at the next tick, when theirs are settled.
     late = (*timeouts.overdue(room, ask, slept=body.slept), *tools.overdue(room, ask))
-    due = late or tuple(members.overstayed(room, ask))
+    due = late or tuple(presence.overstayed(room, ask))
     yield from due
     yield from interrupts.overdue(room, ask)
     room = secrets.but_for(due, room)
@@ -70,7 +73,7 @@ def deadlines(room: Room, house: House) -> Iterator[Instant]:
     yield from (s.expires_at for s in room.secrets.values() if s.expires_at is not None)
     for member in room.members.values():
         if member.presence is Presence.DISCONNECTED:
-            yield members.grace_end(room, member, house)
+            yield presence.grace_end(room, member, house)
 
 
 def admit(room: Room, ask: Ask) -> None:
@@ -161,7 +164,7 @@ def check_fork(room: Room, ask: Ask) -> None:
 
 def welcome(room: Room, seat: str) -> Iterator[Recall]:
     """What somebody who comes in must know: who is here, and what lies here for them."""
-    yield from members.roll_call(room)
+    yield from participants.roll_call(room)
     yield from shelf.lying(room, seat)
     yield from secrets.whispered(room, seat)
 
@@ -184,6 +187,9 @@ def knows(room: Room, id: str, seat: str) -> bool:
 SLICES = (
     lifecycle,
     members,
+    participants,
+    roles,
+    presence,
     prompts,
     streams,
     thinking,
@@ -225,9 +231,9 @@ CONTEXT: Context[Room] = Context(
     audience=audience,
     welcome=welcome,
     beats=heartbeats.beats,
-    absent=members.disconnected,
-    back=members.reconnected,
+    absent=presence.disconnected,
+    back=presence.reconnected,
     insider=insider,
-    present=members.connected,
+    present=presence.connected,
     gist=lifecycle.owner,
 )

@@ -15,7 +15,7 @@ from accord.core.kernel.log import (
     Tell,
 )
 from accord.core.kernel.times import SECOND, iso
-from accord.core.room.members import PresenceUpdate
+from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import Presence, Room
 
 PRESENCE: dict[Silence, Presence] = {

@@ -12,15 +12,15 @@ from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import gates, grants, secrets, thinking, timeouts
-from accord.core.room.members import (
-    ADMIN,
+from accord.core.room.participants import (
     Announced,
     ParticipantAnnounce,
     Transport,
     announcement,
-    repaused,
     word,
 )
+from accord.core.room.pauses import repaused
+from accord.core.room.roles import ADMIN
 from accord.core.room.state import Member, Resolution, Room, SessionConfig, Short
 
 HTTP: Literal["http"] = "http"
