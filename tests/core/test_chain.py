@@ -13,8 +13,9 @@ from accord.core.provenance import decision as decisions
 from accord.core.provenance import thread as threads
 from accord.core.provenance.build import trailers_of
 from accord.core.provenance.decision import DecisionCommit
+from accord.core.room.conflicts import Resolution
 from accord.core.room.gates import GateOpened
-from accord.core.room.merges import MergeExecute, Resolution
+from accord.core.room.merges import MergeExecute
 from accord.core.room.prompts import PromptAmend
 from accord.core.room.secrets import SecretShare
 from accord.core.room.shelf import ContextAdd, ContextRemove

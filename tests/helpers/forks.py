@@ -20,8 +20,9 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Body, Fact, Failure, Record, Say, Seats, fold
 from accord.core.kernel.refusal import Refused
 from accord.core.room import CONTEXT, Tick
+from accord.core.room.conflicts import Resolution
 from accord.core.room.forks import ForkCreate, ForkSwitch
-from accord.core.room.merges import MergeExecute, MergePropose, Resolution
+from accord.core.room.merges import MergeExecute, MergePropose
 from accord.core.room.shelf import ContextAdd, ContextRemove, ContextUpdate
 from accord.core.room.state import House, Item, Room, Strategy, scope_of
 from tests.helpers.room import ALICE, HOUSE, STREAM, T0, Facts, given, joined, opened, prompts, when

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from accord.core.kernel.ids import MAIN
+from accord.core.room.conflicts import Resolution
 from accord.core.room.forks import ForkCreate, ForkSwitch
-from accord.core.room.merges import MergeExecute, MergePropose, Resolution
+from accord.core.room.merges import MergeExecute, MergePropose
 from accord.core.room.state import Strategy
 
 from .outbox import Accepted

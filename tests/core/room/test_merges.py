@@ -11,14 +11,10 @@ from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Record, Say, fold
 from accord.core.kernel.refusal import Why
 from accord.core.room import CONTEXT
+from accord.core.room.conflicts import Resolution
 from accord.core.room.gates import GateOpened
 from accord.core.room.interrupts import InterruptRaise
-from accord.core.room.merges import (
-    MergeExecute,
-    MergeExecuted,
-    MergeProposed,
-    Resolution,
-)
+from accord.core.room.merges import MergeExecute, MergeExecuted, MergeProposed
 from accord.core.room.state import House, Strategy, Urgency
 from accord.core.room.state import Resolution as Timeout
 from accord.core.room.votes import GatePassed, Rejected

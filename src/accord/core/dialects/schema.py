@@ -11,7 +11,7 @@ from accord.core.dialects import pvp
 from accord.core.dialects.nesting import DEEPEST
 from accord.core.kernel.ids import UNSEEN
 from accord.core.kernel.times import STAMP
-from accord.core.room import merges, state
+from accord.core.room import conflicts, state
 from accord.core.room.members import SessionJoin
 
 Schema = dict[str, Any]
@@ -22,7 +22,7 @@ HEARD = "received"
 # Two classes share their name; these are what readers get to see.
 NAMES = {
     f"{state.Resolution.__module__}.Resolution": "GateResolution",
-    f"{merges.Resolution.__module__}.Resolution": "MergeResolution",
+    f"{conflicts.Resolution.__module__}.Resolution": "MergeResolution",
     **{body.__name__: body.type for body in pvp.BODIES.values()},
 }
 # References to paragraphs mean nothing outside this project.
