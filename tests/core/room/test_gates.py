@@ -1,97 +1,51 @@
-"""Gates: how they open, how they are voted on, and how they fail."""
+"""Gates: how they open, and how they end with whoever asked."""
 
 from typing import Any
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
-from accord.core.kernel.authority import Capability, Kind, Role
-from accord.core.kernel.ballot import AllOf, AnyOf, Everyone, Named, OfRole, Quorum
+from accord.core.kernel.authority import Role
+from accord.core.kernel.ballot import AllOf, AnyOf, Named, Quorum
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Failure, Say
 from accord.core.kernel.refusal import Why
 from accord.core.room.gates import GateOpened, GateRequest
-from accord.core.room.grants import ToolCleared
 from accord.core.room.lifecycle import SessionEnded
 from accord.core.room.members import Left, SessionLeave
-from accord.core.room.state import Category, House, Presence, Room
+from accord.core.room.state import House
 from accord.core.room.timeouts import GateTimedOut
 from accord.core.room.tools import ToolProposed
-from accord.core.room.votes import Approved, GateApprove, GatePassed, GateReject, Rejected
+from accord.core.room.votes import Rejected
+from tests.helpers.gates import BOBS_PROMPT, CLAUDES_PROPOSAL, asking, prompted
 from tests.helpers.room import (
     ALICE,
     BOB,
-    CAROL,
     CLAUDE,
-    CODEX,
     T0,
-    Step,
     after,
     after_seconds,
     approves,
-    approves_tool,
     configures,
     ends,
     executes,
-    finishes,
     gate_on,
     given,
-    holding,
     joined,
-    joins,
     kinds,
     left,
-    may_run,
-    now,
     opened,
     prompts,
     proposes,
     refused,
     rejects,
-    rejects_tool,
     requests,
-    says,
     step,
     ticks,
     waits,
     when,
 )
 from tests.spec import proves
-
-
-def asking(*script: Step, **config: Any) -> Room:
-    """Alice is admin, Bob approver; Claude has proposed `p`, which waits at its gate."""
-    return given(
-        opened(by=ALICE, **config),
-        joined(BOB, Role.APPROVER),
-        joined(CLAUDE, Role.DRIVER),
-        step(CLAUDE, proposes(), id="p"),
-        *script,
-    )
-
-
-def prompted(*script: Step) -> Room:
-    """Alice is admin and Bob drives; Bob has submitted the prompt `q` and nothing is gated."""
-    return given(
-        opened(by=ALICE),
-        joined(BOB, Role.DRIVER, Role.NAVIGATOR),
-        joined(CLAUDE, Role.DRIVER),
-        step(BOB, prompts(), id="q"),
-        *script,
-    )
-
-
-BOBS_PROMPT = when(
-    given(opened(by=ALICE), joined(BOB, Role.DRIVER), joined(CLAUDE, Role.DRIVER)),
-    BOB,
-    prompts(),
-    id="q",
-).records
-CLAUDES_PROPOSAL = when(
-    given(opened(by=ALICE), joined(CLAUDE, Role.DRIVER)), CLAUDE, proposes(), id="p"
-).records
-
 
 # Opening
 
@@ -295,419 +249,6 @@ def test_the_quorum_is_that_of_the_moment_when_the_gate_was_opened() -> None:
     assert waits(room, "p")
 
 
-# Saying yes
-
-
-@proves("PVP-14.3-1", "PVP-13.3-1", "OPEN-22")
-def test_when_the_quorum_is_met_the_gate_passes_and_the_server_says_execute_once() -> None:
-    room = asking()
-
-    facts = when(room, BOB, approves(BOB, gate_on(room, "p").id), id="v")
-
-    assert [Approved, GatePassed, ToolCleared] == kinds(facts)
-    vote, _, execute = facts.records
-    assert (vote.id, vote.sender) == ("v", "bob")
-    assert (execute.sender, execute.ref) == ("system", "p")
-    assert isinstance(execute.event, ToolCleared)
-    assert execute.event.said.approved_by == ("bob",)
-    room = after(room, facts)
-    assert may_run(room, "p")
-    assert not waits(room, "p")
-
-
-def test_a_gate_on_no_tool_passes_without_further_ado() -> None:
-    room = prompted(step(BOB, requests("q"), id="g"))
-
-    facts = when(room, ALICE, approves(ALICE, "g"))
-
-    assert [Approved, GatePassed] == kinds(facts)
-    assert after(room, facts).gates == {}
-
-
-@proves("PVP-14.2-1", "OPEN-24")
-def test_an_approval_that_is_not_enough_leaves_the_gate_open_and_a_repeat_changes_nothing() -> None:
-    room = asking(default_gate_quorum=AnyOf(2))
-
-    once = given(step(BOB, approves(BOB, "p")), room=room)
-    twice = given(step(BOB, approves(BOB, "p")), room=once)
-
-    assert [Approved] == kinds(when(room, BOB, approves(BOB, "p")))
-    assert once == twice
-    assert waits(twice, "p")
-
-
-@proves("OPEN-19")
-def test_a_gate_is_known_by_its_id_and_by_its_action() -> None:
-    room = asking()
-    gate = gate_on(room, "p").id
-
-    by_id = when(room, BOB, approves(BOB, gate))
-    by_action = when(room, BOB, approves(BOB, "p"))
-    by_ref = when(room, BOB, approves(BOB, "some-name-of-mine"), ref="p")
-    by_gate_in_ref = when(room, BOB, approves(BOB, "some-name-of-mine"), ref=gate)
-
-    for facts in (by_id, by_action, by_ref, by_gate_in_ref):
-        assert isinstance(facts[0], Approved)
-        assert facts[0].gate == gate
-
-
-@proves("OPEN-19", "PVP-4.2-7")
-def test_a_vote_refers_to_its_gate_unless_the_voter_says_otherwise() -> None:
-    room = asking()
-    gate = gate_on(room, "p").id
-
-    assert when(room, BOB, approves(BOB, "p")).records[0].ref == gate
-    assert when(room, BOB, approves(BOB, "p"), ref="p").records[0].ref == "p"
-
-
-@proves("OPEN-19")
-def test_the_server_calls_a_gate_by_its_id_alone() -> None:
-    room = asking()
-    gate = gate_on(room, "p").id
-
-    (timed_out, _) = ticks(room, after_seconds(300))
-    (withdrawn, _, _) = when(room, CLAUDE, SessionLeave())
-
-    assert isinstance(timed_out, GateTimedOut)
-    assert isinstance(withdrawn, Rejected)
-    assert isinstance(withdrawn.said, GateReject)
-    assert timed_out.said.gate == withdrawn.said.gate == gate
-
-
-@proves("OPEN-24")
-def test_a_vote_never_lands_on_another_gate_than_the_one_it_names() -> None:
-    room = asking(step(CLAUDE, proposes(), id="p2"))
-    resolved = gate_on(room, "p").id
-    room = given(step(BOB, rejects(BOB, "p")), room=room)
-
-    with refused(Why.WRONG_STATE, "closed already: rejected"):
-        when(room, BOB, approves(BOB, resolved), ref="p2")
-
-
-def test_a_vote_on_nothing_is_refused() -> None:
-    with refused(Why.UNKNOWN, "no open gate nowhere"):
-        when(asking(), BOB, approves(BOB, "nowhere"))
-
-
-@proves("OPEN-20")
-def test_tool_approve_is_a_vote_on_the_proposals_gate() -> None:
-    facts = when(asking(), BOB, approves_tool(BOB, "p"))
-
-    assert [Approved, GatePassed, ToolCleared] == kinds(facts)
-
-
-@proves("OPEN-20")
-def test_two_spellings_by_one_person_are_one_vote() -> None:
-    room = asking(
-        step(BOB, approves_tool(BOB, "p")),
-        step(BOB, approves(BOB, "p")),
-        default_gate_quorum=AnyOf(2),
-    )
-
-    assert waits(room, "p")
-    assert gate_on(room, "p").ballot.yes == {"bob"}
-
-
-@proves("OPEN-20")
-@pytest.mark.parametrize("vote", [approves_tool, rejects_tool])
-def test_without_an_open_gate_there_is_nothing_to_vote_on(vote: Any) -> None:
-    room = given(
-        opened(by=ALICE),
-        joined(CLAUDE, Role.DRIVER),
-        step(CLAUDE, proposes(category=Category.FILE_READ), id="p"),
-    )
-
-    with refused(Why.WRONG_STATE, "waits for nobody"):
-        when(room, ALICE, vote(ALICE, "p"))
-    with refused(Why.UNKNOWN):
-        when(room, ALICE, vote(ALICE, "nowhere"))
-
-
-@proves("PVP-14.3-1", "OPEN-14")
-def test_whoever_prompted_the_agent_may_approve_its_tool() -> None:
-    room = given(
-        opened(by=ALICE),
-        joined(CLAUDE, Role.DRIVER),
-        step(ALICE, prompts(), id="q"),
-        step(CLAUDE, proposes(), id="p", ref="q"),
-        step(ALICE, approves(ALICE, "p")),
-    )
-
-    assert may_run(room, "p")
-
-
-def test_approved_by_names_those_whose_approval_counted() -> None:
-    room = asking(step(BOB, approves(BOB, "p")), default_gate_quorum=OfRole(Role.ADMIN, 1))
-
-    facts = when(room, ALICE, approves(ALICE, "p"))
-
-    assert isinstance(facts[1], GatePassed)
-    assert facts[1].approved_by == ("alice",)
-
-
-def test_more_people_may_approve_than_a_list_on_the_wire_usually_holds() -> None:
-    seats = [f"s{number}" for number in range(300)]
-    voters = [replace(BOB, seat=seat) for seat in seats]
-    room = given(
-        opened(by=ALICE, max_participants=400, default_gate_quorum=AnyOf(300)),
-        joined(CLAUDE, Role.DRIVER),
-        *(joined(voter, Role.APPROVER) for voter in voters),
-        step(CLAUDE, proposes(), id="p"),
-        *(step(voter, approves(voter, "p")) for voter in voters),
-    )
-
-    assert may_run(room, "p")
-
-
-# Who may vote
-
-
-@proves("OPEN-12", "UNI-14")
-@pytest.mark.parametrize("role", [Role.NAVIGATOR, Role.ADVERSARY, Role.APPROVER, Role.ADMIN])
-@pytest.mark.parametrize("vote", [approves, approves_tool])
-def test_an_agents_approval_is_refused_whatever_its_roles(role: Role, vote: Any) -> None:
-    room = asking(joined(CODEX, role))
-
-    with refused(Why.FORBIDDEN, "Only people approve"):
-        when(room, CODEX, vote(CODEX, "p"))
-
-
-@proves("OPEN-12")
-def test_an_agents_capability_to_approve_is_worth_nothing() -> None:
-    room = asking(joined(CODEX, Role.DRIVER, capabilities=(Capability.APPROVE,)))
-
-    with refused(Why.FORBIDDEN, "Only people approve"):
-        when(room, CODEX, approves(CODEX, "p"))
-
-
-@proves("OPEN-12")
-def test_a_human_who_comes_back_as_an_agent_has_no_vote_left() -> None:
-    room = asking(step(BOB, approves(BOB, "p")), default_gate_quorum=AnyOf(2))
-    as_agent = joins(replace(BOB, kind=Kind.AGENT), Role.APPROVER)
-    back = step(holding(BOB, Role.APPROVER), as_agent)
-
-    room = given(back, step(ALICE, approves(ALICE, "p")), room=room)
-
-    assert waits(room, "p")
-    assert gate_on(room, "p").ballot.yes == {"alice"}
-
-
-@proves("PVP-7.2-1", "OPEN-13")
-def test_a_driver_neither_approves_nor_rejects() -> None:
-    room = asking(joined(CAROL, Role.DRIVER))
-
-    with refused(Why.FORBIDDEN):
-        when(room, CAROL, approves(CAROL, "p"))
-    with refused(Why.FORBIDDEN, "may not reject; an interrupt is open to you"):
-        when(room, CAROL, rejects(CAROL, "p"))
-
-
-@proves("PVP-2-5", "OPEN-13")
-def test_an_observer_neither_approves_nor_rejects() -> None:
-    room = asking(joined(CAROL, Role.OBSERVER))
-
-    with refused(Why.FORBIDDEN):
-        when(room, CAROL, approves(CAROL, "p"))
-    with refused(Why.FORBIDDEN):
-        when(room, CAROL, rejects(CAROL, "p"))
-
-
-@proves("PVP-7.3-1", "OPEN-13")
-def test_an_observer_with_the_capability_both_approves_and_rejects() -> None:
-    room = asking(joined(CAROL, Role.OBSERVER, capabilities=(Capability.APPROVE,)))
-
-    assert [Approved, GatePassed, ToolCleared] == kinds(when(room, CAROL, approves(CAROL, "p")))
-    assert [Rejected, Say] == kinds(when(room, CAROL, rejects(CAROL, "p")))
-
-
-@proves("OPEN-11")
-def test_nobody_votes_in_anothers_name() -> None:
-    with refused(Why.CLAIM_MISMATCH):
-        when(asking(), BOB, approves(ALICE, "p"))
-    with refused(Why.CLAIM_MISMATCH):
-        when(asking(), BOB, rejects(ALICE, "p"))
-    with refused(Why.CLAIM_MISMATCH):
-        when(asking(), BOB, approves_tool(ALICE, "p"))
-    with refused(Why.CLAIM_MISMATCH):
-        when(asking(), BOB, rejects_tool(ALICE, "p"))
-
-
-# One's own action
-
-
-@proves("OPEN-14", "UNI-15")
-def test_whoever_asks_does_not_count() -> None:
-    room = prompted(step(BOB, requests("q"), id="g"))
-
-    with refused(Why.FORBIDDEN, "Whoever proposes cannot approve"):
-        when(room, BOB, approves(BOB, "g"))
-
-
-@proves("OPEN-14")
-def test_a_human_alone_may_approve_their_own_action_and_the_log_says_so() -> None:
-    room = given(
-        opened(by=ALICE),
-        joined(CLAUDE, Role.DRIVER),
-        joined(BOB, Role.DRIVER),
-        step(ALICE, prompts(), id="q"),
-        step(ALICE, requests("q", quorum=Everyone()), id="g"),
-    )
-
-    facts = when(room, ALICE, approves(ALICE, "g"))
-
-    assert [Approved, GatePassed] == kinds(facts)
-    assert isinstance(facts[0], Approved)
-    assert facts[0].self_approved
-
-
-@proves("OPEN-14")
-def test_being_alone_is_settled_when_the_gate_opens() -> None:
-    alone = given(
-        opened(by=ALICE),
-        joined(CLAUDE, Role.DRIVER),
-        step(ALICE, prompts(), id="q"),
-        step(ALICE, requests("q"), id="g"),
-        joined(BOB, Role.APPROVER),
-    )
-
-    by_another = when(alone, BOB, approves(BOB, "g"))
-
-    assert [Approved, GatePassed] == kinds(when(alone, ALICE, approves(ALICE, "g")))
-    assert isinstance(by_another[0], Approved)
-    assert not by_another[0].self_approved
-
-
-@proves("OPEN-14")
-def test_whoever_becomes_alone_later_still_does_not_count() -> None:
-    room = given(
-        opened(by=ALICE),
-        joined(BOB, Role.APPROVER),
-        joined(CLAUDE, Role.DRIVER),
-        step(ALICE, prompts(), id="q"),
-        step(ALICE, requests("q"), id="g"),
-        left(BOB),
-    )
-
-    with refused(Why.FORBIDDEN, "Whoever proposes"):
-        when(room, ALICE, approves(ALICE, "g"))
-
-
-@proves("OPEN-14")
-def test_an_absent_colleague_is_still_a_colleague() -> None:
-    room = given(
-        opened(by=ALICE),
-        joined(BOB, Role.APPROVER),
-        joined(CLAUDE, Role.DRIVER),
-        now(BOB, Presence.DISCONNECTED),
-        step(ALICE, prompts(), id="q"),
-        step(ALICE, requests("q"), id="g"),
-    )
-
-    with refused(Why.FORBIDDEN, "Whoever proposes"):
-        when(room, ALICE, approves(ALICE, "g"))
-
-
-@proves("OPEN-14")
-def test_an_agent_alone_with_itself_never_approves() -> None:
-    room = given(
-        opened(by=CLAUDE),
-        step(CLAUDE, proposes(), id="p"),
-    )
-
-    with refused(Why.FORBIDDEN):
-        when(room, CLAUDE, approves(CLAUDE, "p"))
-    assert gate_on(room, "p").message.endswith("(nobody here can approve this yet)")
-
-
-@proves("OPEN-14", "OPEN-15")
-def test_an_initiator_whom_the_quorum_names_blocks_its_own_gate() -> None:
-    room = prompted(step(BOB, requests("q", quorum=Named(("alice", "bob"))), id="g"))
-
-    room = given(step(ALICE, approves(ALICE, "g")), room=room)
-
-    assert waits(room, "q")
-
-
-@proves("OPEN-13")
-def test_an_initiator_may_withdraw_its_own_action() -> None:
-    facts = when(asking(), CLAUDE, rejects(CLAUDE, "p", "I have a better idea"))
-
-    assert [Rejected, Say] == kinds(facts)
-    assert not after(asking(), facts).tools
-
-
-# Saying no
-
-
-@proves("PVP-14.3-2", "OPEN-25", "OPEN-49")
-def test_one_rejection_fails_the_gate_and_the_room_hears_of_it() -> None:
-    room = asking(step(ALICE, approves(ALICE, "p")), default_gate_quorum=AnyOf(3))
-
-    facts = when(room, BOB, rejects(BOB, "p"))
-
-    assert [Rejected, Say] == kinds(facts)
-    (news,) = says(facts)
-    assert news.to is None
-    assert news.body == Failure(Why.GATE_FAILED, "Rejected by bob", "p")
-    assert not waits(after(room, facts), "p")
-
-
-@proves("OPEN-25")
-def test_what_was_rejected_is_dead_under_its_id() -> None:
-    room = asking(step(BOB, rejects(BOB, "p")))
-
-    with refused(Why.GATE_FAILED, "p was rejected; propose again under a new id"):
-        when(room, CLAUDE, executes("p"))
-    with refused(Why.GATE_FAILED):
-        when(room, CLAUDE, finishes("p"))
-
-
-@proves("OPEN-24")
-def test_to_approve_and_then_reject_is_to_reject() -> None:
-    room = asking(step(BOB, approves(BOB, "p")), default_gate_quorum=AnyOf(2))
-
-    room = given(step(BOB, rejects(BOB, "p")), room=room)
-
-    assert not waits(room, "p")
-    with refused(Why.WRONG_STATE, "closed already: rejected"):
-        when(room, ALICE, approves(ALICE, "p"))
-
-
-@proves("OPEN-13")
-def test_somebody_whom_the_quorum_does_not_ask_may_still_reject() -> None:
-    room = asking(joined(CAROL, Role.NAVIGATOR), default_gate_quorum=Named(("alice",)))
-
-    assert [Rejected, Say] == kinds(when(room, CAROL, rejects(CAROL, "p")))
-
-
-@proves("OPEN-13")
-def test_an_agent_with_the_right_may_reject() -> None:
-    room = asking(joined(CODEX, Role.NAVIGATOR))
-
-    assert [Rejected, Say] == kinds(when(room, CODEX, rejects(CODEX, "p")))
-
-
-@proves("OPEN-20")
-def test_tool_reject_is_a_vote_too() -> None:
-    assert [Rejected, Say] == kinds(when(asking(), BOB, rejects_tool(BOB, "p")))
-
-
-@proves("OPEN-24")
-@pytest.mark.parametrize("vote", [approves, rejects])
-def test_a_vote_on_a_gate_that_is_over_is_refused(vote: Any) -> None:
-    waiting = asking()
-    gate = gate_on(waiting, "p").id
-    passed = given(step(BOB, approves(BOB, "p")), room=waiting)
-    rejected = given(step(BOB, rejects(BOB, "p")), room=waiting)
-    timed_out = after(waiting, ticks(waiting, after_seconds(300)))
-
-    for room in (passed, rejected, timed_out):
-        with refused(Why.WRONG_STATE, "closed already"):
-            when(room, ALICE, vote(ALICE, gate))
-        with refused(Why.WRONG_STATE):
-            when(room, ALICE, vote(ALICE, "p"))
-
-
 # Gates end with their initiator and with the session
 
 
@@ -767,12 +308,3 @@ def test_a_fact_about_a_gate_that_is_gone_changes_nothing() -> None:
     over = given(step(BOB, rejects(BOB, "p")), room=waiting)
 
     assert after(over, yes) == after(over, no) == after(over, late) == over
-
-
-def test_votes_name_the_voter_and_leave_room_for_a_comment() -> None:
-    assert msgspec.convert(
-        {"gate": "g", "approver": "bob", "comment": "Good"}, GateApprove
-    ) == approves(BOB, "g", "Good")
-    assert msgspec.convert({"gate": "g", "rejector": "bob", "reason": "No"}, GateReject) == rejects(
-        BOB, "g"
-    )
