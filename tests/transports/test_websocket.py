@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,6 @@ MIB = 1 << 20
 TOO_BIG = 1009
 POLICY = 1008
 GOODBYE = 1012
-
-
-@pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that asks for tokens, for all tests here."""
-    with a_server(tmp_path_factory.mktemp("signed")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that takes identities on trust, for all tests here."""
-    with a_server(tmp_path_factory.mktemp("trusting"), "open") as server:
-        yield server
 
 
 async def refused(wire: Wire, frame: str | bytes) -> dict[str, Any]:

@@ -1,0 +1,161 @@
+"""Server-sent events, from a real server process."""
+
+import asyncio
+
+import pytest
+
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.web import Web, envelope
+from tests.transports.plain import MIB, Plug, note, until_logged
+
+
+async def test_events_have_the_messages_ids_and_types(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    await bob.join(session)
+    async with alice.listen(session) as stream:
+        await stream.until("session.join")
+        told = await bob.say("context.add", session, note())
+        event = await stream.until("context.add")
+
+    assert event.id == event.said["id"] == told["id"]
+    assert event.said["seq"] == told["seq"]
+
+
+async def test_events_go_on_behind_the_last_one(alice: Web) -> None:
+    session = await alice.create()
+    said = [(await alice.say("context.add", session, note(f"k{n}")))["id"] for n in range(3)]
+
+    async with alice.listen(session, said[0]) as stream:
+        behind = [(await stream.until("context.add")).id for _ in range(2)]
+
+    assert behind == said[1:]
+
+
+async def test_signals_are_events_without_an_id(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    await bob.join(session)
+    async with alice.listen(session) as stream:
+        await stream.until("participant.announce")
+        draft = {"content": "Add a tes", "target_agent": None, "contributors": ["bob"]}
+        answer = await bob.post(session, envelope("prompt.draft", session, "bob", draft))
+        assert answer.status_code == 200, answer.text
+        event = await stream.until("prompt.draft")
+
+    assert (event.id, event.said["sender"]) == ("", "bob")
+    assert "prompt.draft" not in [m["type"] for m in (await alice.poll(session))["messages"]]
+
+
+async def test_events_are_for_members(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+
+    stranger = await bob.http.get(f"/sessions/{session}/events")
+    await bob.join(session)
+    await bob.say("session.leave", session, {})
+    former = await bob.http.get(f"/sessions/{session}/events")
+    unknown = await alice.http.get(
+        f"/sessions/{session}/events", headers={"Last-Event-ID": "nothing"}
+    )
+
+    assert [each.status_code for each in (stranger, former, unknown)] == [404, 404, 404]
+
+
+async def test_events_end_with_a_leave(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    await bob.join(session)
+    async with bob.listen(session) as stream:
+        await bob.say("session.leave", session, {})
+        await stream.until("session.leave")
+
+        assert await stream.next() is None
+
+
+async def test_events_end_with_the_token(signed: ServerProcess, alice: Web) -> None:
+    session = await alice.create()
+    wish = {"id": "eve", "type": "human", "roles": ["driver"]}
+    issued = signed.admin("POST", "/admin/tokens", wish)
+    eve = Web(signed.url, "eve", issued["token"])
+    await eve.join(session)
+    async with eve.listen(session) as stream:
+        await stream.until("session.join")
+        await asyncio.to_thread(signed.admin, "DELETE", f"/admin/tokens/{issued['claims']['jti']}")
+
+        async with asyncio.timeout(2):
+            while await stream.next() is not None:
+                pass
+    await eve.close()
+
+
+async def test_no_token_is_taken_from_the_address(signed: ServerProcess, alice: Web) -> None:
+    session = await alice.create()
+    token = alice.http.headers["authorization"].removeprefix("Bearer ")
+    bare = Web(signed.url, "alice")
+
+    answer = await bare.http.get(f"/sessions/{session}/events", params={"token": token})
+
+    assert answer.status_code == 401
+    await bare.close()
+
+
+async def test_whoever_does_not_read_is_cut_off_and_holds_up_nobody(
+    signed: ServerProcess, alice: Web
+) -> None:
+    session = await alice.create()
+    host, port = signed.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    head = f"GET /sessions/{session}/events HTTP/1.1\r\nHost: {host}:{port}\r\n"
+    token = alice.http.headers["authorization"]
+    writer.write(f"{head}Authorization: {token}\r\n\r\n".encode())
+    await writer.drain()
+    await reader.readuntil(b"session.create")
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+
+    for n in range(30):
+        content = {"key": f"big{n}", "content_type": "text", "content": "x" * (MIB // 2)}
+        await alice.say("context.add", session, content)
+
+    cut = '"event": "reader.cut_off", "principal": "alice"'
+    assert cut in await until_logged(signed, cut)
+    writer.transport.abort()
+
+
+async def test_the_end_of_a_stream_does_not_end_the_next_request_on_its_connection(
+    signed: ServerProcess, alice: Web
+) -> None:
+    session = await alice.create()
+    wish = {"id": "eve", "type": "human", "roles": ["driver"]}
+    issued = signed.admin("POST", "/admin/tokens", wish)
+    eve = Web(signed.url, "eve", issued["token"])
+    await eve.join(session)
+    await eve.close()
+    fresh = signed.issue("eve")
+    plug = await Plug.into(signed)
+    await plug.ask(f"GET /sessions/{session}/events HTTP/1.1", issued["token"])
+    await plug.reader.readuntil(b"session.join")
+
+    await asyncio.to_thread(signed.admin, "DELETE", f"/admin/tokens/{issued['claims']['jti']}")
+    await plug.reader.readuntil(b"\r\n0\r\n\r\n")
+    last = (await alice.poll(session))["next"]
+    await plug.ask(f"GET /sessions/{session}/messages?after={last}&wait=2 HTTP/1.1", fresh)
+
+    assert await asyncio.wait_for(plug.status(), 10) == 200
+    plug.writer.close()
+
+
+async def test_a_server_that_stops_lets_everybody_go(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with a_server(tmp_path_factory.mktemp("stops")) as server:
+        alice = Web.of(server, "alice", roles=["admin"])
+        session = await alice.create()
+        last = (await alice.poll(session))["next"]
+        async with alice.listen(session) as stream:
+            await stream.until("session.create")
+            waiting = asyncio.create_task(alice.poll(session, last, wait=50))
+            await alice.http.get("/sessions")
+
+            async with asyncio.timeout(4):
+                await asyncio.to_thread(server.stop)
+                assert (await waiting)["messages"] == []
+                while await stream.next() is not None:
+                    pass
+        await alice.close()

@@ -1,0 +1,153 @@
+"""Polling messages over plain HTTP, from a real server process."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.helpers.cli import accord
+from tests.helpers.server import ServerProcess
+from tests.helpers.web import Web
+from tests.spec import proves
+from tests.transports.plain import ids, note
+
+
+@proves("PVP-19.3-2", "OPEN-50")
+async def test_polling_goes_on_behind_the_last_message(alice: Web) -> None:
+    session = await alice.create()
+    first = await alice.poll(session)
+    said = [(await alice.say("context.add", session, note(f"k{n}")))["id"] for n in range(5)]
+
+    page = await alice.poll(session, first["next"], limit=2)
+    rest = await alice.poll(session, page["next"], limit=3)
+
+    assert (ids(page), page["has_more"]) == (said[:2], True)
+    assert (ids(rest), rest["has_more"], rest["next"]) == (said[2:], False, said[-1])
+    assert await alice.poll(session, rest["next"]) == {
+        "messages": [],
+        "next": said[-1],
+        "has_more": False,
+    }
+
+
+@proves("OPEN-50")
+async def test_an_unknown_message_is_not_found(alice: Web) -> None:
+    session = await alice.create()
+
+    answer = await alice.http.get(f"/sessions/{session}/messages", params={"after": "nothing"})
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "INVALID_STATE"
+
+
+@pytest.mark.parametrize(
+    "query", [{"limit": "0"}, {"limit": "1001"}, {"wait": "61"}, {"wait": "-1"}, {"wait": "x"}]
+)
+async def test_bounds_of_a_poll_are_kept(alice: Web, query: dict[str, str]) -> None:
+    session = await alice.create()
+
+    answer = await alice.http.get(f"/sessions/{session}/messages", params=query)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_MESSAGE")
+
+
+async def test_a_waiting_poll_is_answered_by_what_comes(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    await bob.join(session)
+    last = (await alice.poll(session))["next"]
+    waiting = asyncio.create_task(alice.poll(session, last, wait=50))
+    await asyncio.sleep(0)
+
+    told = await bob.say("context.add", session, note())
+
+    assert ids(await waiting) == [told["id"]]
+
+
+async def test_a_waiting_poll_ends_empty(alice: Web) -> None:
+    session = await alice.create()
+    last = (await alice.poll(session))["next"]
+
+    page = await alice.poll(session, last, wait=1)
+
+    assert page == {"messages": [], "next": last, "has_more": False}
+
+
+async def test_nobody_goes_idle_in_a_waiting_poll(alice: Web) -> None:
+    session = await alice.create(
+        heartbeat_interval_seconds=1, idle_timeout_seconds=2, away_timeout_seconds=3
+    )
+    last = (await alice.poll(session))["next"]
+
+    page = await alice.poll(session, last, wait=9)
+    again = await alice.poll(session, last, wait=9)
+
+    assert page["messages"] == again["messages"] == []
+
+
+async def test_so_many_polls_wait_and_no_more(signed: ServerProcess) -> None:
+    dora = Web.of(signed, "dora", roles=["admin", "driver"])
+    session = await dora.create()
+    last = (await dora.poll(session))["next"]
+    query = {"after": last, "wait": "50"}
+    asks = [
+        asyncio.create_task(dora.http.get(f"/sessions/{session}/messages", params=query))
+        for _ in range(20)
+    ]
+
+    done, waiting = set[Any](), set(asks)
+    while len(done) < 4:
+        now, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        done |= now
+
+    assert {each.result().status_code for each in done} == {429}
+    await dora.say("context.add", session, note())
+    answers = await asyncio.gather(*waiting)
+    assert [each.status_code for each in answers] == [200] * 16
+    await dora.close()
+
+
+@proves("OPEN-49")
+async def test_former_members_poll_what_they_could_see(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    await bob.join(session)
+    left = await bob.say("session.leave", session, {})
+    await alice.say("context.add", session, note())
+
+    page = await bob.poll(session, wait=50)
+
+    assert ids(page)[-1] == left["id"]
+
+
+async def test_a_revoked_token_ends_a_waiting_poll(signed: ServerProcess, alice: Web) -> None:
+    session = await alice.create()
+    wish = {"id": "eve", "type": "human", "roles": ["driver"]}
+    issued = signed.admin("POST", "/admin/tokens", wish)
+    eve = Web(signed.url, "eve", issued["token"])
+    await eve.join(session)
+    last = (await eve.poll(session))["next"]
+    query = {"after": last, "wait": "50"}
+    waiting = asyncio.create_task(eve.http.get(f"/sessions/{session}/messages", params=query))
+    await alice.poll(session)
+
+    await asyncio.to_thread(signed.admin, "DELETE", f"/admin/tokens/{issued['claims']['jti']}")
+
+    assert (await asyncio.wait_for(waiting, 5)).status_code == 401
+    await eve.close()
+
+
+async def test_nobody_reads_on_over_what_was_removed(alice: Web, signed: ServerProcess) -> None:
+    session = await alice.create()
+    said, _ = [(await alice.say("context.add", session, note()))["id"] for _ in range(2)]
+    await alice.say("session.end", session, {"reason": "Done", "final_state": "completed"})
+    assert (await alice.poll(session, said))["messages"]
+    words = ("compact", "--data-dir", str(signed.home), "--session", session)
+    done = await asyncio.to_thread(accord, *words)
+    assert done.code == 0, done
+
+    for where, headers in ((f"messages?after={said}", {}), ("events", {"Last-Event-ID": said})):
+        answer = await alice.http.get(f"/sessions/{session}/{where}", headers=headers)
+        problem = answer.json()["error"]
+        assert (answer.status_code, problem["code"]) == (410, "INVALID_STATE")
+        assert "removed by retention" in problem["message"]
+    rest = [each["type"] for each in (await alice.poll(session))["messages"]]
+    assert rest == ["session.end"]

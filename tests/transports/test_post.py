@@ -1,0 +1,235 @@
+"""Posting messages over plain HTTP, to a real server process."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.web import Web, envelope, participant
+from tests.helpers.wire import CONFIG, Wire
+from tests.spec import proves
+from tests.transports.plain import MIB, Plug, ids, note, refused
+
+
+@proves("PVP-19.3-1", "OPEN-50")
+async def test_a_message_is_posted_and_answered_with_its_place(alice: Web) -> None:
+    session = await alice.create()
+
+    told = await alice.say("context.add", session, note(), id="first-note")
+
+    assert told == {"id": "first-note", "seq": 3, "session": session}
+
+
+@proves("OPEN-50", "OPEN-36")
+async def test_a_retry_gets_the_first_answer_and_changes_nothing(alice: Web) -> None:
+    session = await alice.create()
+    first = await alice.say("context.add", session, note(), id="once")
+
+    again = await alice.say("context.add", session, note(), id="once")
+
+    assert again == first
+    assert ids(await alice.poll(session)).count("once") == 1
+
+
+@proves("OPEN-50")
+async def test_the_path_must_name_the_envelopes_session(alice: Web) -> None:
+    one, other = await alice.create(), await alice.create()
+
+    answer = await alice.post(one, envelope("context.add", other, "alice", note()))
+
+    refused(answer, 400, "INVALID_MESSAGE")
+    wrong = await alice.post("new", envelope("context.add", "new", "alice", note()))
+    refused(wrong, 400, "INVALID_MESSAGE")
+    assert len((await alice.poll(other))["messages"]) == 2
+
+
+async def test_a_creator_may_choose_the_id(alice: Web) -> None:
+    message = envelope("session.create", "mine-alone", "alice", {"config": CONFIG})
+
+    assert (await alice.post("new", message)).json()["session"] == "mine-alone"
+    assert (await alice.post("new", message)).json()["seq"] == 1
+
+
+@proves("OPEN-49", "UNI-26")
+async def test_a_refusal_is_an_error_envelope_with_its_status(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    message = envelope("context.add", session, "bob", note())
+
+    problem = refused(await bob.post(session, message), 404, "SESSION_NOT_FOUND")
+
+    assert problem["related_to"] == message["id"]
+    forged = envelope("context.add", session, "bob", note())
+    refused(await alice.post(session, forged), 403, "UNAUTHORIZED")
+
+
+async def test_nobody_speaks_without_a_token(signed: ServerProcess) -> None:
+    web = Web(signed.url, "alice")
+    message = envelope("session.create", "new", "alice", {"config": CONFIG})
+
+    answer = await web.post("new", message)
+
+    refused(answer, 401, "UNAUTHORIZED")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    await web.close()
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+async def test_what_a_form_could_send_is_refused(alice: Web, kind: str) -> None:
+    body = json.dumps(envelope("session.create", "new", "alice", {"config": CONFIG}))
+
+    answer = await alice.http.post(
+        "/sessions/new/messages", content=body, headers={"content-type": kind}
+    )
+
+    refused(answer, 400, "INVALID_MESSAGE")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff\xfe", b'{"v":1}', b"[" * 100_000])
+async def test_nonsense_is_answered_as_such(alice: Web, body: bytes) -> None:
+    answer = await alice.http.post(
+        "/sessions/x/messages", content=body, headers={"content-type": "application/json"}
+    )
+
+    refused(answer, 400, "INVALID_MESSAGE")
+
+
+@pytest.mark.parametrize("size", [MIB + 1, 5 * MIB])
+async def test_a_message_over_a_mebibyte_is_refused(alice: Web, size: int) -> None:
+    session = await alice.create()
+    message = envelope("context.add", session, "alice", {**note(), "content": "x" * size})
+
+    problem = refused(await alice.post(session, message), 413, "CONTEXT_TOO_LARGE")
+
+    assert problem["details"] == {"limit": "message", "most": MIB}
+    assert len((await alice.poll(session))["messages"]) == 2
+
+
+async def test_a_body_without_a_length_is_read_only_so_far(alice: Web) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b" " * MIB
+
+    try:
+        answer = await alice.http.post(
+            "/sessions/x/messages", content=endless(), headers={"content-type": "application/json"}
+        )
+    except httpx.TransportError:
+        return  # hung up on while still sending
+    refused(answer, 413, "CONTEXT_TOO_LARGE")
+
+
+async def test_a_member_posts_once_without_joining_again(signed: ServerProcess, alice: Web) -> None:
+    session = await alice.create()
+    token = signed.issue("carol")
+    carol, web = await Wire.open(signed.ws_url, "carol", token), Web(signed.url, "carol", token)
+    await carol.join(session)
+    await carol.hear_until("session.join")
+
+    told = await web.say("context.add", session, note())
+
+    heard = await carol.hear_until("context.add")
+    assert (heard["id"], heard["seq"]) == (told["id"], told["seq"])
+    joins = [m for m in (await alice.poll(session))["messages"] if m["type"] == "session.join"]
+    assert [m["payload"]["participant"]["transport"] for m in joins] == ["websocket"]
+    await carol.socket.close()
+    await web.close()
+
+
+async def test_the_record_says_http_whatever_a_joiner_says(alice: Web, bob: Web) -> None:
+    session = await alice.create()
+    payload = participant("bob")
+    payload["participant"]["transport"] = "websocket"
+
+    await bob.say("session.join", session, payload)
+
+    last = (await alice.poll(session))["messages"][-1]
+    assert (last["payload"]["id"], last["payload"]["transport"]) == ("bob", "http")
+
+
+async def test_a_signal_has_no_place(alice: Web) -> None:
+    session = await alice.create()
+
+    told = await alice.say("heartbeat.pong", session, {})
+
+    assert told["seq"] == 0
+
+
+async def test_on_trust_callers_name_themselves(trusting: ServerProcess) -> None:
+    alice = Web(trusting.url, "alice")
+    claude = Web(trusting.url, "claude")
+    session = await alice.create()
+    await claude.join(session, kind="agent")
+
+    forged = await claude.post(session, envelope("context.add", session, "alice", note()))
+
+    refused(forged, 403, "UNAUTHORIZED")
+    said = (await alice.poll(session))["messages"][-1]["payload"]
+    assert (said["id"], said["type"]) == ("claude", "agent")
+    await alice.close()
+    await claude.close()
+
+
+async def test_the_rate_counts_over_all_transports(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with a_server(tmp_path_factory.mktemp("slow"), "token", "--rate-limit", "1") as server:
+        token = server.issue("alice", roles=["admin", "driver"])
+        web, wire = Web(server.url, "alice", token), await Wire.open(server.ws_url, "alice", token)
+        session = await wire.create()
+        for _ in range(4):
+            await wire.say("context.add", session, note(uuid()))
+            await wire.hear_until("context.add")
+
+        answer = await web.post(session, envelope("context.add", session, "alice", note()))
+
+        refused(answer, 429, "RATE_LIMITED")
+        assert int(answer.headers["retry-after"]) >= 1
+        await web.close()
+        await wire.socket.close()
+
+
+def uuid() -> str:
+    """A fresh word."""
+    return envelope("", "", "", {})["id"]  # type: ignore[no-any-return]
+
+
+async def test_one_principal_cannot_fill_the_memory_with_messages_that_never_end(
+    signed: ServerProcess, alice: Web
+) -> None:
+    session = await alice.create()
+    token = signed.issue("mallory")
+    head = (f"POST /sessions/{session}/messages HTTP/1.1", token)
+    kind, length = "Content-Type: application/json", f"Content-Length: {4 * MIB}"
+    large = [await Plug.into(signed) for _ in range(6)]
+
+    for plug in large:
+        await plug.ask(*head, kind, length, body=b" " * (4 * MIB - 1))
+    refusals = [asyncio.create_task(plug.status()) for plug in large]
+    done, _ = await asyncio.wait(refusals, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+
+    assert {each.result() for each in done} == {429}
+    await alice.say("context.add", session, note())  # others go on
+    for each in refusals:
+        each.cancel()
+    for plug in large:
+        plug.writer.transport.abort()
+    mallory = Web(signed.url, "mallory", token)
+    answers = [(await mallory.post(session, {})).status_code for _ in range(20)]
+    assert answers[-1] == 400  # what was let go of counts no more
+    await mallory.close()
+
+
+async def test_who_opens_a_session_over_http_is_told_of_as_such(
+    alice: Web, trusting: ServerProcess
+) -> None:
+    on_trust = Web(trusting.url, "alice")
+    for web in (alice, on_trust):
+        page = await web.poll(await web.create())
+        (told,) = [each for each in page["messages"] if each["type"] == "participant.announce"]
+        assert told["payload"]["transport"] == "http"
+    await on_trust.close()
