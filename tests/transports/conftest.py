@@ -1,11 +1,13 @@
-"""Servers for all tests of a module, and who speaks to them over HTTP."""
+"""What the tests of a module share: servers, who speaks to them over HTTP, and a key ring."""
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from accord.transports.identity import Keyring
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import Web
+from tests.transports.tokens import issued
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +38,13 @@ async def bob(signed: ServerProcess) -> AsyncIterator[Web]:
     web = Web.of(signed, "bob")
     yield web
     await web.close()
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Keyring:
+    return Keyring.open(tmp_path_factory.mktemp("home") / "keys")
+
+
+@pytest.fixture(scope="module")
+def token(ring: Keyring) -> str:
+    return issued(ring).token
