@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from accord.core.dialects.canonical import seal, unseal
 from accord.core.kernel.actor import POLICY, Actor
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.log import Ask, Body, Event, Message, Record
+from accord.core.kernel.log import Ask, Body, Elapsed, Event, Message, Record
 from accord.core.kernel.log import fold as folded
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.image import Image, Source, Splice
@@ -19,7 +19,6 @@ from accord.core.work.mirror import (
     Mirrored,
     PactArrange,
     PactMirror,
-    PactTick,
     key_of,
     mirror_id,
 )
@@ -102,7 +101,7 @@ def test_another_order_is_recorded_by_whoever_knows_everything() -> None:
     assert no.value.why is Why.WRONG_STATE
 
 
-@pytest.mark.parametrize("body", [PactMirror("a" * 32, "{}", ""), PactArrange(0, 0, 0), PactTick()])
+@pytest.mark.parametrize("body", [PactMirror("a" * 32, "{}", ""), PactArrange(0, 0, 0), Elapsed()])
 def test_nobody_but_the_server_writes_to_a_mirror(body: Body) -> None:
     with pytest.raises(Refused, match="accord pact") as no:
         when(Mirror("shop"), body, ANN)
@@ -110,7 +109,7 @@ def test_nobody_but_the_server_writes_to_a_mirror(body: Body) -> None:
 
 
 def test_time_changes_nothing() -> None:
-    assert when(Mirror("shop"), PactTick()) == []
+    assert when(Mirror("shop"), CONTEXT.tick) == []
     assert list(CONTEXT.deadlines(Mirror("shop"), None)) == []
     assert not CONTEXT.knows(Mirror("shop"), "id", "ann")
 

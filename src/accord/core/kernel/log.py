@@ -77,6 +77,13 @@ class Unread(Body, frozen=True, gc=False):
     needs = May.SERVE
 
 
+class Elapsed(Body, frozen=True, gc=False):
+    """Time has passed where nothing is ever due."""
+
+    type = "elapsed"
+    needs = May.SERVE
+
+
 class Unknown(Event, frozen=True, kw_only=True, gc=False):
     """What a newer version recorded and this one does not know; folding passes it by."""
 
@@ -217,10 +224,10 @@ class Context(NamedTuple, Generic[State]):
     decide: Deciders
     evolve: Evolvers
     admit: Callable[[State, Ask], None]
-    deadlines: Callable[[State, Any], Iterator[Instant]]
-    tick: Body
-    knows: Callable[[State, str, str], bool]
     state: type[State]
+    deadlines: Callable[[State, Any], Iterator[Instant]] = lambda *_: iter(())
+    tick: Body = Elapsed()
+    knows: Callable[[State, str, str], bool] = lambda *_: False
     wake: Body | None = None
     audience: Callable[[State, Record], Seats | None] = lambda _, record: record.to
     welcome: Callable[[State, str], Iterator[Recall]] = lambda *_: iter(())
@@ -230,6 +237,11 @@ class Context(NamedTuple, Generic[State]):
     present: Callable[[State], Iterator[str]] = lambda _: iter(())
     insider: Callable[[State, Actor], bool] = lambda *_: True
     gist: Callable[[State], tuple[str, ...]] = lambda _: ()
+
+
+def idle(state: object, ask: Ask, body: Body) -> tuple[Fact, ...]:
+    """A decider for what changes nothing."""
+    return ()
 
 
 def stay(state: State, event: Event, record: Record) -> State:

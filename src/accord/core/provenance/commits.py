@@ -4,7 +4,7 @@ A view of the rooms tells what a decision holds; here it is only fixed to a comm
 linked is on the log and in git; the state is what the next link must know.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import msgspec
@@ -17,11 +17,12 @@ from accord.core.kernel.log import (
     Body,
     Context,
     Deciders,
+    Elapsed,
     Event,
     Evolvers,
     Fact,
-    Instant,
     Record,
+    idle,
 )
 from accord.core.kernel.refusal import Refused, Why
 
@@ -88,13 +89,6 @@ class LedgerPlace(Body, frozen=True, omit_defaults=True, gc=False):
     needs = May.SERVE
 
     path: Annotated[str, Meta(min_length=1, max_length=4096)]
-
-
-class RepoTick(Body, frozen=True, omit_defaults=True, gc=False):
-    """Time has passed, which changes nothing here."""
-
-    type = "repo.tick"
-    needs = May.SERVE
 
 
 class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
@@ -178,11 +172,6 @@ def place_ledger(repo: Repo, ask: Ask, body: LedgerPlace) -> Iterator[Fact]:
         yield LedgerPlaced(path=body.path)
 
 
-def nothing(repo: Repo, ask: Ask, body: RepoTick) -> Iterable[Fact]:
-    """No deadline, no change."""
-    return ()
-
-
 def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
     made = event.decision
     key = place(made.pvp_session, made.fork)
@@ -205,22 +194,12 @@ def on_placed(repo: Repo, event: LedgerPlaced, record: Record) -> Repo:
     return replace(repo, ledgers=(*others, event.path)[-MOST_LEDGERS:])
 
 
-def deadlines(repo: Repo, house: object) -> Iterator[Instant]:
-    """Nothing here expires."""
-    return iter(())
-
-
-def knows(repo: Repo, id: str, seat: str) -> bool:
-    """Nothing here refers to anything."""
-    return False
-
-
 DECIDE: Deciders = {
     CommitRecord: record,
     SessionBind: bind,
     SessionUnbind: unbind,
     LedgerPlace: place_ledger,
-    RepoTick: nothing,
+    Elapsed: idle,
 }
 EVOLVE: Evolvers = {
     CommitLinked: on_linked,
@@ -234,8 +213,5 @@ CONTEXT: Context[Repo] = Context(
     decide=DECIDE,
     evolve=EVOLVE,
     admit=admit,
-    deadlines=deadlines,
-    tick=RepoTick(),
-    knows=knows,
     state=Repo,
 )

@@ -6,7 +6,7 @@ however often the file is read. Where the order of the file is not that of the r
 put lines between others or took some away, another record says so.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Annotated
 
@@ -20,11 +20,12 @@ from accord.core.kernel.log import (
     Body,
     Context,
     Deciders,
+    Elapsed,
     Event,
     Evolvers,
     Fact,
-    Instant,
     Record,
+    idle,
 )
 from accord.core.kernel.refusal import Refused, Why
 
@@ -68,13 +69,6 @@ class PactArrange(Body, frozen=True, omit_defaults=True, gc=False):
     at: Count
     drop: Count
     put: Keys = ()
-
-
-class PactTick(Body, frozen=True, omit_defaults=True, gc=False):
-    """Time has passed, which changes nothing here."""
-
-    type = "pact.tick"
-    needs = May.SERVE
 
 
 class Mirrored(Event, frozen=True, kw_only=True, gc=False):
@@ -126,27 +120,12 @@ def arranged(mirror: Mirror, ask: Ask, body: PactArrange) -> Iterator[Fact]:
     yield Arranged(at=body.at, drop=body.drop, put=body.put)
 
 
-def nothing(mirror: Mirror, ask: Ask, body: PactTick) -> Iterable[Fact]:
-    """No deadline, no change."""
-    return ()
-
-
 def counted(mirror: Mirror, event: Mirrored | Arranged, record: Record) -> Mirror:
     """One more."""
     return replace(mirror, records=mirror.records + 1)
 
 
-def deadlines(mirror: Mirror, house: object) -> Iterator[Instant]:
-    """Nothing here expires."""
-    return iter(())
-
-
-def knows(mirror: Mirror, id: str, seat: str) -> bool:
-    """Nothing here refers to anything."""
-    return False
-
-
-DECIDE: Deciders = {PactMirror: mirrored, PactArrange: arranged, PactTick: nothing}
+DECIDE: Deciders = {PactMirror: mirrored, PactArrange: arranged, Elapsed: idle}
 EVOLVE: Evolvers = {Mirrored: counted, Arranged: counted}
 CONTEXT: Context[Mirror] = Context(
     name="work",
@@ -154,8 +133,5 @@ CONTEXT: Context[Mirror] = Context(
     decide=DECIDE,
     evolve=EVOLVE,
     admit=admit,
-    deadlines=deadlines,
-    tick=PactTick(),
-    knows=knows,
     state=Mirror,
 )
