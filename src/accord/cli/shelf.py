@@ -80,10 +80,9 @@ async def _add(args: argparse.Namespace) -> None:
 
     names = [name.strip() for name in (args.visible_to or "").split(",") if name.strip()]
     source = None if args.file == STDIN else args.file
-    kind = "text" if source is None else "file"
     body = ContextAdd(
         args.key,
-        kind,  # type: ignore[arg-type]
+        "text" if source is None else "file",
         text_of(args.file),
         visible_to=tuple(names) or None,
         source=source,

@@ -109,7 +109,7 @@ def error(payload: Raw) -> ErrorReport:
     """An error with any code: a newer server may have more of them than we know."""
     problem = _problem(payload)
     return ErrorReport(
-        code=problem.code,  # type: ignore[arg-type]
+        code=problem.code,  # type: ignore[arg-type]  # perhaps not one of ours
         message=problem.message,
         recoverable=problem.recoverable,
         details=dict(problem.details) if problem.details else None,

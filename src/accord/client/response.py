@@ -97,6 +97,7 @@ class Thinking(Stream):
 
     def __init__(self, say: Say, agent: str, prompt: str, visible_to: Shown = "all") -> None:
         named = visible_to if isinstance(visible_to, str) else tuple(visible_to)
+        # The server refuses any other word.
         start = ThinkingStart(agent=agent, prompt_ref=prompt, visible_to=named)  # type: ignore[arg-type]
         super().__init__(say, start, lambda text: ThinkingChunk(text=text))
         self.summary: str | None = None

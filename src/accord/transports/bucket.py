@@ -93,7 +93,7 @@ class Bucket:
 
 def is_rate(no: Refused) -> bool:
     """Whether somebody merely speaks too often."""
-    return bool(no.details) and no.details.get("limit") == RATE  # type: ignore[union-attr]
+    return (no.details or {}).get("limit") == RATE
 
 
 class Buckets:

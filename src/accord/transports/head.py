@@ -129,7 +129,7 @@ class BoundedHttp(HttpToolsProtocol):
         self.stall: asyncio.TimerHandle | None = None
         self.asked: list[RequestResponseCycle] = []
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
         if self.porch.arrive(transport, self.loop.time()):
             self.timer = self.loop.call_later(HEAD_SECONDS, self._too_late)
@@ -227,7 +227,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.porch.leave(self.transport)
             self.transport.abort()
         # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
-        self.parser = None  # type: ignore[assignment]
+        self.parser = None  # type: ignore[assignment]  # for good
 
     def send_400_response(self, msg: str) -> None:
         self.refuse(HTTPStatus.BAD_REQUEST, msg)

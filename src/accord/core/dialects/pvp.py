@@ -225,7 +225,7 @@ def sent(record: Record) -> Sent:
         record.ts,
         record.stream[5:],  # after "room/"
         record.sender,
-        said.type,  # type: ignore[union-attr]
+        said.type,  # type: ignore[union-attr]  # the caller looked
         said,
         record.ref,
         record.seq,

@@ -142,7 +142,7 @@ def _of_two(case: _Case) -> str:
         # Guarded: hosts that disagree execute nothing, whatever they have in common.
         go = both or (one and case.policy is Policy.UPSTREAM)
         go = go and not (case.kind == HARD and case.policy is Policy.GUARDED)
-        return _act(_ranked(case.shared, case.there, case.kind == CONVERGED), go=go)
+        return _act(_ranked(case.shared, case.there, agreed=case.kind == CONVERGED), go=go)
     if case.kind == HARD:
         return EVIDENCE
     return _smallest(case.there, go=both)
@@ -160,11 +160,11 @@ def _of_many(case: _Case) -> str:
     most = max(counts.values(), default=0)
     if most >= 2:
         tokens = {token for token, count in counts.items() if count == most}
-        return _act(_ranked(tokens, hosts, False), go=go)  # noqa: FBT003 - see the signature
+        return _act(_ranked(tokens, hosts, agreed=False), go=go)
     return _smallest(hosts, go=go)
 
 
-def _ranked(tokens: set[str], hosts: list[Side], agreed: bool) -> str:  # noqa: FBT001 - one caller each
+def _ranked(tokens: set[str], hosts: list[Side], *, agreed: bool) -> str:
     nexts = {each.next for each in hosts}
     if agreed and len(nexts) == 1 and nexts <= tokens:
         return nexts.pop()

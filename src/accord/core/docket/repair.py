@@ -93,5 +93,5 @@ def _probe(block: Block) -> Trial | None:
         status=Found.read(said.get("status")),
         context_match=Match.read(said.get("context_match")),
         evidence_tier=Tier.read(said.get("evidence_tier")),
-        **given,  # type: ignore[arg-type]
+        **given,  # type: ignore[arg-type]  # fields of text alone
     )

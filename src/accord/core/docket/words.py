@@ -16,7 +16,7 @@ class Word(StrEnum):
         if not isinstance(value, str):
             return None
         exact = cls._value2member_map_.get(value)
-        return exact or _spellings(cls).get(_plain(value))  # type: ignore[return-value]
+        return exact or _spellings(cls).get(_plain(value))  # type: ignore[return-value]  # of `cls` all
 
 
 def _plain(text: str) -> str:

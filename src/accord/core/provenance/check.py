@@ -53,12 +53,12 @@ class Finding(NamedTuple):
 
 def error(line: int, problem: str, mend: str) -> Finding:
     """What must be mended."""
-    return Finding(line, True, problem, mend)  # noqa: FBT003
+    return Finding(line, error=True, problem=problem, mend=mend)
 
 
 def warning(line: int, problem: str, mend: str) -> Finding:
     """What should be."""
-    return Finding(line, False, problem, mend)  # noqa: FBT003
+    return Finding(line, error=False, problem=problem, mend=mend)
 
 
 class Rules(NamedTuple):

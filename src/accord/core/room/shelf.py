@@ -212,12 +212,12 @@ def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
 
 def check_content(body: ContextAdd) -> None:
     """Content, a reference, or both if they agree."""
-    if body.content is None and body.content_ref is None:
+    content, ref = body.content, body.content_ref
+    if content is None and ref is None:
         raise Refused(Why.MALFORMED, "Give content or content_ref")
     if body.key == TASKS:
-        check_tasks(body.content_type, body.content)
-    both = body.content is not None and body.content_ref is not None
-    if both and not fits(body.content, body.content_ref):  # type: ignore[arg-type]
+        check_tasks(body.content_type, content)
+    if content is not None and ref is not None and not fits(content, ref):
         raise Refused(Why.MALFORMED, "content_ref.hash is not the hash of content")
 
 
@@ -367,7 +367,7 @@ def said_of(item: Item) -> ContextAdd:
     named = None if item.visible_to is None else tuple(sorted(item.visible_to))
     return ContextAdd(
         key=item.key,
-        content_type=item.content_type,  # type: ignore[arg-type]
+        content_type=item.content_type,  # type: ignore[arg-type]  # as it was added
         content=item.content,
         content_ref=item.content_ref,
         visible_to=named,

@@ -14,7 +14,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.transports.guard import is_loopback, named
 
 from .meter import Meter
-from .table import ACTIONS, LARGEST_ASK, SECONDS, Action, Clerk, answered, as_object, told
+from .table import ACTIONS, LARGEST_ASK, SECONDS, Action, Answer, Clerk, answered, as_object, told
 from .ticket import check
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -27,9 +27,9 @@ def app(clerk: Clerk, ticket: str, port: int, meter: Meter | None = None) -> ASG
     return Shut(Starlette(routes=routes), port, meter or Meter())
 
 
-def reply(answer: object) -> Response:
+def reply(answer: Answer | Refused) -> Response:
     """JSON that nobody keeps."""
-    content, status = told(answer)  # type: ignore[arg-type]
+    content, status = told(answer)
     return Response(msgspec.json.encode(content), status, HEADERS, "application/json")
 
 

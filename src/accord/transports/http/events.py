@@ -178,7 +178,7 @@ class Stream(Response):
         self.events = events
         self.listener = listener
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
         """Until the reader hangs up, may read no longer, or the server stops."""
         timer = expiry(self.listener)
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
