@@ -1,11 +1,17 @@
 """What an engine holds does not grow with what it has done."""
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
+from accord.core.kernel.log import Message
+from accord.core.kernel.refusal import Refused
+from accord.core.kernel.times import iso
 from accord.core.room.forks import ForkCreate
 from accord.core.room.members import SessionLeave
 from accord.core.room.secrets import SecretShare
@@ -19,6 +25,7 @@ from tests.helpers.room import (
     ALICE,
     BOB,
     CLAUDE,
+    ROOM,
     approves_tool,
     ends,
     joins,
@@ -109,6 +116,24 @@ async def done(stage: Stage, deed: Deed, times: int) -> Counter[str]:
     found = holding(stage.engine, apart_from=(Ear, MemoryLog, int, float))
     stage.engine.failures.clear()
     return found
+
+
+async def test_who_waited_for_an_answer_is_let_go_with_it(make: Make) -> None:
+    stage = make(window=1, check=False)
+    await stage.open(CLAUDE)
+    peer = Ear(stage.engine, CLAUDE, "runtime")
+    kept = weakref.ref(peer)
+    said = Message("p1", iso(stage.engine.clock.now()), ROOM, ALICE.seat, prompts())
+
+    await stage.engine.handle(said, ALICE, peer=peer)
+    with pytest.raises(Refused):
+        await stage.engine.handle(replace(said, room="nowhere"), ALICE, peer=peer)
+    await stage.engine.handle(replace(said, id="p2"), ALICE)  # the last one is at hand
+    await stage.settle()
+
+    del peer
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.parametrize("name", DEEDS)

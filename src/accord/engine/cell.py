@@ -59,10 +59,19 @@ class Asked(msgspec.Struct, gc=False, eq=False):
     peer: Peer | None = None
     found: Mapping[str, Sealed | None] = NOTHING
 
+    def tell(self, outcome: "Outcome") -> None:
+        """Answer whoever asked, once.
+
+        Whoever keeps the outcome must not be kept by it: neither would ever be let go, since these
+        are not looked at by the collector.
+        """
+        answer, self.answer = self.answer, None
+        if answer is not None:
+            answer(outcome)
+
     def refuse(self, no: Refused) -> None:
         """Tell whoever asked that it was not even decided."""
-        if self.answer is not None:
-            self.answer(Outcome(self, refused=no))
+        self.tell(Outcome(self, refused=no))
 
 
 class Place(msgspec.Struct, gc=False):

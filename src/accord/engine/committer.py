@@ -49,8 +49,7 @@ class Committer:
         """An answer that waits for nothing."""
         self.engine.peers.deliver(cell, [outcome])
         self.engine.tally.told((outcome,))
-        if outcome.asked.answer is not None:
-            outcome.asked.answer(outcome)
+        outcome.asked.tell(outcome)
 
     async def _commit(self, cell: Cell) -> None:
         tally = self.engine.tally
@@ -114,8 +113,7 @@ class Committer:
         """Everybody who asked; one who cannot be told is no other's loss."""
         for outcome in outbox:
             try:
-                if outcome.asked.answer is not None:
-                    outcome.asked.answer(outcome)
+                outcome.asked.tell(outcome)
             except Exception as error:
                 log.exception("answer.failed", extra={"type": outcome.asked.message.body.type})
                 self.engine.failed(error)

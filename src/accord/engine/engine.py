@@ -33,6 +33,9 @@ PATIENCE = 1.0
 MOST_FAILURES = 16
 
 
+# What became of a message: why it was refused, or its records.
+Result = tuple[Refused | None, tuple[Sealed, ...]]
+
 # Hears what was committed to a stream, and is quick about it.
 Listener = Callable[[str, Sequence[Sealed]], None]
 
@@ -100,17 +103,18 @@ class Engine:
         self, message: Message, actor: Actor, *, stream: str | None = None, peer: Peer | None = None
     ) -> tuple[Sealed, ...]:
         """The records a message led to, once they are durable; raises Refused."""
-        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def answer(outcome: Outcome) -> None:
             if not done.done():
-                done.set_result(outcome)
+                # Not the outcome: a refusal keeps this frame, and would be kept by it for ever.
+                done.set_result((outcome.refused, outcome.sealed))
 
         self.submit(stream or f"room/{message.room}", Asked(message, actor, answer, peer))
-        said = await done
-        if said.refused:
-            raise said.refused
-        return said.sealed
+        refused, sealed = await done
+        if refused:
+            raise refused
+        return sealed
 
     def tell(self, stream: str, body: Body, actor: Actor, answer: Answerer | None = None) -> None:
         """A message of the server's own."""

@@ -96,20 +96,24 @@ class Mailbox:
         stream, seat = f"room/{message.room}", caller.actor.seat
         enters = message.body.needs is May.ENTER
         visitor = self.lobby.visitor(stream, seat) if enters else None
-        outcome = await self._ask(caller, message, visitor)
+        refused, seq = await self._ask(caller, message, visitor)
         if visitor is not None:
             self.lobby.settle(visitor)
         self.lobby.spoke(stream, seat)
-        if outcome.refused is not None:
-            raise outcome.refused
-        return answer({"id": message.id, "seq": seq_of(outcome), "session": message.room})
+        if refused is not None:
+            raise refused
+        return answer({"id": message.id, "seq": seq, "session": message.room})
 
-    async def _ask(self, caller: Caller, message: Message, visitor: Visitor | None) -> Outcome:
-        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    async def _ask(
+        self, caller: Caller, message: Message, visitor: Visitor | None
+    ) -> tuple[Refused | None, int]:
+        done: asyncio.Future[tuple[Refused | None, int]]
+        done = asyncio.get_running_loop().create_future()
 
         def told(outcome: Outcome) -> None:
             if not done.done():
-                done.set_result(outcome)
+                # Not the outcome: a refusal keeps this frame, and would be kept by it for ever.
+                done.set_result((outcome.refused, seq_of(outcome)))
 
         self.reception.take(message, caller.actor, visitor, told)
         return await done
