@@ -34,7 +34,7 @@ from accord.engine.ports import Clock, EventLog, Sealed, StoreError
 from accord.kernel import Kernel
 from accord.mirror.service import Mirrors
 from accord.stores import open_log
-from accord.transports import archive, bridge, descriptions, operator, pages, probes
+from accord.transports import archive, bridge, descriptions, operator, pages, probes, unrouted
 from accord.transports.caller import Callers
 from accord.transports.facts import Sources
 from accord.transports.guard import Guard
@@ -264,7 +264,8 @@ class Server:
             *archive.routes(self.archive, self.callers.identify),
             *operator.routes(self.desk, self.callers.count, self.reception.limits),
         ]
-        counted = Counted(Starlette(routes=routes), self.requests, routes)
+        app = Starlette(routes=routes, exception_handlers=unrouted.HANDLERS)
+        counted = Counted(app, self.requests, routes)
         return Guard(counted, strict=self.reception.is_open, closed=lambda: self.reception.closed)
 
 

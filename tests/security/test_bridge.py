@@ -146,7 +146,10 @@ def test_the_owner_is_let_in_and_what_makes_no_sense_is_refused(house: House) ->
     assert house.get(f"/commits?repo={REPO}&limit=5")[0] == 200
     assert house.get(f"/commits?repo={REPO}&repo=other")[0] == 400
     assert house.get("/session-started")[0] == 405
-    assert house.get("/admin/keys")[0] == 404
+    status, told, headers = house.get("/admin/keys")
+    assert (status, told["error"]["code"]) == (404, "INVALID_MESSAGE")
+    assert "/commit-context, " in told["error"]["message"]
+    assert headers["content-type"] == "application/json"
     large = {"files": ["x" * 1000] * 1100}
     assert house.post("/commit-created", BIND | large, **shown)[0] == 413
 

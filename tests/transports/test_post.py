@@ -86,7 +86,8 @@ async def test_what_a_form_could_send_is_refused(alice: Web, kind: str) -> None:
         "/sessions/new/messages", content=body, headers={"content-type": kind}
     )
 
-    refused(answer, 400, "INVALID_MESSAGE")
+    problem = refused(answer, 415, "INVALID_MESSAGE")
+    assert "application/json" in problem["message"]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff\xfe", b'{"v":1}', b"[" * 100_000])

@@ -5,6 +5,7 @@ import logging
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from accord.core.kernel.limits import Limits
@@ -19,6 +20,13 @@ LINGER_SECONDS = 1
 LARGEST_REST = 1 << 20
 # Once too many wait, nobody waits longer than a second.
 SHORTEST_WAIT = 1
+# The code of what is refused before it is a request.
+SAID = {
+    HTTPStatus.BAD_REQUEST: "INVALID_MESSAGE",
+    HTTPStatus.REQUEST_TIMEOUT: "TIMEOUT",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "CONTEXT_TOO_LARGE",
+    HTTPStatus.SERVICE_UNAVAILABLE: "INTERNAL_ERROR",
+}
 # Under this name a request's state holds what ends its connection at once.
 ABORT = "abort"
 
@@ -243,9 +251,11 @@ class BoundedHttp(HttpToolsProtocol):
         if cycle is not None and not cycle.response_complete:
             self.transport.abort()  # in the middle of an answer there is nothing to say
             return
+        problem = {"code": SAID[status], "message": why, "details": {}}
+        body = msgspec.json.encode({"error": problem})
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\n"
-        more = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(why)}\r\n"
-        self.transport.write(f"{head}{more}\r\n{why}".encode("ascii"))
+        more = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        self.transport.write((head + more).encode("ascii") + body)
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)

@@ -20,6 +20,7 @@ from .bodies import in_time
 from .endpoint import Endpoint, Query, mounted
 from .identity import USUAL_LIFE, Issued, PublicKey
 
+ROOT = "/admin"
 USUAL = Limits()
 # Answers hold tokens: no cache keeps them, no browser guesses what they are.
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}

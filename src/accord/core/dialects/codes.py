@@ -34,6 +34,10 @@ CODES: dict[Why, Codes] = {
     Why.TOO_LARGE: Codes("CONTEXT_TOO_LARGE", "VALIDATION_ERROR", 413, 2),
     Why.TOO_MANY: Codes("RATE_LIMITED", "RATE_LIMITED", 429, 6),
     Why.LATE: Codes("TIMEOUT", "CONFLICT", 504, 6),
+    # A request that no route of HTTP takes; no message ever meets these.
+    Why.NO_ROUTE: Codes("INVALID_MESSAGE", "NOT_FOUND", 404, 4),
+    Why.METHOD: Codes("INVALID_MESSAGE", "VALIDATION_ERROR", 405, 2),
+    Why.MEDIA_TYPE: Codes("INVALID_MESSAGE", "VALIDATION_ERROR", 415, 2),
     Why.TRANSPORT: Codes("TRANSPORT_ERROR", "INTERNAL_ERROR", 503, 6, recoverable=False),
     Why.AGENT: Codes("AGENT_ERROR", "INTERNAL_ERROR", 502, 1),
     Why.UNAVAILABLE: Codes("INTERNAL_ERROR", "INTERNAL_ERROR", 503, 6),

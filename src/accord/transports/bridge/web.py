@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.transports.guard import is_loopback, named
+from accord.transports.unrouted import allowed, why_not
 
 from .meter import Meter
 from .table import ACTIONS, LARGEST_ASK, SECONDS, Action, Answer, Clerk, answered, as_object, told
@@ -24,7 +26,8 @@ MOST_VALUES = 32
 def app(clerk: Clerk, ticket: str, port: int, meter: Meter | None = None) -> ASGIApp:
     """What is served on the bridge's port."""
     routes = [Route(row.path, handler(clerk, row, ticket), methods=[row.method]) for row in ACTIONS]
-    return Shut(Starlette(routes=routes), port, meter or Meter())
+    inner = Starlette(routes=routes, exception_handlers={HTTPException: unknown})
+    return Shut(inner, port, meter or Meter())
 
 
 def reply(answer: Answer | Refused) -> Response:
@@ -46,6 +49,13 @@ def handler(clerk: Clerk, row: Action, ticket: str) -> Callable[[Request], Await
         return reply(await answered(clerk, row, said, text=row.method == "GET"))
 
     return handled
+
+
+async def unknown(request: Request, error: Exception) -> Response:
+    """What no action takes."""
+    response = reply(why_not(request, error, f"there are {', '.join(row.path for row in ACTIONS)}"))
+    response.headers.update(allowed(error))
+    return response
 
 
 def query(request: Request) -> dict[str, str]:

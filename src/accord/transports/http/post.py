@@ -175,7 +175,7 @@ async def body_of(request: Request, limits: Limits, take: Take) -> bytes:
     """The body, never more of it than there may be; a form of another page is none."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
-        raise Refused(Why.MALFORMED, f"Send the envelope as {JSON}")
+        raise Refused(Why.MEDIA_TYPE, f"Send the envelope with Content-Type: {JSON}")
     return await in_time(whole(request, limits, take), limits.body_seconds)
 
 
