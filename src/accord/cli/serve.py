@@ -19,10 +19,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import accord
 from accord.config import FILE, SETTINGS, Setting, choose, limit_of
 from accord.logs import set_up
 from accord.settings import Settings
 from accord.show import paint
+from accord.show.text import span
 
 if TYPE_CHECKING:
     from accord.serving import Ready
@@ -119,24 +121,31 @@ def way_in(home: Path) -> str:
 
 
 def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
-    """One screen: where, how to stop, how to come in; what is long begins at the margin."""
-    url, token = reachable(ready.url), paint.dim(ready.admin_token)
-    heading = f"{paint.bold('Accord')} is listening on {paint.bold(ready.url)}"
+    """One screen: where, how to stop, how to come in; what is long begins at the margin.
+
+    The token stands there once: the address is a link that brings it along.
+    """
+    from accord.transports.identity import USUAL_LIFE
+
+    url = reachable(ready.url)
+    address = paint.link(paint.bold(ready.url), f"{url}/#token={ready.admin_token}")
     trust = ["Every name is believed here (--auth open)."] if is_open else []
     return "\n".join(
         [
             "",
-            heading,
+            f"{paint.bold('Accord')} {accord.__version__} listens on {address}",
             f"Data in {home}. Ctrl-C stops it.",
             *trust,
             "",
-            paint.bold("From a shell"),
+            paint.bold("In another shell"),
             f"export ACCORD_URL={url}",
-            f"export ACCORD_TOKEN={token}",
+            f"export ACCORD_TOKEN={paint.dim(ready.admin_token)}",
             "accord session create --name 'First steps'",
             "",
-            paint.bold("Sign-in link, with the same token, for a browser once there is a page"),
-            f"{paint.blue(f'{url}/#token=')}{token}",
+            paint.dim(
+                f"The token is an operator's, good for {span(USUAL_LIFE)}; keep it to yourself."
+            ),
+            paint.dim(f"Sign-in link, once there is a page: {url}/#token=TOKEN"),
             "",
         ]
     )

@@ -21,6 +21,12 @@ def _code(number: str) -> Paint:
     return paint
 
 
+def link(text: str, url: str) -> str:
+    """The text, to be clicked on where the terminal knows how; elsewhere nothing but the text."""
+    able = in_colour() and os.environ.get("TERM") != "linux"
+    return f"\x1b]8;;{url}\x1b\\{text}\x1b]8;;\x1b\\" if able else text
+
+
 bold = _code("1")
 dim = _code("2")
 red = _code("31")

@@ -25,8 +25,8 @@ how at <a href="/openapi.json">/openapi.json</a> and
 export ACCORD_TOKEN=…
 accord session create --name "First steps"
 accord gates</pre>
-<p>This version has no page of its own to work on. The sign-in link that the server printed leads
-here, and into that page once it is there; until then the shell is the way in.</p>
+<p>This version has no page of its own to work on. The sign-in link leads here, and into that page
+once it is there; until then the shell is the way in.</p>
 </html>
 """
 
