@@ -21,13 +21,14 @@ Examples:
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accord.cli.verdicts import compared, shown
 from accord.show import paint
-from accord.show.text import line, safe, wrapped
+from accord.show.text import line, safe
 
 if TYPE_CHECKING:
     from accord.core.dialects.papvp import Message
@@ -41,11 +42,6 @@ DENIED = 3
 LARGEST = 16 * 1024 * 1024
 PROMPT = "decide.prompt.md"
 FILE_HELP = "a file, or - for standard input"
-COLOURS: dict[str, paint.Paint] = {
-    "DO NOW": paint.green,
-    "DO LATER": paint.yellow,
-    "DISCARD": paint.red,
-}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -209,43 +205,6 @@ def paint_err(text: str) -> str:
     return f"\x1b[1m{text}\x1b[0m" if paint.in_colour(sys.stderr) else text
 
 
-def shown(outcome: "Outcome") -> Iterator[str]:
-    """For a person at a screen: each item, why it stands there, and what comes next."""
-    from accord.core.docket.panels import executor_order
-    from accord.core.docket.plan import executable
-
-    yield paint.dim(f"batch {line(outcome.batch_id)}")
-    for item in outcome.items:
-        yield ""
-        yield from card(item)
-    ready = sorted((each for each in outcome.items if executable(each)), key=executor_order)
-    yield ""
-    if ready:
-        yield paint.bold("Next")
-        for each in ready[:5]:
-            yield f"  {each.id}  {each.next_step.action if each.next_step else ''}"
-    if outcome.ask:
-        yield f"{paint.bold('Question')}  {line(outcome.ask)}"
-    yield paint.dim("The snapshot to go on from: the same command with > FILE, or --text.")
-
-
-def card(item: "Item") -> Iterator[str]:
-    """One item in a few lines."""
-    from accord.core.docket.meanings import MEANING
-
-    verdict = COLOURS[item.verdict](f"{item.verdict:8}")
-    title = f"  {line(item.title)}" if item.title != item.id else ""
-    yield f"{verdict}  {paint.bold(item.id)}{title}"
-    sure = f"impact {item.impact}, confidence {item.confidence}, evidence {item.tier}"
-    yield paint.dim(f"          {item.before} → {item.state}; {sure}")
-    if item.trigger != "NONE":
-        yield f"          {paint.yellow(item.trigger)}"
-        yield from map(paint.dim, wrapped(MEANING[item.trigger], " " * 10))
-    for number, step in enumerate(item.plan, 1):
-        mark = "→" if number == item.next else "✓" if step.complete else "✗" if step.failed else " "
-        yield f"        {mark} S{number} {line(step.short)}  {paint.dim(f'{step.minutes} min')}"
-
-
 def as_data(outcome: "Outcome") -> dict[str, Any]:
     """For programs."""
     from accord.core.docket import emit, snapshot_hash
@@ -307,7 +266,7 @@ def compare(args: argparse.Namespace) -> int:
     from accord.core.dialects import papvp
     from accord.core.docket import Policy, convergence
     from accord.core.kernel.refusal import Refused, Why
-    from accord.show.output import table, tell
+    from accord.show.output import tell
 
     texts = [read(each) for each in args.files]
     peers, hosts = papvp.compare(texts, Policy[args.policy.upper()])
@@ -320,8 +279,7 @@ def compare(args: argparse.Namespace) -> int:
     if args.json:
         tell({"hosts": hosts, "items": [each._asdict() for each in peers]})
     elif sys.stdout.isatty():
-        rows = [(p.id, p.kind, p.next_action, str(p.va), str(p.ga), p.so, str(p.cd)) for p in peers]
-        table(("id", "class", "next_action", "VA", "GA", "SO", "CD"), rows)
+        compared(peers)
     else:
         print(safe("\n".join(convergence.shown(peers, hosts))))
     return 0

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accord.show import paint
-from accord.show.text import count, line
+from accord.show.text import count, line, wrapped
 
 if TYPE_CHECKING:
     from accord.verify import Finding, Mark, Signatures
@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 KEYS = "keys"
 BROKEN = 5
 UNCOUNTED = (
-    "All signatures are from an earlier version of Accord, which did not count them, so a missing\n"
+    "All signatures are from an earlier version of Accord, which did not count them, so a missing "
     "one would not show. The server counts them from its next start on."
 )
+HOLDS = "The log holds."
+HOLDS_NOT = "The log does not hold."
+WHAT_NOW = "Whatever follows a bad record proves nothing; compare with a backup."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,14 +115,21 @@ def report(damage: list[str], signatures: "Signatures", findings: list["Finding"
         yield from shown(finding)
     broken = len(damage) + sum(not each.holds for each in findings)
     if broken:
-        what = paint.red(paint.bold("The log does not hold."))
-        yield f"\n{what} Whatever follows a bad record proves nothing; compare with a backup."
+        yield ""
+        yield from concluded(HOLDS_NOT, WHAT_NOW, lambda text: paint.red(paint.bold(text)))
     elif findings:
-        yield f"\n{paint.green('The log holds.')} {meaning(findings)}"
-        if signatures.uncounted:
-            yield UNCOUNTED
+        yield ""
+        yield from concluded(HOLDS, meaning(findings), paint.green)
+        yield from wrapped(UNCOUNTED) if signatures.uncounted else ()
     else:
         yield "The log is empty."
+
+
+def concluded(verdict: str, rest: str, colour: paint.Paint) -> Iterator[str]:
+    """What it all means, in lines that fit."""
+    first, *more = wrapped(f"{verdict} {rest}")
+    yield first.replace(verdict, colour(verdict))
+    yield from more
 
 
 def shown(finding: "Finding") -> Iterator[str]:
@@ -161,13 +171,13 @@ def meaning(findings: list["Finding"]) -> str:
     signed = [each for each in findings if each.signed or each.removed]
     if not signed:
         return (
-            "Every record follows from the one before; no signature covers them yet. A server\n"
+            "Every record follows from the one before; no signature covers them yet. A server "
             "signs a second after it starts: if one ran on this log, its signatures were removed."
         )
     if all(each.vouched for each in signed):
         return "What is signed is as the server wrote it, as surely as its key is its own."
     return (
-        "Some signatures are by keys that only the log itself names: they prove as much as your\n"
+        "Some signatures are by keys that only the log itself names: they prove as much as your "
         "trust in where this log is from. Give the key files in --data-dir for more."
     )
 

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from accord.cli.decide import shown
+from accord.cli.verdicts import compared, shown
+from accord.core.dialects import papvp
+from accord.core.docket import Policy
+from accord.show import paint
+from accord.show.text import unstyled
 from tests.helpers.cli import Ran, accord
-from tests.helpers.docket import decide, item, ok
+from tests.helpers.docket import decide, item, ok, probe
 from tests.spec import proves
 
 
@@ -39,6 +43,35 @@ def test_at_a_screen_a_trigger_says_what_it_means(batch: Path) -> None:
 
     at = lines.index(f"{' ' * 10}DEPENDENCY_BLOCK")
     assert lines[at + 1] == f"{' ' * 10}something else comes first, or what it uses is taken"
+
+
+def test_at_a_screen_what_is_probed_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    unsure = ok("A", domain_type="Complex", probe=probe())
+
+    lines = list(shown(decide(item("A", unsure) + item("B", ok("B")))))
+
+    first = next(each for each in lines if "A" in unstyled(each).split())
+    other = next(each for each in lines if "B" in unstyled(each).split())
+    assert first == f"{paint.cyan('PROBE   ')}  {paint.bold('A')}"
+    assert other == f"{paint.green('DO NOW  ')}  {paint.bold('B')}"
+    assert f"{' ' * 10}a trial comes first" in unstyled("\n".join(lines))
+
+
+def test_at_a_screen_a_comparison_says_what_its_columns_are(
+    batch: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = saved(accord("decide", str(batch)), tmp_path / "s.txt")
+    text = Path(snapshot).read_text("utf-8")
+    peers, _ = papvp.compare([text, text], Policy.UPSTREAM)
+
+    compared(peers)
+
+    heads, *_ = lines = capsys.readouterr().out.splitlines()
+    named = {line.partition("  ")[0] for line in lines[lines.index("") + 1 :]}
+    assert named == {each for each in heads.split() if each.isupper()}
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_judgement_or_a_batch_in_the_wrong_place_is_told_where_to_go(

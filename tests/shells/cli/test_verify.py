@@ -1,5 +1,6 @@
 """`accord verify`: what it prints, what it proves, and how it ends."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -44,6 +45,15 @@ async def test_a_log_that_holds_says_what_that_means(home: Path) -> None:
     assert lines[2] == "holds    room/r1  13 records, all signed"
     assert lines[3].strip() == head(home)
     assert lines[-1].startswith("The log holds. What is signed is as the server wrote it")
+
+
+async def test_no_sentence_is_wider_than_the_screen(home: Path) -> None:
+    for spoil in (False, True):
+        if spoil:
+            tamper(home)
+        ran = accord("verify", ROOM, "--data-dir", str(home), COLUMNS="80")
+        said = [line for line in ran.out.splitlines() if not re.search("[0-9a-f]{64}", line)]
+        assert max(map(len, said)) <= 80, ran.out
 
 
 async def test_a_broken_chain_names_the_first_bad_record(home: Path) -> None:
