@@ -43,6 +43,22 @@ def test_status_says_what_a_commit_made_now_would_be_of(alice: Work, work: Work)
     assert "next        a commit made now is of ses_1\n" in named
 
 
+def test_people_among_themselves_say_whose_a_commit_is(alice: Work) -> None:
+    """Nothing that people alone say in a session is a reason for a commit, so nobody guesses."""
+    id = alice.accord("session", "create").out.strip()
+    alice.path.joinpath("plan.txt").write_text("Round down\n")
+    assert alice.accord("session", "context", id, "add", "plan", "plan.txt").code == 0
+    alice.commit("chore: not a word of it", "a.txt")
+    assert alice.trailers() == {}
+
+    alice.told(PVP_SESSION_ID=id).commit("feat: round down", "b.txt")
+
+    said = alice.accord("why", "HEAD").out
+    assert alice.trailers() == {"PVP-Session": id, "Decision-By": "human:Alice"}
+    assert "decided by   human:Alice" in said
+    assert "the commit's own trailers; no server vouches for it" in said
+
+
 def test_hooks_that_are_alike_are_said_in_one_line(work: Work) -> None:
     assert "hooks       6 as they should be, in " in work.accord("git", "status").out
     (work.path / ".git/hooks/pre-push").unlink()

@@ -83,6 +83,22 @@ def test_words_are_read_whatever_git_is_told_to_write(session: Work, encoding: s
     assert [each["id"] for each in told["record"]["decisions"]] == session.decisions()
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "utf-32le", "UCS-2"])
+def test_what_git_could_not_read_back_is_told_and_costs_no_commit(
+    session: Work, encoding: str
+) -> None:
+    session.git("config", "i18n.commitEncoding", encoding)
+    session.write("a.py", "x = 1\n")
+
+    ran = session.run("git", "commit", "-q", "-m", "feat: Gr\u00fc\u00dfe")
+
+    assert ran.code == 0
+    assert f"i18n.commitEncoding is {encoding}, so git cannot read this message back" in ran.err
+    session.git("config", "i18n.commitEncoding", "UTF-8")
+    session.write("b.py", "x = 1\n")
+    assert session.run("git", "commit", "-q", "-m", "feat: again").err == ""
+
+
 def test_what_a_remote_sends_takes_no_records_place(session: Work, tmp_path: Path) -> None:
     sha, ids = session.commit("feat: begin"), session.decisions()
     session.git("init", "-q", "--bare", str(tmp_path / "shared.git"))

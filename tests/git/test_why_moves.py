@@ -37,6 +37,16 @@ def test_after_an_amend(topic: Work) -> None:
     assert why(topic, "cart.py:3")[0] == before
 
 
+def test_after_an_amend_that_replaces_the_whole_message(topic: Work) -> None:
+    """`--amend -m` drops the trailers, as git always does; the record goes on."""
+    before = topic.decisions()
+    alone(topic).git("commit", "-q", "--amend", "-m", "Add it all up")
+
+    assert topic.trailers() == {}
+    assert why(topic, "cart.py:3") == (before, "note")
+    assert why(topic, "HEAD") == (before, "note")
+
+
 def test_after_an_amend_without_hooks(topic: Work) -> None:
     before = topic.decisions()
     topic.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "-m", "Reworded")

@@ -21,6 +21,7 @@ Examples:
   accord git fetch origin
   accord git export HEAD -o proof.json
   accord git verify proof.json --key server.pub
+  accord git log
   accord git log --session ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
   accord git log --by human:alice
   accord git branch fork_01M7GMJP1Y4T7CP7A3QNGAT9X2
@@ -73,7 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     made["heal"].add_argument("range", nargs="?", default="HEAD", help="commits (default: HEAD)")
     for name in ("share", "fetch"):
         made[name].add_argument("remote", nargs="?", default="origin", help="default: origin")
-    group = made["log"].add_mutually_exclusive_group(required=True)
+    group = made["log"].add_mutually_exclusive_group()
     group.add_argument("--session", metavar="ID", help="commits of this session")
     group.add_argument("--by", metavar="NAME", help="commits that NAME decided")
     proof.export_arguments(made["export"])
@@ -366,20 +367,23 @@ def _shared(done: Any, args: argparse.Namespace) -> int:
 
 
 def log(repo: "Repository", args: argparse.Namespace) -> int:
-    """Commits of a session or of a participant."""
+    """Commits that come of sessions: the newest, those of one, or a participant's."""
     from accord.git import finding
     from accord.show.output import tell
 
-    found = (
-        finding.of_session(repo, args.session)
-        if args.session
-        else finding.by_participant(repo, args.by)
-    )
+    if args.session:
+        found, whose = finding.of_session(repo, args.session), f"of {args.session}"
+    elif args.by:
+        found, whose = finding.by_participant(repo, args.by), f"that {args.by} decided"
+    else:
+        found, whose = finding.newest(repo), "that comes of a session"
     if args.json:
         tell({"commits": [{"sha": e.sha, "subject": shown(e.subject), "at": e.at} for e in found]})
         return 0
     for each in found:
         print(f"{paint.yellow(each.sha[:SHORT])} {line(shown(each.subject))}")
+    if not found:
+        print(f"accord: there is no commit here {line(whose)}", file=sys.stderr)
     return 0
 
 
@@ -416,6 +420,6 @@ VERBS: dict[str, tuple[str, Callable[["Repository", argparse.Namespace], int]]] 
     "fetch": ("bring notes and decisions from a remote", fetch),
     "export": ("a signed statement about a commit, for a stranger", proof.export),
     "verify": ("check such a statement, without a server", proof.verify),
-    "log": ("commits of a session or of a participant", log),
+    "log": ("the newest commits that come of sessions, or those of one", log),
     "branch": ("a git branch for a fork", branch),
 }

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from accord.show.text import listed
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from accord.core.provenance.statement import Envelope, Statement
@@ -16,6 +20,13 @@ if TYPE_CHECKING:
 
 KID = re.compile(r"[0-9A-Z]{26}")
 BROKEN = 5
+SHORT = 10
+MOST_COVERED = 50
+OPERATOR = (
+    "Only an operator can have a proof signed: put an operator's token into ACCORD_TOKEN "
+    "(`accord serve` prints one when it starts), or on the server's own machine say "
+    "`accord git export {commit} --data-dir DIR`"
+)
 WRONG = "the signature is wrong: the file was changed, or another key signed it; it proves nothing"
 
 
@@ -42,7 +53,7 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def export(repo: "Repository", args: argparse.Namespace) -> int:
-    """Write a signed statement about a commit."""
+    """Write a signed statement about a commit, or about each of those that it came of."""
     from accord.cli import office
     from accord.core.kernel.refusal import Refused, Why
     from accord.git import naming
@@ -50,39 +61,115 @@ def export(repo: "Repository", args: argparse.Namespace) -> int:
     sha = naming.commit(repo, args.commit)
     if not (id := repo.maybe("config", "accord.repo")):
         raise Refused(Why.UNKNOWN, "This repository has no id; `accord git install` gives it one")
-
-    made: list[str] = []
+    local = has_data(args)
+    made: dict[str, str] = {}
 
     async def work(place: "Office") -> None:
-        made.append(await place.attest(id.strip(), sha))
+        made.update(await attested(place, id.strip(), sha, lambda: came_of(repo, sha)))
 
-    code = office.run(args, work)
+    try:
+        code = office.run(args, work, elsewhere=local)
+    except Refused as no:
+        if no.why in {Why.UNAUTHENTICATED, Why.FORBIDDEN}:
+            raise Refused(no.why, OPERATOR.format(commit=args.commit)) from None
+        raise
+    if sha not in made:
+        others = listed(each[:SHORT] for each in made)
+        print(f"accord: {sha[:SHORT]} came of {others}; the proof is of those", file=sys.stderr)
+    text = next(iter(made.values())) if len(made) == 1 else "".join(map(on_one_line, made.values()))
     if args.output and args.output != "-":
-        Path(args.output).write_text(made[0], "utf-8")
+        Path(args.output).write_text(text, "utf-8")
     else:
-        print(made[0], end="")
+        print(text, end="")
     return code
 
 
+def has_data(args: argparse.Namespace) -> bool:
+    """Whether there is a log here to sign from; refused where nothing else could be asked."""
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.reading import place
+    from accord.settings import Settings
+
+    settings = Settings.here(url=args.url, home=args.data_dir)
+    there = Path(place(settings.home).partition(":")[2]).exists()
+    if not there and (args.data_dir or not settings.url):
+        detail = f"No server has its data in {settings.home}; name it with --data-dir or --url"
+        raise Refused(Why.UNKNOWN, detail)
+    return there
+
+
+async def attested(
+    place: "Office", repo: str, sha: str, others: "Callable[[], Iterable[tuple[str, ...]]]"
+) -> dict[str, str]:
+    """By commit: its own statement or, where the log has none, one for each that it came of."""
+    from accord.core.kernel.refusal import Refused, Why
+
+    if (own := await statement(place, repo, sha)) is not None:
+        return {sha: own}
+    found: dict[str, str] = {}
+    for names in others():
+        for name in names:
+            if name in found or (told := await statement(place, repo, name)) is None:
+                continue
+            found[name] = told
+            break
+    if not found:
+        detail = (
+            f"The server's log has no decision of {sha[:SHORT]}, nor of a commit that it came of; "
+            f"`accord why {sha[:SHORT]}` tells what git has"
+        )
+        raise Refused(Why.UNKNOWN, detail)
+    return found
+
+
+async def statement(place: "Office", repo: str, sha: str) -> str | None:
+    """What is signed about a commit; None where the log knows nothing of it."""
+    from accord.core.kernel.refusal import Refused, Why
+
+    try:
+        return await place.attest(repo, sha)
+    except Refused as no:
+        if no.why in {Why.UNKNOWN, Why.NO_ROOM}:  # one code over HTTP
+            return None
+        raise
+
+
+def came_of(repo: "Repository", sha: str) -> "list[tuple[str, ...]]":
+    """The commits of its decisions, found as `accord why` finds them; the newest name first."""
+    from accord.core.provenance.record import decisions_of
+    from accord.git.why import reason
+
+    made = decisions_of(reason(repo, sha).record)[:MOST_COVERED]
+    return [tuple(filter(None, (each.git_sha, each.first_sha))) for each in made]
+
+
+def on_one_line(envelope: str) -> str:
+    """As in-toto puts several into one file."""
+    import json
+
+    return json.dumps(json.loads(envelope), sort_keys=True) + "\n"
+
+
 def verify(repo: "Repository | None", args: argparse.Namespace) -> int:
-    """Check a statement without a server, and say what it proves."""
-    from accord.core.provenance.statement import meaning, read, unseal
+    """Check statements without a server, and say what each proves."""
+    from accord.core.provenance.statement import meaning, read, unsealed
     from accord.show.output import tell
     from accord.show.text import line
 
     del repo
     raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
-    envelope = unseal(raw.decode("utf-8", "replace"))
-    signer = signed_by(envelope, args)
-    if signer is None:
+    envelopes = unsealed(raw.decode("utf-8", "replace"))
+    signers = [signed_by(each, args) for each in envelopes]
+    if not all(signers):
         print(f"accord: {WRONG}", file=sys.stderr)
         return BROKEN
-    found: Statement = read(envelope.payload)
-    if args.json:
-        made = [each.id for each in found.decisions]
-        tell({"commit": found.commit, "decisions": made, "key": signer})
-    else:
-        print(line(meaning(found, signer)))
+    for envelope, signer in zip(envelopes, signers, strict=True):
+        found: Statement = read(envelope.payload)
+        if args.json:
+            made = [each.id for each in found.decisions]
+            tell({"commit": found.commit, "decisions": made, "key": signer})
+        else:
+            print(line(meaning(found, str(signer))))
     return 0
 
 

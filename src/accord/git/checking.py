@@ -9,11 +9,18 @@ from accord.core.provenance.message import parse
 
 from .repository import Repository
 
+# In these no letter is one byte, and git writes a message as it is.
+WIDE = ("utf16", "utf32", "utf7", "ucs2", "ucs4")
+UNREADABLE = (
+    "i18n.commitEncoding is {coding}, so git cannot read this message back and no record is kept; "
+    "`git config i18n.commitEncoding UTF-8` mends that"
+)
+
 
 def check(repo: Repository, draft: bytes) -> int:
     """1 where there is PVP context and the message is wrong, with the reasons."""
     text = draft.decode("utf-8", "surrogateescape")
-    settings = repo.settings(r"^(accord\.|core\.commentchar$)")
+    settings = repo.settings(r"^(accord\.|core\.commentchar$|i18n\.commitencoding$)")
     said = cleaned(text, comment_sign(settings))
     message = parse(said)
     if not message.has_context and not _only_trailers(said):
@@ -21,7 +28,14 @@ def check(repo: Repository, draft: bytes) -> int:
     if _only_trailers(said):
         _say("The message is empty, so nothing was committed")
         return 1
+    if _is_wide(coding := settings.get("i18n.commitencoding", "")):
+        _say(UNREADABLE.format(coding=coding))
     return _told(said, _rules(settings))
+
+
+def _is_wide(coding: str) -> bool:
+    """Whether git, told so, takes the letters of the message for others."""
+    return coding.lower().replace("-", "").startswith(WIDE)
 
 
 def comment_sign(settings: Mapping[str, str]) -> str:

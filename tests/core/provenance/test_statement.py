@@ -157,6 +157,36 @@ def test_an_envelope_that_is_too_large_is_not_looked_at() -> None:
     assert no.value.why is Why.TOO_LARGE
 
 
+def on_a_line(number: int) -> str:
+    body = statements.payload(f"{number:040x}", [DECISION])
+    return json.dumps(json.loads(statements.seal(body, [Signature("K1", b"x")])))
+
+
+def test_a_file_holds_one_envelope_or_one_on_each_line() -> None:
+    first, second = on_a_line(1), on_a_line(2)
+    indented = statements.seal(BODY, [Signature("K1", b"x")])
+
+    several = statements.unsealed(f"{first}\n\n{second}\n")
+
+    assert several == [statements.unseal(first), statements.unseal(second)]
+    assert statements.unsealed(first) == [statements.unseal(first)]
+    assert statements.unsealed(indented) == [statements.unseal(indented)]
+
+
+def test_one_line_that_is_none_spoils_the_file() -> None:
+    with pytest.raises(Refused):
+        statements.unsealed(f"{on_a_line(1)}\n{{}}\n")
+    with pytest.raises(Refused):
+        statements.unsealed(f'{on_a_line(1)}\n{{"payload": 1}}\n')
+
+
+def test_a_file_has_only_so_many() -> None:
+    with pytest.raises(Refused) as no:
+        statements.unsealed(f"{on_a_line(1)}\n" * (statements.MOST_ENVELOPES + 1))
+
+    assert no.value.why is Why.TOO_LARGE
+
+
 STATED = json.loads(BODY)
 
 

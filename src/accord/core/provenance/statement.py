@@ -22,6 +22,7 @@ PREDICATE = "urn:accord:decision:v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 MOST_BYTES = 1 << 20
 MOST_SIGNATURES = 16
+MOST_ENVELOPES = 100
 
 
 class Signature(NamedTuple):
@@ -77,6 +78,15 @@ def seal(body: bytes, signatures: Sequence[Signature]) -> str:
         ],
     }
     return json.dumps(told, indent=1, sort_keys=True) + "\n"
+
+
+def unsealed(text: str) -> list[Envelope]:
+    """The envelope in this text or, where each line is one, all of them."""
+    lines = [each for each in text.split("\n") if each.strip()]
+    several = len(lines) > 1 and all(each.startswith('{"') for each in lines)
+    if several and len(lines) > MOST_ENVELOPES:
+        raise Refused(Why.TOO_LARGE, f"A file has at most {MOST_ENVELOPES} statements")
+    return [unseal(each) for each in lines] if several else [unseal(text)]
 
 
 def unseal(text: str) -> Envelope:
