@@ -3,7 +3,9 @@
 import asyncio
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -250,6 +252,38 @@ async def test_a_shared_secret_never_reaches_a_note(work: Work) -> None:
     assert value not in text
     assert "ghp_" not in text
     assert "[redacted]" in text
+
+
+@proves("UNI-29")
+async def test_what_was_masked_once_stays_so_when_the_value_is_forgotten(
+    server: ServerProcess, work: Work
+) -> None:
+    value = "correct horse battery staple"
+    secret = {"key": "db", "scope": ["bot"], "value_ref": value}
+    await work.talk.alice.say("secret.share", work.session, secret)
+    await work.tool(await work.prompt(f"Use {value} to connect"))
+    context = await work.ask("commit-context")
+    known = {"decision": context["decision"], "files": [f"{value}.txt"], "branch": value}
+    created = await work.ask("commit-created", sha=A, **known)
+    await work.leave()
+    server.kill()
+    server.start()
+
+    again = await work.ask("commit-created", sha=A)
+    amended = await work.ask("commit-created", sha=B, decision=context["decision"])
+    with closing(sqlite3.connect(server.home / "accord.db")) as db:
+        (stored,) = db.execute(
+            "SELECT count(*) FROM records JOIN streams ON streams.key = records.stream "
+            "WHERE name LIKE 'repo/%' AND instr(body, ?)",
+            (value.encode(),),
+        ).fetchone()
+
+    assert stored == 0
+
+    assert again == created
+    for told in (created, again, amended, await work.ask("extended-metadata", sha=A)):
+        assert "Use [redacted] to connect" in json.dumps(told)
+        assert value not in json.dumps(told)
 
 
 @proves("UNI-29")

@@ -62,6 +62,7 @@ class CommitRecord(Body, frozen=True, omit_defaults=True, gc=False):
     needs = May.SERVE
 
     decision: DecisionCommit
+    masked: Mapping[str, str] = {}  # messages as they were told, without a secret's value
 
 
 class SessionBind(Body, frozen=True, omit_defaults=True, gc=False):
@@ -97,6 +98,7 @@ class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
     name = "commit.linked"
 
     decision: DecisionCommit
+    masked: Mapping[str, str] = {}
 
 
 class SessionBound(Event, frozen=True, kw_only=True, gc=False):
@@ -148,7 +150,7 @@ def record(repo: Repo, ask: Ask, body: CommitRecord) -> Iterator[Fact]:
     if not (fresh or again):
         detail = "Another commit was linked meanwhile; ask for the context again"
         raise Refused(Why.WRONG_STATE, detail, {"linked": linked})
-    yield CommitLinked(decision=made)
+    yield CommitLinked(decision=made, masked=body.masked)
 
 
 def bind(repo: Repo, ask: Ask, body: SessionBind) -> Iterator[Fact]:

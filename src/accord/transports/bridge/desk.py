@@ -23,6 +23,7 @@ from accord.core.provenance.commits import (
     link_id,
 )
 from accord.core.provenance.decision import DecisionCommit
+from accord.core.provenance.masking import masked, still_masked
 from accord.core.provenance.note import Note
 from accord.core.provenance.record import note_of
 from accord.core.provenance.redaction import redactor, scrub
@@ -122,7 +123,7 @@ class Desk:
         link = await self.reader.link(ask.repo, ask.sha)
         if link is None:
             raise Refused(Why.UNKNOWN, f"No decision is linked to {ask.sha}")
-        return {"decision": link.decision.id, "note": await self.note(link.decision, ask.repo)}
+        return {"decision": link.decision.id, "note": await self.note(link, ask.repo)}
 
     async def message(self, ask: table.MessageSaid) -> table.Answer:
         """Whether the whole room heard it."""
@@ -176,7 +177,7 @@ class Desk:
                 break
             made = await self.decided(ask)
             try:
-                await self.tell(ask.repo, link_id(ask.sha), CommitRecord(made))
+                await self.tell(ask.repo, link_id(ask.sha), made)
             except Refused as no:
                 if no.why is not Why.WRONG_STATE:
                     raise
@@ -184,12 +185,13 @@ class Desk:
             link = await self.reader.link(ask.repo, ask.sha)
         if link is None:
             raise Refused(Why.UNAVAILABLE, "Too many commits at once; ask again")
-        return {"decision": link.decision.id, "note": await self.note(link.decision, ask.repo)}
+        return {"decision": link.decision.id, "note": await self.note(link, ask.repo)}
 
-    async def decided(self, ask: table.CommitCreated) -> DecisionCommit:
+    async def decided(self, ask: table.CommitCreated) -> CommitRecord:
         """The decision of this commit: one that its message names, or whatever is next."""
         if ask.decision and (before := await self.reader.decided(ask.repo, ask.decision)):
-            return facts(replace(before, first_sha=before.git_sha), ask)
+            again = replace(before.decision, first_sha=before.decision.git_sha)
+            return CommitRecord(self.cleaned(again, ask), before.masked)
         place = await self.place(ask.repo, ask.session, ask.fork, ask.branch)
         found = await self.reader.draft(place.stretch, ask.decision)
         if found is None and ask.decision:
@@ -199,17 +201,23 @@ class Desk:
         back = {each.fork for each in found.decision.merges}
         if ask.merges and not back.intersection(ask.merges):
             raise Refused(Why.UNKNOWN, NO_MERGE.format(forks=" and ".join(ask.merges)))
-        cleaned = scrub(decisions.to_json(found.decision), self.clean(place.room.id))
-        return facts(decisions.from_json(cleaned), ask)
+        told = masked(found.thread, self.clean(place.room.id))
+        return CommitRecord(self.cleaned(found.decision, ask), told)
+
+    def cleaned(self, decision: DecisionCommit, ask: table.CommitCreated) -> DecisionCommit:
+        """With what git knows, filtered before it is stored: later the values are not known."""
+        whole = decisions.to_json(facts(decision, ask))
+        return decisions.from_json(scrub(whole, self.clean(decision.pvp_session)))
 
     # Together
 
-    async def note(self, decision: DecisionCommit, repo: str) -> Note:
+    async def note(self, link: Linked, repo: str) -> Note:
         """The record as git keeps it: the decision as linked, what was said as the log has it."""
+        decision = link.decision
         room: Room = await self.engine.state(f"room/{decision.pvp_session}")
         stretch = Stretch(room, repo, decision.fork or None, decision.since)
         found = await self.reader.draft(stretch, decision.id)
-        thread = found.thread if found else None
+        thread = still_masked(found.thread, link.masked) if found else None
         return note_of(decision, thread, self.clean(room.id))
 
     def clean(self, session: str) -> Callable[[str], str]:

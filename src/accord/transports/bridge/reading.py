@@ -26,6 +26,7 @@ class Linked(NamedTuple):
     version: int
     at: Instant
     decision: DecisionCommit
+    masked: Mapping[str, str] = {}
 
 
 class Source(Protocol):
@@ -90,12 +91,12 @@ class Reader:
         rows = await proven.find(self.engine.events, f"repo/{repo}", [link_id(sha)])
         return next(filter(None, map(self.linked_in, rows)), None)
 
-    async def decided(self, repo: str, decision: str) -> DecisionCommit | None:
+    async def decided(self, repo: str, decision: str) -> Linked | None:
         """A decision that some commit carries, or carried before it was rewritten."""
         async for row in self.rows(f"repo/{repo}", 0):
             link = self.linked_in(row)
             if link is not None and link.decision.id == decision:
-                return link.decision
+                return link
         return None
 
     async def linked(
@@ -116,7 +117,7 @@ class Reader:
         record = self.record(row)
         if not isinstance(event := record.event, CommitLinked):
             return None
-        return Linked(row.version, record.at, event.decision)
+        return Linked(row.version, record.at, event.decision, event.masked)
 
     def record(self, row: Row) -> Record:
         """What stands in a row."""

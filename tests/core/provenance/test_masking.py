@@ -1,0 +1,35 @@
+"""What was masked once stays masked."""
+
+from accord.core.provenance.masking import LONGEST, masked, still_masked
+from accord.core.provenance.redaction import REDACTED, redactor
+from accord.core.provenance.thread import ConversationThread, Utterance
+
+VALUE = "correct horse"
+TOKEN = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def thread(**said: str) -> ConversationThread:
+    told = (Utterance(id, "prompt.submit", "human:alice", text, "") for id, text in said.items())
+    return ConversationThread("r", tuple(told))
+
+
+def test_only_what_the_value_alone_gives_away_is_kept_masked() -> None:
+    whole = thread(a=f"Use {VALUE} here", b="Nothing of it", c=f"And {TOKEN}")
+
+    assert masked(whole, redactor([VALUE])) == {"a": f"Use {REDACTED} here"}
+    assert masked(whole, redactor()) == {}
+
+
+def test_it_is_told_as_before_when_nobody_knows_the_value_any_more() -> None:
+    whole = thread(a=f"Use {VALUE} here", b="Nothing of it")
+
+    told = still_masked(whole, masked(whole, redactor([VALUE])))
+
+    assert [each.content for each in told.messages] == [f"Use {REDACTED} here", "Nothing of it"]
+    assert told.id == whole.id
+
+
+def test_of_a_long_message_the_beginning_is_kept() -> None:
+    whole = thread(a=f"{VALUE} {'x' * 10_000}")
+
+    assert len(masked(whole, redactor([VALUE]))["a"]) == LONGEST
