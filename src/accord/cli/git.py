@@ -201,7 +201,8 @@ def status(repo: "Repository", args: argparse.Namespace) -> int:
         print(f"next        {said}")
     if ledger.NOTES not in rewrite.split():
         print(
-            "notes       the hooks carry them along a rebase; `--rewrite-ref` makes git do it, too"
+            "notes       the hooks carry them along a rebase;\n"
+            "            `accord git install --rewrite-ref` makes git do it, too"
         )
     return 0
 
