@@ -20,13 +20,23 @@ from accord.core.people.tokens import TokenIssue, TokenRevoke
 from accord.engine.ports import Clock, Codec, EventLog
 from accord.transports.bridge.proof import attested
 from accord.transports.bridge.reading import Source
-from accord.transports.identity import Identity, Issued, Keyring, PublicKey, bearer, issue, verify
+from accord.transports.identity import (
+    USUAL_LIFE,
+    Identity,
+    Issued,
+    Keyring,
+    PublicKey,
+    bearer,
+    issue,
+    verify,
+)
 from accord.transports.keyring import public_key
 from accord.transports.operator import Listed, Office, Wish
 
 __all__ = [
     "SHELL",
     "STREAM",
+    "USUAL_LIFE",
     "Issued",
     "Listed",
     "LocalDesk",

@@ -125,7 +125,7 @@ def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
 
     The token stands there once: the address is a link that brings it along.
     """
-    from accord.transports.identity import USUAL_LIFE
+    from accord.desk import USUAL_LIFE
 
     url = reachable(ready.url)
     address = paint.link(paint.bold(ready.url), f"{url}/#token={ready.admin_token}")
