@@ -3,6 +3,7 @@
 import json
 import resource
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import pytest
@@ -12,28 +13,26 @@ from tests.git.conftest import SESSION
 from tests.helpers.worktree import Work
 
 MOST_S = 0.1
-TRIES = 40
-# A machine at work makes times uncertain; this is certain.
-MOST_GITS = {
+RUNS, ROUNDS = 5, 3  # what a hook usually takes; a machine that is busy is asked again, twice
+# Times differ from machine to machine; this does not.
+GITS = {
     "without": {
-        "prepare-commit-msg": 1,
+        "prepare-commit-msg": 0,
         "commit-msg": 0,
-        "post-commit": 3,
-        "post-merge": 3,
+        "post-commit": 2,
+        "post-merge": 2,
         "post-rewrite": 1,
         "pre-push": 2,
     },
     "within": {
-        "prepare-commit-msg": 3,
+        "prepare-commit-msg": 2,
         "commit-msg": 1,
-        "post-commit": 9,
-        "post-merge": 9,
-        "post-rewrite": 8,
-        "pre-push": 13,
+        "post-commit": 6,
+        "post-merge": 6,
+        "post-rewrite": 5,
+        "pre-push": 8,
     },
 }
-
-
 RECORDS = ("refs/notes/pvp", "refs/accord/decisions")
 
 
@@ -92,13 +91,17 @@ class Bench:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     def seconds(self) -> float:
-        """The least of a few tries: what is more is the machine's."""
-        found = self.run()
-        for _ in range(TRIES):
+        """The usual run: the median of a few, in the best of a few rounds."""
+        found = self.usual()
+        for _ in range(ROUNDS - 1):
             if found < MOST_S:
                 break
-            found = min(found, self.run())
+            found = min(found, self.usual())
         return found
+
+    def usual(self) -> float:
+        """CPU seconds of the run in the middle."""
+        return median(self.run() for _ in range(RUNS))
 
     def gits(self, trace: Path) -> int:
         """How often git was started, by us or by git itself."""
@@ -116,8 +119,16 @@ def test_every_hook_takes_less_than_a_tenth_of_a_second(
     benches = {name: Bench(someone, name, call) for name, call in scene(someone, trailers).items()}
     took = {name: bench.seconds() for name, bench in benches.items()}
     gits = {name: bench.gits(tmp_path / name) for name, bench in benches.items()}
-    most = MOST_GITS["within" if session else "without"]
 
     assert set(took) == set(HOOKS)
     assert {name: each for name, each in took.items() if each >= MOST_S} == {}
-    assert gits == most
+    assert gits == GITS["within" if session else "without"]
+
+
+def test_after_an_amend_nothing_is_left_to_carry(session: Work, tmp_path: Path) -> None:
+    old = session.commit("feat: begin")
+    session.git("commit", "-q", "--amend", "-m", "feat: begin again")
+    call = Call(("amend",), f"{old} {session.head()}\n".encode())
+
+    assert Bench(session, "post-rewrite", call).gits(tmp_path / "trace") == 1
+    assert session.decisions() == session.decisions(old)

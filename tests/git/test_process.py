@@ -1,11 +1,13 @@
 """Git is run within bounds, and nobody's environment leads it elsewhere."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
 
+from accord.git import process
 from accord.git.process import MOST_SAID, GitError
 from accord.git.repository import Repository
 from tests.helpers.git import a_repository
@@ -105,3 +107,36 @@ def test_asking_runs_nobodys_hooks_and_doing_does(repo: Repository) -> None:
     repo.act("switch", "-q", "-c", "two")
 
     assert (repo.root / "ran").exists()
+
+
+def test_one_git_reads_what_others_write_meanwhile(repo: Repository) -> None:
+    before = len(list(Path("/dev/fd").iterdir()))
+    large = os.urandom(1 << 20)
+    with repo:
+        assert repo.objects(["refs/heads/side", "HEAD:nothing here", "HEAD"]).keys() == {"HEAD"}
+        repo.act("commit", "-q", "--allow-empty", "-m", "second")
+        repo.act("branch", "side")
+        blob = repo.ask("hash-object", "-w", "--stdin", data=large)
+        repo.act("pack-refs", "--all")
+        repo.act("repack", "-adq")
+        found = repo.objects(["refs/heads/side", blob, *["HEAD:README.md"] * 20_000])
+        assert (found["refs/heads/side"].sha, found[blob].content) == (repo.resolve("HEAD"), large)
+        assert found["HEAD:README.md"].content == b"# Here\n"
+
+    assert repo.objects(["HEAD"])
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_a_git_that_ends_while_it_is_asked_is_started_again(repo: Repository) -> None:
+    with repo:
+        repo.objects(["HEAD"])
+        assert repo._talk is not None
+        os.kill(repo._talk._git.pid, 9)
+        with pytest.raises(GitError, match="ended before"):
+            repo.objects(["HEAD"])
+
+        assert repo.objects(["HEAD"])
+
+
+def test_signals_are_numbered_as_the_system_has_them() -> None:
+    assert (process.SIGKILL, process.SIGPIPE) == (signal.SIGKILL, signal.SIGPIPE)

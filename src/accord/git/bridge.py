@@ -4,7 +4,6 @@ Standard library alone, and little of it: this runs in hooks. An impostor's sock
 asked: both must belong to this user.
 """
 
-import json
 import os
 import stat
 import sys
@@ -77,7 +76,8 @@ def _is_ours(path: str) -> bool:
 
 
 def _over_socket(path: str, said: dict[str, Any], until: float) -> dict[str, Any] | None:
-    import socket  # only where somebody listens: it takes longer than all the rest
+    import json  # only where somebody listens: these take longer than all the rest
+    import socket
 
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
@@ -102,6 +102,7 @@ def _server_of(line: "socket.socket") -> int | None:
 
 
 def _over_http(said: dict[str, Any], env: Mapping[str, str], until: float) -> dict[str, Any] | None:
+    import json
     import socket
     from urllib.parse import urlencode
 
@@ -161,6 +162,8 @@ def _received(line: "socket.socket", until: float, end: bytes = b"") -> bytes:
 
 
 def _answer(heard: bytes) -> dict[str, Any] | None:
+    import json
+
     try:
         found = json.loads(heard)
     except (ValueError, RecursionError):

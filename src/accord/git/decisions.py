@@ -3,7 +3,6 @@
 A rebase changes the commit, a note is lost in a clone; the patch and the id stay.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -13,11 +12,11 @@ from accord.core.kernel.refusal import Refused
 from accord.core.provenance.note import Note, merged
 
 from . import notes
-from .ledger import DECISIONS, Change, look, save
-from .repository import Repository, text
+from .ledger import DECISIONS, Change, Seen, by_commit, by_id, by_patch, look, save
+from .repository import Repository, is_object, text
 
-_id = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{7,100}").fullmatch
-_hex = re.compile(r"[0-9a-f]{40,64}").fullmatch
+SHORTEST, LONGEST = 8, 101
+IN_IDS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 MOST_IDS = 1000
 
 
@@ -30,22 +29,9 @@ class Link(NamedTuple):
 
 def is_id(word: str) -> bool:
     """Whether it can be the name of a file of ours."""
-    return bool(_id(word)) and not word.endswith((".", ".lock")) and ".." not in word
-
-
-def by_id(id: str) -> str:
-    """Where the record is; the end of an id is random, its beginning a time."""
-    return f"by-id/{id[-2:].lower().replace('.', '_')}/{id}.json"
-
-
-def by_patch(patch: str) -> str:
-    """Where a patch's decisions are named."""
-    return f"by-patch/{patch[:2]}/{patch}"
-
-
-def by_commit(sha: str) -> str:
-    """Where a commit's decisions are named."""
-    return f"by-commit/{sha[:2]}/{sha}"
+    fits = SHORTEST <= len(word) <= LONGEST and not word.strip(IN_IDS)
+    named = fits and word[0] not in "_.-" and not word.endswith((".", ".lock"))
+    return named and ".." not in word
 
 
 def read(repo: Repository, paths: Iterable[str]) -> Mapping[str, bytes]:
@@ -61,12 +47,12 @@ def ids_in(content: bytes) -> frozenset[str]:
 
 def of_commits(repo: Repository, shas: Iterable[str]) -> dict[str, frozenset[str]]:
     """Which decisions are on record for each commit."""
-    return _index(repo, {by_commit(sha): sha for sha in shas if _hex(sha)})
+    return _index(repo, {by_commit(sha): sha for sha in shas if is_object(sha)})
 
 
 def of_patches(repo: Repository, patches: Iterable[str]) -> dict[str, frozenset[str]]:
     """Which decisions are on record for each patch."""
-    return _index(repo, {by_patch(patch): patch for patch in patches if _hex(patch)})
+    return _index(repo, {by_patch(patch): patch for patch in patches if is_object(patch)})
 
 
 def _index(repo: Repository, wanted: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -77,12 +63,25 @@ def on_record(
     repo: Repository, shas: Iterable[str]
 ) -> tuple[dict[str, frozenset[str]], dict[str, Note]]:
     """Of these commits, the decisions that our ref names and the notes."""
-    wanted = {by_commit(sha): sha for sha in shas if _hex(sha)}
-    if not wanted:
-        return {}, {}
-    seen = look(repo, wanted, set(wanted.values()))
-    linked = {wanted[path]: ids_in(content) for path, content in seen.files.items()}
+    wanted = {sha for sha in shas if is_object(sha)}
+    return told(look(repo, map(by_commit, wanted), wanted)) if wanted else ({}, {})
+
+
+def told(seen: Seen) -> tuple[dict[str, frozenset[str]], dict[str, Note]]:
+    """The same of what was read already."""
+    linked = {path.rpartition("/")[2]: ids_in(content) for path, content in seen.files.items()}
     return linked, _readable(seen.notes)
+
+
+def lacking(
+    shas: Iterable[str], linked: Mapping[str, AbstractSet[str]], noted: Mapping[str, Note]
+) -> set[str]:
+    """Of these commits, those without a link or without a note."""
+    return {
+        sha
+        for sha in shas
+        if not linked.get(sha) or linked[sha] - set(decision_ids(noted.get(sha, {})))
+    }
 
 
 def records(repo: Repository, ids: Iterable[str]) -> dict[str, Note]:

@@ -11,20 +11,18 @@ from typing import NamedTuple
 from accord.core.provenance import refs
 from accord.core.provenance.message import DECISION, parse
 
-from . import decisions, patches
-from .decisions import Link, decision_ids
+from . import branches, decisions, patches
+from .decisions import Link
 from .ledger import DECISIONS
 from .process import GitError
-from .repository import BRANCHES, Commit, Repository
+from .repository import Commit, Repository
 
 MOST = 1000
 MOST_TIPS = 200
-SETTINGS = r"^(accord\.|init\.defaultbranch$)"
-_trailer = re.compile(rf"^\s*{DECISION}:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE).findall
-_ref = re.compile(r"\[pvp:(dec-[A-Za-z0-9_.-]+)\]").findall
-_quoted = re.compile(
-    r"(?:^commit |cherry picked from commit )([0-9a-f]{40,64})\b", re.MULTILINE
-).findall
+# Compiled when they are first needed: `pre-push` loads this and seldom needs them.
+_TRAILER = rf"(?mi)^\s*{DECISION}:\s*(\S+)\s*$"
+_REF = r"\[pvp:(dec-[A-Za-z0-9_.-]+)\]"
+_QUOTED = r"(?m)(?:^commit |cherry picked from commit )([0-9a-f]{40,64})\b"
 
 
 class Healed(NamedTuple):
@@ -39,12 +37,15 @@ def heal(repo: Repository, which: Sequence[str], most: int = MOST) -> list[Heale
     """Tie commits that have no record to the decisions that led to them."""
     if not which or not repo.refs(DECISIONS):
         return []
-    return mend(repo, repo.commits(*which, most=most))
+    commits = repo.commits(*which, most=most)
+    shas = [commit.sha for commit in commits]
+    due = decisions.lacking(shas, *decisions.on_record(repo, shas))
+    return tie(repo, [commit for commit in commits if commit.sha in due])
 
 
-def mend(repo: Repository, commits: Sequence[Commit]) -> list[Healed]:
-    """The same for commits that were read already."""
-    found = list(find(repo, lacking(repo, commits)))
+def tie(repo: Repository, commits: Sequence[Commit]) -> list[Healed]:
+    """The same for those of which it is known that they lack something."""
+    found = list(find(repo, commits))
     if found:
         names = patches.of_many(repo, (each.commit.sha for each in found))
         links = {
@@ -53,17 +54,6 @@ def mend(repo: Repository, commits: Sequence[Commit]) -> list[Healed]:
         }
         decisions.attach(repo, links)
     return found
-
-
-def lacking(repo: Repository, commits: Sequence[Commit]) -> list[Commit]:
-    """Those without a link or without a note."""
-    linked, noted = decisions.on_record(repo, (commit.sha for commit in commits))
-    return [
-        commit
-        for commit in commits
-        if not linked.get(commit.sha)
-        or linked[commit.sha] - set(decision_ids(noted.get(commit.sha, {})))
-    ]
 
 
 def find(repo: Repository, commits: Sequence[Commit]) -> Iterator[Healed]:
@@ -75,7 +65,7 @@ def find(repo: Repository, commits: Sequence[Commit]) -> Iterator[Healed]:
     named = _named(repo, commits)
     names = patches.of_many(repo, shas)
     by_patch = decisions.of_patches(repo, names.values())
-    branches: dict[str, frozenset[str]] | None = None
+    squashed: dict[str, frozenset[str]] | None = None
     for commit in commits:
         same = _same(repo, commit, by_patch.get(names.get(commit.sha, ""), frozenset()))
         if ids := linked.get(commit.sha):
@@ -83,16 +73,16 @@ def find(repo: Repository, commits: Sequence[Commit]) -> Iterator[Healed]:
         elif ids := named.get(commit.sha, frozenset()) | same:
             yield Healed(commit, ids, "name" if named.get(commit.sha) else "patch")
         elif patch := names.get(commit.sha):
-            branches = _branches(repo, commits) if branches is None else branches
-            if ids := branches.get(patch, frozenset()):
+            squashed = _branches(repo, commits) if squashed is None else squashed
+            if ids := squashed.get(patch, frozenset()):
                 yield Healed(commit, ids, "branch")
 
 
 def _named(repo: Repository, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
     """By trailers, also those that a squash left in the body, references and quoted commits."""
     named = {commit.sha: set(_ids_said(commit)) for commit in commits}
-    short = {commit.sha: set(_ref(commit.message)) for commit in commits}
-    quoted = {commit.sha: set(_quoted(commit.message)) for commit in commits}
+    short = {commit.sha: set(re.findall(_REF, commit.message)) for commit in commits}
+    quoted = {commit.sha: set(re.findall(_QUOTED, commit.message)) for commit in commits}
     known = decisions.known(repo) if any(short.values()) else ()
     linked = decisions.of_commits(repo, {sha for each in quoted.values() for sha in each})
     there = decisions.records(repo, {id for ids in named.values() for id in ids})
@@ -111,7 +101,7 @@ def _named(repo: Repository, commits: Sequence[Commit]) -> dict[str, frozenset[s
 
 def _ids_said(commit: Commit) -> Iterator[str]:
     yield from (id for id in parse(commit.message).decision_ids if decisions.is_id(id))
-    for value in _trailer(commit.message):
+    for value in re.findall(_TRAILER, commit.message):
         yield from (id for id in value.split(",") if decisions.is_id(id))
 
 
@@ -151,7 +141,7 @@ def _branches(repo: Repository, commits: Sequence[Commit]) -> dict[str, frozense
     for tip in tips[:MOST_TIPS]:
         base = repo.maybe("merge-base", newest, tip) if newest and onto else None
         if base and base != tip:
-            found |= _whole(repo, base, tip, linked)
+            found |= branches.whole(repo, base, tip, linked)
     return found
 
 
@@ -165,40 +155,6 @@ def _tips(repo: Repository, linked: Mapping[str, frozenset[str]]) -> list[str]:
         return []
     alone = repo.maybe("merge-base", "--independent", *both[:MOST_TIPS])
     return alone.splitlines() if alone else both
-
-
-def _whole(
-    repo: Repository, base: str, tip: str, linked: Mapping[str, frozenset[str]] | None = None
-) -> dict[str, frozenset[str]]:
-    """All that changed from one to the other as one patch, with the decisions in between."""
-    inside = repo.ask("rev-list", f"--max-count={MOST}", f"{base}..{tip}").splitlines()
-    known = decisions.of_commits(repo, inside) if linked is None else linked
-    ids = frozenset(id for sha in inside for id in known.get(sha, ()))
-    patch = patches.between(repo, base, tip) if ids else ""
-    return {patch: ids} if patch else {}
-
-
-def remember_branch(repo: Repository, tip: str, trunk: str | None) -> bool:
-    """Keep what a branch changes as one patch, so that its squash is known in every clone."""
-    base = repo.maybe("merge-base", trunk, tip) if trunk and trunk != tip else None
-    if not base or base == tip:
-        return False
-    whole = _whole(repo, base, tip)
-    entries = {decisions.by_patch(patch): ids for patch, ids in whole.items()}
-    return bool(entries) and decisions.index(repo, entries)
-
-
-def trunk_names(settings: Mapping[str, str]) -> list[str]:
-    """Where branches go back to, the surest first; `settings` has `accord.` and `init.`."""
-    usual = settings.get("accord.trunk") or settings.get("init.defaultbranch")
-    local = (f"{BRANCHES}{name}" for name in (usual, "main", "master") if name)
-    return ["refs/remotes/origin/HEAD", *dict.fromkeys(local)]
-
-
-def trunk_of(repo: Repository) -> str | None:
-    """The commit where the trunk is."""
-    names = trunk_names(repo.settings(SETTINGS))
-    return next(iter(repo.refs(*names).values()), None)
 
 
 def ids_of(repo: Repository, commit: Commit) -> tuple[frozenset[str], str]:

@@ -10,13 +10,15 @@ What a commit without a session has no need of is imported only once there is on
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
-from . import bridge, squash
-from .ledger import any_record
-from .repository import Commit, Repository
+from . import bridge, places, squash
+from .ledger import any_record, by_commit, look
+from .repository import Commit, Repository, is_object
 
 REBASING = ("rebase-merge", "rebase-apply")
 REPLAYING = (*REBASING, "CHERRY_PICK_HEAD")
+MOST_REWRITTEN = 5000
 ACTS = frozenset({"", "message", "template"})  # OPEN-69: not of a merge, a squash or an amend
 
 
@@ -24,13 +26,21 @@ def main(words: Sequence[str]) -> int:
     """Run one hook; 1 refuses, anything else is 0."""
     name, *rest = words or [""]
     try:
-        return RUNS[name](Repository(), rest) if name in RUNS else 0
+        with Repository(where=places.around(os.environ)) as repo:
+            return RUNS[name](repo, rest) if name in RUNS else 0
     except Exception as error:  # noqa: BLE001 - a hook that fails must not fail the commit
         if os.environ.get("ACCORD_DEBUG"):
             import traceback
 
             traceback.print_exception(error)
         return 0
+
+
+def leave(code: int) -> NoReturn:
+    """End at once: Python would first put away all that it has loaded."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def prepare_commit_msg(repo: Repository, words: Sequence[str]) -> int:
@@ -89,11 +99,14 @@ def _joins(repo: Repository, commit: Commit) -> bool:
 
 def post_rewrite(repo: Repository, words: Sequence[str]) -> int:
     """Records go on to the commits that took the others' place."""
-    pairs = sys.stdin.read()
-    if any_record(repo):
-        from . import linking
+    rows = [line.split()[:2] for line in sys.stdin.read().splitlines()[:MOST_REWRITTEN]]
+    pairs = [(row[0], row[1]) for row in rows if len(row) == 2 and all(map(is_object, row))]
+    shas = {sha for pair in pairs for sha in pair}
+    seen = look(repo, map(by_commit, shas), shas)
+    if seen.files or seen.notes:
+        from . import carrying
 
-        linking.rewritten(repo, pairs, sure=words[:1] == ["amend"])
+        carrying.carry(repo, pairs, seen, sure=words[:1] == ["amend"])
     return 0
 
 
@@ -121,4 +134,4 @@ HOOKS = tuple(RUNS)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

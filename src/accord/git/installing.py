@@ -22,6 +22,8 @@ WITH_INPUT = frozenset({"post-rewrite", "pre-push"})
 # Standard input is for both.
 TAKES = ["given=$(cat)", 'give() { [ -z "$given" ] || printf "%s\\n" "$given"; }']
 GIVES = "give | "
+# Most messages do not speak of a session, and to see that takes no Python.
+SPEAKS = 'LC_ALL=C grep -qi -e pvp -- "$1"; [ $? -ne 1 ] || return 0'
 REFUSED = 65
 BARE = "Nobody commits in a bare repository, so hooks would never run; install them in a clone"
 ALIASES = {
@@ -35,12 +37,13 @@ ALIASES = {
     "pvp-by": '!f() { accord git log --by "$1"; }; f',
 }
 # The package's place is given, so that neither PYTHONPATH nor the repository decides what runs;
-# a Python or an Accord that is gone lets every commit pass.
+# a Python or an Accord that is gone lets every commit pass. What runs for so short a time needs
+# nobody to look for garbage: that would take a fifth of it.
 START = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
-    "try:\n from accord.git.hook import main\n"
+    "import gc, sys; gc.disable(); sys.path.insert(0, sys.argv.pop(1))\n"
+    "try:\n from accord.git.hook import main, leave\n"
     "except ImportError: sys.exit(0)\n"
-    f"sys.exit({REFUSED} if main(sys.argv[1:]) else 0)"
+    f"leave({REFUSED} if main(sys.argv[1:]) else 0)"
 )
 
 
@@ -77,17 +80,25 @@ def program(name: str) -> str:
     """The text of a hook: whatever was there first runs first, then Accord."""
     place = Path(__file__).resolve().parents[2]
     python, source, start = (shlex.quote(each) for each in (sys.executable, str(place), START))
+    ours = f'{python} -I -S -c {start} {source} {name} "$@"'
+    first = [SPEAKS] if name == "commit-msg" else []
+    takes, gives = (TAKES, GIVES) if name in WITH_INPUT else ([], "")
     return "\n".join(
         [
             "#!/bin/sh",
             MARK,
             f'before="$0{BEFORE}"',
-            *(TAKES if name in WITH_INPUT else []),
+            "accord() {",
+            *(f"  {each}" for each in first),
+            f"  [ ! -x {python} ] || {ours}",
+            "}",
             'if [ -x "$before" ]; then',
-            f'  {GIVES if name in WITH_INPUT else ""}"$before" "$@" || exit $?',
+            *(f"  {each}" for each in takes),
+            f'  {gives}"$before" "$@" || exit $?',
+            f'  {gives}accord "$@"',
+            "else",
+            '  accord "$@"',
             "fi",
-            f"[ -x {python} ] || exit 0",
-            f'{GIVES if name in WITH_INPUT else ""}{python} -I -S -c {start} {source} {name} "$@"',
             f"[ $? -ne {REFUSED} ]",
             "",
         ]

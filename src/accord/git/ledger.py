@@ -39,6 +39,21 @@ class Change(NamedTuple):
     merged: str | None = None  # decisions from elsewhere, whose history becomes ours as well
 
 
+def by_id(id: str) -> str:
+    """Where the record is; the end of an id is random, its beginning a time."""
+    return f"by-id/{id[-2:].lower().replace('.', '_')}/{id}.json"
+
+
+def by_patch(patch: str) -> str:
+    """Where a patch's decisions are named."""
+    return f"by-patch/{patch[:2]}/{patch}"
+
+
+def by_commit(sha: str) -> str:
+    """Where a commit's decisions are named."""
+    return f"by-commit/{sha[:2]}/{sha}"
+
+
 def look(repo: Repository, paths: Iterable[str] = (), shas: Collection[str] = ()) -> Seen:
     """These files of the decisions and the notes of these commits, where there are any."""
     files = {f"{DECISIONS}:{path}": path for path in paths}

@@ -1,4 +1,4 @@
-"""The record of a commit that was just made, or made again: to its note and to our ref."""
+"""The record of a commit that was just made: to its note and to our ref."""
 
 import os
 import time
@@ -11,11 +11,12 @@ from accord.core.provenance.kinds import recorded, usual
 from accord.core.provenance.message import CommitMessage, parse
 from accord.core.provenance.note import VERSION, Note
 
-from . import bridge, decisions, moving, patches
+from . import bridge, decisions, patches
 from .decisions import Link, decision_ids, decisions_in, is_id, shown
+from .patches import Patch
 from .repository import Commit, Repository
 
-MOST_REWRITTEN = 5000
+MOST_BROUGHT = 5000
 MOST_FILES = 2000
 MOST_TRAILERS = 200
 MOST_TYPE = 64
@@ -34,23 +35,29 @@ class Made(NamedTuple):
 def link(repo: Repository, commit: Commit, squashed: list[str]) -> None:
     """Tie a commit that was just made to its decision, and to those of what it squashed."""
     message = parse(commit.message)
-    squashed = squashed if squashed and moving.is_in(repo, squashed, commit.sha) else []
+    squashed = squashed if squashed and _is_in(repo, squashed, commit.sha) else []
     forks = _brought(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
     if not (message.has_context or squashed or forks):
         return
-    patch = patches.of(repo, commit.sha)
-    known = _known(repo, message.decision_ids) or _copied(repo, commit.reflog, patch)
+    patch = patches.of(repo, commit)
+    known = _known(repo, message.decision_ids) or _copied(repo, commit.reflog, patch.name)
     earlier = _carried(repo, squashed) | known
     fresh = message.has_context and not known
     new = _new(repo, _made(repo, commit, message, patch), forks) if fresh or forks else {}
     ids = frozenset(new) | earlier
     if ids:
-        decisions.attach(repo, {commit.sha: Link(ids, frozenset({patch} - {""}))}, new)
+        decisions.attach(repo, {commit.sha: Link(ids, frozenset({patch.name} - {""}))}, new)
 
 
-def _made(repo: Repository, commit: Commit, message: CommitMessage, patch: str) -> Made:
-    files = [shown(path) for path in repo.files(commit.sha)[:MOST_FILES]]
-    return Made(commit, message, patch, repo.branch(), files)
+def _is_in(repo: Repository, squashed: list[str], sha: str) -> bool:
+    from . import moving
+
+    return moving.is_in(repo, squashed, sha)
+
+
+def _made(repo: Repository, commit: Commit, message: CommitMessage, patch: Patch) -> Made:
+    files = [shown(path) for path in patch.files[:MOST_FILES]]
+    return Made(commit, message, patch.name, repo.branch(), files)
 
 
 def _copied(repo: Repository, reflog: str, patch: str) -> frozenset[str]:
@@ -77,7 +84,7 @@ def _known(repo: Repository, ids: Iterable[str]) -> frozenset[str]:
 def _brought(repo: Repository, commit: Commit) -> dict[str, set[str]]:
     """The forks whose commits a merge brings in, by their session."""
     first, *others = commit.parents
-    shas = repo.ask("rev-list", f"--max-count={MOST_REWRITTEN}", *others, f"^{first}").split()
+    shas = repo.ask("rev-list", f"--max-count={MOST_BROUGHT}", *others, f"^{first}").split()
     ids = _carried(repo, shas)
     found: dict[str, set[str]] = {}
     for note in decisions.records(repo, ids).values():
@@ -151,40 +158,3 @@ def _from_message(made: Made) -> dict[str, Note]:
 
 def _usual(message: CommitMessage) -> str:
     return usual(message.header.type or "", message.header.scope) or ""
-
-
-# After a rebase or an amend
-
-
-def rewritten(repo: Repository, pairs: str, *, sure: bool) -> None:
-    """Carry the records from the old commits to the new ones; several may have become one."""
-    rows = [line.split()[:2] for line in pairs.splitlines()[:MOST_REWRITTEN]]
-    told = [(row[0], row[1]) for row in rows if len(row) == 2]
-    moved: dict[str, set[str]] = {}
-    for old, new in told if sure else moving.kept(repo, told):
-        moved.setdefault(new, set()).add(old)
-    carry(repo, moved)
-
-
-def carry(repo: Repository, moved: Mapping[str, Iterable[str]]) -> int:
-    """Give each new commit what the old ones had; says how many got something."""
-    olds = {old for each in moved.values() for old in each}
-    if not olds:
-        return 0
-    linked, noted = decisions.on_record(repo, olds)
-    found: dict[str, set[str]] = {}
-    extra: dict[str, Note] = {}
-    for new, each in moved.items():
-        for old in each:
-            told = decision_ids(noted.get(old, {}))
-            extra |= dict.fromkeys(told, noted.get(old, {}))
-            found.setdefault(new, set()).update(linked.get(old, ()), told)
-    carried = {new: ids for new, ids in found.items() if ids}
-    if carried:
-        names = patches.of_many(repo, carried)
-        links = {
-            new: Link(frozenset(ids), frozenset({names.get(new) or patches.of(repo, new)} - {""}))
-            for new, ids in carried.items()
-        }
-        decisions.attach(repo, links, spare=extra)
-    return len(carried)

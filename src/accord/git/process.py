@@ -7,9 +7,9 @@ import os
 import select
 import time
 from collections.abc import Mapping, Sequence
-from signal import SIGKILL, SIGPIPE
 from typing import NamedTuple
 
+SIGKILL, SIGPIPE = 9, 13  # as everywhere; `signal` takes a millisecond to import
 PATIENCE_S = 20.0
 MOST_BYTES = 64 << 20
 MOST_SAID = 64 << 10
@@ -62,23 +62,46 @@ def run(
     words: Sequence[str], env: Mapping[str, str], data: bytes = b"", bounds: Bounds | None = None
 ) -> Done:
     """Run git to its end; GitError where it is not there, takes too long or says too much."""
-    bounds = bounds or Bounds()
-    git = _Git(words, env, data)
+    git = _Git(words, env, bounds or Bounds())
     try:
-        return git.heard(time.monotonic() + bounds.patience, bounds)
+        git.say(data)
+        return git.end_of()
     finally:
         git.end()
 
 
-class _Git:
-    """One run: fed and read at the same time, so that neither side waits for the other."""
+class Talk:
+    """Git that answers one question after the other, as `cat-file --batch` does."""
 
-    def __init__(self, words: Sequence[str], env: Mapping[str, str], data: bytes) -> None:
+    def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
+        self._git = _Git(words, env, Bounds(), stays=True)
+
+    def ask(self, question: bytes, last: bytes) -> bytes:
+        """What it says up to these words, which must be the last of its answer."""
+        self._git.say(question)
+        return self._git.answer(last)
+
+    def close(self) -> None:
+        """It is not asked again."""
+        self._git.end()
+
+
+class _Git:
+    """One run: fed and read at the same time, so that neither side waits for the other.
+
+    If it `stays`, there will be more to say to it.
+    """
+
+    def __init__(
+        self, words: Sequence[str], env: Mapping[str, str], bounds: Bounds, *, stays: bool = False
+    ) -> None:
+        self.bounds, self.stays = bounds, stays
+        self.until = 0.0
         pipes = [os.pipe() for _ in range(3)]
         (reads, self.feed), (self.out, says), (self.err, complains) = pipes
         theirs = (reads, says, complains)
         self.open = {self.feed, self.out, self.err}
-        self.rest = memoryview(data)
+        self.rest = memoryview(b"")
         self.said = {self.out: bytearray(), self.err: bytearray()}
         self.pid = 0
         try:
@@ -98,29 +121,52 @@ class _Git:
         finally:
             for each in theirs:
                 os.close(each)
-
-    def heard(self, until: float, bounds: Bounds) -> Done:
-        """What it says, once it has ended."""
-        poll = select.poll()
-        poll.register(self.out, select.POLLIN)
-        poll.register(self.err, select.POLLIN)
         os.set_blocking(self.feed, False)
-        if self.rest:
-            poll.register(self.feed, select.POLLOUT)
-        else:
+        self.poll = select.poll()
+        self.poll.register(self.out, select.POLLIN)
+        self.poll.register(self.err, select.POLLIN)
+
+    def say(self, data: bytes) -> None:
+        """What it shall read."""
+        self.until = time.monotonic() + self.bounds.patience
+        self.rest = memoryview(data)
+        if data:
+            self.poll.register(self.feed, select.POLLOUT)
+        elif not self.stays:
             self._close(self.feed)
+
+    def end_of(self) -> Done:
+        """What it said, once it has ended."""
         while self.out in self.open or not (status := self._ended()):
-            left = until - time.monotonic()
-            if left <= 0:
-                raise GitError(f"git took longer than {bounds.patience:.0f} s")
-            # Something that git left behind may hold its standard error for ever.
-            quick = self.out not in self.open
-            for each, _ in poll.poll(1000 * (A_MOMENT_S if quick else left)):
-                if not (self._fed() if each == self.feed else self._took(each, bounds.most)):
-                    poll.unregister(each)
+            self._go_on()
+        said = bytes(self.said[self.out])
+        return Done(os.waitstatus_to_exitcode(status[0]), said, self._complaint())
+
+    def answer(self, last: bytes) -> bytes:
+        """What it says before these words."""
+        said = self.said[self.out]
+        while not said.endswith(last):
+            if self.out not in self.open:
+                raise GitError(self._complaint() or "git ended before it was asked everything")
+            self._go_on()
+        found = bytes(said[: -len(last)])
+        said.clear()
+        return found
+
+    def _complaint(self) -> str:
+        return self.said[self.err].decode("utf-8", "replace").strip()
+
+    def _go_on(self) -> None:
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise GitError(f"git took longer than {self.bounds.patience:.0f} s")
+        # Something that git left behind may hold its standard error for ever.
+        quick = self.out not in self.open
+        for each, _ in self.poll.poll(1000 * (A_MOMENT_S if quick else left)):
+            if not (self._fed() if each == self.feed else self._took(each)):
+                self.poll.unregister(each)
+                if each != self.feed or not self.stays:
                     self._close(each)
-        said = self.said[self.err].decode("utf-8", "replace").strip()
-        return Done(os.waitstatus_to_exitcode(status[0]), bytes(self.said[self.out]), said)
 
     def _fed(self) -> bool:
         """Whether there is more to say to it."""
@@ -132,7 +178,7 @@ class _Git:
             return False
         return bool(self.rest)
 
-    def _took(self, pipe: int, most: int) -> bool:
+    def _took(self, pipe: int) -> bool:
         """Whether it may say more; of complaints only the beginning is kept."""
         part = os.read(pipe, STEP)
         kept = self.said[pipe]
@@ -140,8 +186,8 @@ class _Git:
             kept += part
         else:
             kept += part[: MOST_SAID - len(kept)]
-        if len(kept) > most:
-            raise GitError(f"git said more than {most} bytes")
+        if len(kept) > self.bounds.most:
+            raise GitError(f"git said more than {self.bounds.most} bytes")
         return bool(part)
 
     def _ended(self) -> tuple[int] | None:

@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Iterator, Mapping
 
+from . import trunk
 from .ledger import DECISIONS
 from .process import GitError
 from .repository import Commit, Repository
 
 MOST_COMMITS = 500
 MOST_TIPS = 20
-SETTINGS = r"^(accord\.|init\.defaultbranch$)"
 
 
 def check(repo: Repository, remote: str, lines: str) -> int:
@@ -17,15 +17,21 @@ def check(repo: Repository, remote: str, lines: str) -> int:
     moves = [(tip, old) for tip, old in _moves(lines) if tip]
     if not moves:
         return 0
-    settings = repo.settings(SETTINGS)
+    settings = repo.settings(trunk.SETTINGS)
     least = _number(settings.get("accord.mincoverage", ""))
-    recorded = bool(repo.refs(DECISIONS))
+    names = trunk.names(settings)
+    olds = {f"{old}^{{commit}}" for _, old in moves if old}
+    found = {name: each.sha for name, each in repo.objects([DECISIONS, *names, *olds]).items()}
+    recorded = DECISIONS in found
     if not recorded and not least:
         return 0
-    commits = repo.commits(*_range(repo, remote, moves), most=MOST_COMMITS)
+    tips = [tip for tip, _ in moves]
+    there = [found[old] for old in olds if old in found]
+    commits = repo.commits(*_range(remote, tips, there), most=MOST_COMMITS)
     if recorded:
-        _heal(repo, settings, commits, [tip for tip, _ in moves])
-    return _measured(commits, settings, least)
+        base = next((found[name] for name in names if name in found), None)
+        _heal(repo, commits, tips, base)
+    return _measured(commits, settings, least) if least else 0
 
 
 def _measured(commits: list[Commit], settings: Mapping[str, str], least: float) -> int:
@@ -40,18 +46,27 @@ def _measured(commits: list[Commit], settings: Mapping[str, str], least: float) 
     return 1 if strict and settings.get("accord.warnonly", "true") == "false" else 0
 
 
-def _heal(
-    repo: Repository, settings: Mapping[str, str], commits: list[Commit], tips: list[str]
-) -> None:
-    from . import healing
+def _heal(repo: Repository, commits: list[Commit], tips: list[str], base: str | None) -> None:
+    from . import branches, decisions
 
+    shas = [commit.sha for commit in commits]
     try:
-        healing.mend(repo, commits)
-        trunk = next(iter(repo.refs(*healing.trunk_names(settings)).values()), None)
+        linked, noted = decisions.on_record(repo, shas)
+        due = decisions.lacking(shas, linked, noted)
+        linked |= _tied(repo, [commit for commit in commits if commit.sha in due])
+        known = dict.fromkeys(shas, frozenset[str]()) | linked
         for tip in tips[:MOST_TIPS]:
-            healing.remember_branch(repo, tip, trunk)
+            branches.remember(repo, tip, base, known)
     except GitError:  # a push is not held up by records
         pass
+
+
+def _tied(repo: Repository, commits: list[Commit]) -> dict[str, frozenset[str]]:
+    if not commits:
+        return {}
+    from . import healing
+
+    return {each.commit.sha: each.ids for each in healing.tie(repo, commits)}
 
 
 def _moves(lines: str) -> Iterator[tuple[str, str]]:
@@ -64,11 +79,10 @@ def _moves(lines: str) -> Iterator[tuple[str, str]]:
                 pass
 
 
-def _range(repo: Repository, remote: str, moves: list[tuple[str, str]]) -> Iterator[str]:
+def _range(remote: str, tips: list[str], there: list[str]) -> Iterator[str]:
     """What the remote does not have; a new branch leaves out what is on a remote already."""
-    there = repo.objects(f"{old}^{{commit}}" for _, old in moves if old)
-    yield from (tip for tip, _ in moves)
-    yield from (f"^{each.sha}" for each in there.values())
+    yield from tips
+    yield from (f"^{sha}" for sha in there)
     yield from ("--not", f"--remotes={remote}", "--not")
 
 

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from . import process
-from .process import MOST_BYTES, PATIENCE_S, Bounds, Done, GitError
+from . import places, process
+from .places import BRANCHES, Directories
+from .process import MOST_BYTES, PATIENCE_S, Bounds, Done, GitError, Talk
 
 if TYPE_CHECKING:  # hooks go without it: it takes as long to import as all that they need of it
     from pathlib import Path
@@ -18,7 +19,6 @@ QUIET = (
     *("-c", "core.quotePath=false", "-c", "log.showSignature=false"),
     *("-c", "i18n.logOutputEncoding=UTF-8"),
 )
-BRANCHES = "refs/heads/"
 
 
 class Commit(NamedTuple):
@@ -44,17 +44,14 @@ class Object(NamedTuple):
     content: bytes
 
 
-class Directories(NamedTuple):
-    """Where it lies: the work tree (empty for a bare one), its git directory, that of them all."""
-
-    root: str
-    own: str
-    common: str
-
-
 def text(raw: bytes) -> str:
     """Bytes of git as text; what is no UTF-8 survives the way back."""
     return raw.decode("utf-8", "surrogateescape")
+
+
+def is_object(word: str) -> bool:
+    """Whether it is written as the whole name of an object."""
+    return 40 <= len(word) <= 64 and not word.strip("0123456789abcdef")
 
 
 def refusal(done: Done) -> GitError:
@@ -71,6 +68,22 @@ class Repository:
     ) -> None:
         self.path = None if path is None else os.fspath(path)
         self._where = where
+        self._talk: Talk | None = None
+        self._within = False
+
+    def __enter__(self) -> Self:
+        """Until the end, objects are read through one process of git."""
+        self._within = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._within = False
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._talk:
+            self._talk.close()
+            self._talk = None
 
     # Running git
 
@@ -84,12 +97,18 @@ class Repository:
         prompt: bool = False,
     ) -> Done:
         """Run git to its end, and say how that was."""
+        line, env = self._call(words, hooks=hooks, prompt=prompt)
+        return process.run(line, env, data, Bounds(patience, most))
+
+    def _call(
+        self, words: tuple[str, ...], *, hooks: bool = False, prompt: bool = False
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
         here = () if self.path is None else ("-C", self.path)
         line = ("--no-pager", "--literal-pathspecs", *here, *(() if hooks else QUIET), *words)
         env = process.environment(led=self.path is None)
         env |= {} if hooks else {"GIT_OPTIONAL_LOCKS": "0"}
         env |= {} if prompt else {"GIT_TERMINAL_PROMPT": "0"}
-        return process.run(line, env, data, Bounds(patience, most))
+        return line, env
 
     def raw(self, *words: str, data: bytes = b"", patience: float = PATIENCE_S) -> bytes:
         """What git prints; GitError when it fails."""
@@ -183,7 +202,9 @@ class Repository:
 
     def branch(self) -> str:
         """The branch that is checked out, be it without a commit; empty on a detached head."""
-        name = self.maybe("symbolic-ref", "--quiet", "HEAD") or ""
+        name = places.head(self._where.own) if self._where else None
+        if name is None:
+            name = self.maybe("symbolic-ref", "--quiet", "HEAD") or ""
         return name.removeprefix(BRANCHES) if name.startswith(BRANCHES) else ""
 
     def has_branch(self, name: str) -> bool:
@@ -225,8 +246,19 @@ class Repository:
         wanted = [name for name in names if "\n" not in name]
         if not wanted:
             return {}
-        out = self.raw("cat-file", "--batch", data="\n".join([*wanted, ""]).encode())
-        return dict(_batch(out, wanted))
+        return dict(_batch(self._read("".join(f"{name}\n" for name in wanted).encode()), wanted))
+
+    def _read(self, asked: bytes) -> bytes:
+        words = ("cat-file", "--batch")
+        if not self._within:
+            return self.raw(*words, data=asked)
+        self._talk = self._talk or Talk(*self._call(words))
+        nothing = f"accord/{os.urandom(16).hex()}".encode()  # no object is called so
+        try:
+            return self._talk.ask(b"%s%s\n" % (asked, nothing), b"%s missing\n" % nothing)
+        except GitError:
+            self._hang_up()
+            raise
 
     def show(self, revision: str, path: str) -> bytes | None:
         """The file as it is there, or None."""
@@ -282,20 +314,8 @@ def _batch(out: bytes, wanted: list[str]) -> Iterator[tuple[str, Object]]:
 def find(start: "Path") -> Repository | None:
     """The work tree that `start` is in, if it is in one; git is not asked, which takes longer."""
     for root in (start, *start.parents):
-        git = root / ".git"
-        if git.is_dir() and (git / "HEAD").exists():
-            return Repository(root, Directories(str(root), str(git), str(git)))
-        if git.is_file():
-            return _linked(root, git)
+        if where := places.at(str(root)):
+            return Repository(root, where)
+        if (root / ".git").is_file():
+            break
     return None
-
-
-def _linked(root: "Path", file: "Path") -> Repository | None:
-    """A work tree whose git directory is elsewhere."""
-    word, _, there = file.read_text("utf-8", "surrogateescape").strip().partition(": ")
-    own = root / there
-    if word != "gitdir" or not (own / "HEAD").exists():
-        return None
-    shared = own / "commondir"
-    common = own / shared.read_text("utf-8").strip() if shared.exists() else own
-    return Repository(root, Directories(str(root), str(own), str(common)))

@@ -1,12 +1,12 @@
 """Which commits a `merge --squash` brings; git forgets it before `post-commit` runs."""
 
 import os
-import re
 from contextlib import suppress
 
-from .repository import Repository
+from .repository import Repository, is_object
 
 FROM, OURS = "SQUASH_MSG", "accord-squashed"
+MARK = "commit "
 MOST = 1000
 
 
@@ -19,7 +19,8 @@ def remember(repo: Repository) -> None:
         with suppress(OSError):
             os.unlink(repo.file(OURS))  # noqa: PTH108 - hooks have no `pathlib`
         return
-    found = re.findall(r"^commit ([0-9a-f]{40,64})$", said, re.MULTILINE)
+    rows = (line.removeprefix(MARK) for line in said.split("\n") if line.startswith(MARK))
+    found = [sha for sha in rows if is_object(sha)]
     with open(repo.file(OURS), "w", encoding="ascii") as file:  # noqa: PTH123 - the same
         file.write("\n".join(found[:MOST]))
 

@@ -1,7 +1,6 @@
 """Writing a commit message: what goes in can forge nothing and never breaks the 72 (OPEN-65)."""
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,19 +10,20 @@ from . import confidence as numbers
 from . import kinds
 from . import message as words
 from .message import Alternative
-from .participants import encoded, parse
+from .participants import encoded, has_control, parse
 from .trailers import Trailer
 
 WIDEST = 72
 CUT = "…"
 MOST_MESSAGES = 64  # ids in a trailer; all of them are in the note
 
-_key = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*").fullmatch
-_control = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]+")
-_type = re.compile(r"[A-Za-z0-9_]+").fullmatch
-_ref = re.compile(r"[^\]\s]+").fullmatch
+# Compiled when they are first needed: hooks load this at every commit.
+_KEY = r"[A-Za-z0-9][A-Za-z0-9-]*"
+_CONTROL = "[\0-\x1f\x7f-\x9f\u2028\u2029]+"
+_TYPE = r"[A-Za-z0-9_]+"
+_REF = r"[^\]\s]+"
 # What git would take for a comment, or for the end of the message.
-_special = re.compile(r"^(?=#|---(?:\s|$))", re.MULTILINE)
+_SPECIAL = r"(?m)^(?=#|---(?:\s|$))"
 
 
 class Draft(NamedTuple):
@@ -49,13 +49,13 @@ def build(draft: Draft) -> str:
 
 def header(draft: Draft) -> str:
     """One line of at most 72 characters: the reference goes first, then words."""
-    if not _type(draft.type):
+    if not re.fullmatch(_TYPE, draft.type):
         raise Refused(Why.MALFORMED, f"{draft.type!r} is no type of a commit")
     description = plain(draft.description)
     if not description:
         raise Refused(Why.MALFORMED, "A commit needs a description")
     head = f"{draft.type}{_scope(draft)}{'!' if draft.breaking else ''}: "
-    if draft.ref is not None and not _ref(draft.ref):
+    if draft.ref is not None and not re.fullmatch(_REF, draft.ref):
         raise Refused(Why.MALFORMED, "A reference has no blanks and no brackets")
     tail = f" {words.REF}{draft.ref}]" if draft.ref is not None else ""
     whole = f"{head}{description}{tail}"
@@ -70,7 +70,7 @@ def _scope(draft: Draft) -> str:
 
 def plain(text: str) -> str:
     """On one line, without what cannot be seen."""
-    return " ".join(_control.sub(" ", text).split())
+    return " ".join(re.sub(_CONTROL, " ", text).split())
 
 
 def shortened(text: str, most: int) -> str:
@@ -95,23 +95,27 @@ def body(draft: Draft) -> str:
 
 
 def _listed(label: str, entries: Iterable[str]) -> str:
-    lines = [textwrap.fill(each, WIDEST, subsequent_indent="  ") for each in entries]
+    from textwrap import fill  # hooks load this module, and do not write bodies
+
+    lines = [fill(each, WIDEST, subsequent_indent="  ") for each in entries]
     return "\n".join([label, *lines]) if lines else ""
 
 
 def wrapped(text: str) -> str:
     """Lines of at most 72; lists and what is indented keep their lines."""
-    seen = (_control.sub(" ", line.expandtabs(4)) for line in text.strip().splitlines())
+    seen = (re.sub(_CONTROL, " ", line.expandtabs(4)) for line in text.strip().splitlines())
     lines = [part for line in seen for part in _wrap(line.rstrip())]
-    return _special.sub(" ", re.sub(r"\n{3,}", "\n\n", "\n".join(lines)))
+    return re.sub(_SPECIAL, " ", re.sub(r"\n{3,}", "\n\n", "\n".join(lines)))
 
 
 def _wrap(line: str) -> list[str]:
     """A long line in several; no word is broken, because it may be an address."""
     if len(line) <= WIDEST or line[:1].isspace():
         return [line]
+    from textwrap import wrap  # the same
+
     hang = "  " if line.startswith(("- ", "* ")) else ""
-    return textwrap.wrap(
+    return wrap(
         line,
         WIDEST - 1,  # one is left for what git would take for a comment
         subsequent_indent=hang,
@@ -122,10 +126,10 @@ def _wrap(line: str) -> list[str]:
 
 def trailer_line(trailer: Trailer) -> str:
     """`Key: value` on one line, or refused."""
-    if not _key(trailer.key):
+    if not re.fullmatch(_KEY, trailer.key):
         raise Refused(Why.MALFORMED, f"{trailer.key!r} is no key of a trailer")
     value = trailer.value.strip()
-    if not value or _control.search(value):
+    if not value or has_control(value):
         detail = f"The value of {trailer.key} is empty or has control characters"
         raise Refused(Why.MALFORMED, detail)
     return f"{trailer.key}: {value}"

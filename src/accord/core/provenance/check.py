@@ -172,7 +172,8 @@ def number(checked: Checked) -> Iterator[Finding]:
         if confidence.parse(trailer.value) is None:
             problem = f"PVP-Confidence is {trailer.value!r}, no number from 0.00 to 1.00"
             yield error(trailer.line, problem, "Write a number such as 0.85, or leave it out")
-    score, stated = message.confidence, message.sections.confidence
+    score = message.confidence
+    stated = None if score is None else message.sections.confidence
     if score is None or stated is None:
         return
     where = next(n for n, line in enumerate(checked.lines, 1) if confidence.stated(line))

@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 LONGEST = 32  # a number with more digits says no more
 _DECIMAL = r"(?:[01](?:\.[0-9]+)?|\.[0-9]+)"
-_decimal = re.compile(_DECIMAL).fullmatch
-_line = re.compile(
+_LINE = (  # compiled when it is first needed: hooks load this at every commit
     r"\[?Confidence\]?:[ \t]*(?P<word>low|medium|high)?\b[ \t]*"
-    rf"\(?(?P<number>{_DECIMAL}(?![0-9.%])|[0-9]{{1,3}}(?:\.[0-9]+)?%)?",
-    re.IGNORECASE,
-).match
+    rf"\(?(?P<number>{_DECIMAL}(?![0-9.%])|[0-9]{{1,3}}(?:\.[0-9]+)?%)?"
+)
 
 
 class Band(StrEnum):
@@ -56,7 +54,7 @@ class Answers(NamedTuple):
 
 def parse(text: str) -> float | None:
     """Any decimal from 0 to 1 (OPEN-68)."""
-    if len(text) > LONGEST or not _decimal(text):
+    if len(text) > LONGEST or not re.fullmatch(_DECIMAL, text):
         return None
     score = float(text)
     return score if score <= 1.0 else None
@@ -84,7 +82,7 @@ def line(score: float) -> str:
 
 def stated(text: str) -> Stated | None:
     """What a line says of confidence: `high (0.90)`, `90%`, with any words after it."""
-    found = _line(text)
+    found = re.match(_LINE, text, re.IGNORECASE)
     if found is None or not (found["word"] or found["number"]):
         return None
     word = Band(found["word"].lower()) if found["word"] else None

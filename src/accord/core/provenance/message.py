@@ -38,14 +38,11 @@ PVP_KEYS = tuple(key for key in KEYS if key.startswith("PVP-"))
 # OPEN-66: git writes these headers itself.
 GENERATED = ("Merge ", 'Revert "', "fixup! ", "squash! ", "amend! ")
 
-_head = re.compile(r"(?P<type>\w+)(?:\((?P<scope>[^)]+)\))?(?P<breaking>!)?:\s+", re.ASCII).match
-_alternative = re.compile(r"[-*][ \t]+(?P<what>[^:]+):[ \t]*(?P<why>.*)").fullmatch
-_label = re.compile(
-    r"\[?(?P<label>Alternatives considered|Confidence|Discussion context)\]?:[ \t]*(?P<rest>.*)",
-    re.IGNORECASE,
-).fullmatch
+# Compiled when they are first needed: hooks load this at every commit.
+_HEAD = r"(?P<type>\w+)(?:\((?P<scope>[^)]+)\))?(?P<breaking>!)?:\s+"
+_ALTERNATIVE = r"[-*][ \t]+(?P<what>[^:]+):[ \t]*(?P<why>.*)"
 REF = "[pvp:"
-OPTIONS, CONTEXT = "alternatives considered", "discussion context"
+OPTIONS, SURE, CONTEXT = "alternatives considered", "confidence", "discussion context"
 
 
 class Header(NamedTuple):
@@ -198,7 +195,7 @@ def parse(text: str) -> CommitMessage:
 def parse_header(line: str) -> Header:
     """Any word is a type, also with `!` (OPEN-67); any length will do (OPEN-65)."""
     text = line.rstrip()
-    found = _head(text)
+    found = re.match(_HEAD, text, re.ASCII)
     if found is None or found.end() == len(text):
         return Header(text, None, None, breaking=False, description=text, ref=None)
     description, ref = _split_ref(text[found.end() :])
@@ -223,23 +220,31 @@ def sections(body: str) -> Sections:
     stated: numbers.Stated | None = None
     label = ""
     for line in body.split("\n"):
-        told = _label(line)
+        told, rest = _label(line)
         if label == OPTIONS and line[:1] not in ("", "-", "*", " ", "\t"):
             label = ""
-        if told is None:
+        if not told:
             found[label].append(line)
-        elif told["label"].lower() == "confidence":
+        elif told == SURE:
             stated, label = numbers.stated(line) or stated, ""
         else:
-            label = told["label"].lower()
-            found[label].append(told["rest"])
+            label = told
+            found[label].append(rest)
     options = tuple(_alternatives(found[OPTIONS]))
     rationale, discussion = _paragraphs(found[""]), _paragraphs(found[CONTEXT])
     return Sections(rationale, options, stated, discussion)
 
 
+def _label(line: str) -> tuple[str, str]:
+    """The label that a line begins with, and what follows it; empty where it has none."""
+    word, colon, rest = line.partition(":")
+    label = word.removeprefix("[").removesuffix("]").lower()
+    return (label, rest.lstrip(" \t")) if colon and label in (OPTIONS, SURE, CONTEXT) else ("", "")
+
+
 def _paragraphs(lines: list[str]) -> str:
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    text = "\n".join(lines).strip()
+    return re.sub(r"\n{3,}", "\n\n", text) if "\n\n\n" in text else text
 
 
 def _alternatives(lines: list[str]) -> Iterator[Alternative]:
@@ -251,7 +256,7 @@ def _alternatives(lines: list[str]) -> Iterator[Alternative]:
         else:
             joined.append(line)
     for line in joined:
-        if found := _alternative(line):
+        if found := re.fullmatch(_ALTERNATIVE, line):
             yield Alternative(found["what"].strip(), found["why"].strip())
 
 

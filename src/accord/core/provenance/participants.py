@@ -8,9 +8,11 @@ from accord.core.kernel.refusal import Refused, Why
 HUMAN, AI, AGENT = "human", "ai", "agent"
 KINDS = (HUMAN, AI, AGENT)
 
-_unsafe = re.compile(r"[^A-Za-z0-9._@-]")
-_escapes = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
-_control = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+# Compiled when they are first needed: hooks load this at every commit.
+_UNSAFE = r"[^A-Za-z0-9._@-]"
+_ESCAPES = r"(?:%[0-9A-Fa-f]{2})+"
+_CONTROL = "[\0-\x1f\x7f-\x9f\u2028\u2029]"
+SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"
 
 
 class Participant(NamedTuple):
@@ -42,12 +44,12 @@ def participant(identifier: str, *, human: bool, model: bool = False) -> Partici
 
 def encoded(text: str) -> str:
     """Safe in any trailer (OPEN-72); control characters are refused, not hidden."""
-    if _control.search(text) or not text:
+    if has_control(text) or not text:
         raise Refused(
             Why.MALFORMED, "A name in a trailer has no control characters and is not empty"
         )
     try:
-        return _unsafe.sub(_escaped, text)
+        return re.sub(_UNSAFE, _escaped, text) if text.strip(SAFE) else text
     except UnicodeEncodeError as error:
         raise Refused(Why.MALFORMED, "A name in a trailer is valid Unicode") from error
 
@@ -58,17 +60,29 @@ def _escaped(found: re.Match[str]) -> str:
 
 def decoded(text: str) -> str:
     """As `encoded` had it; what stands for control characters or is no UTF-8 stays as written."""
+    if "%" not in text:
+        return text
     try:
-        plain = _escapes.sub(lambda found: bytes.fromhex(found[0].replace("%", "")).decode(), text)
+        plain = re.sub(_ESCAPES, _unescaped, text)
     except UnicodeDecodeError:
         return text
-    return text if _control.search(plain) else plain
+    return text if has_control(plain) else plain
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode()
+
+
+def has_control(text: str) -> bool:
+    """Whether something in it could end a line or steer a terminal."""
+    plain = text.isascii() and text.isprintable()
+    return not plain and re.search(_CONTROL, text) is not None
 
 
 def parse(text: str) -> Participant | None:
     """`<type>:<identifier>`, or None for anything else and what could not be shown."""
     kind, colon, identifier = text.strip().partition(":")
-    if not colon or kind not in KINDS or not identifier.strip() or _control.search(text):
+    if not colon or kind not in KINDS or not identifier.strip() or has_control(text):
         return None
     return Participant(kind, decoded(identifier.strip()))
 

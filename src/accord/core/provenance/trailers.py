@@ -4,8 +4,8 @@ Only the last paragraph counts, and only if it is made of trailers, or holds a l
 and is for at least a quarter trailers. The first paragraph never counts.
 """
 
-import re
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from typing import NamedTuple
 
 COMMENT = "#"
@@ -13,10 +13,7 @@ SCISSORS = "# ------------------------ >8 ------------------------\n"
 # Lines that git itself adds; with one of them a block may hold other lines, too.
 GENERATED = ("Signed-off-by: ", "(cherry picked from commit ")
 SPACES = " \t\n\r"
-
-_lines = re.compile(r"[^\n]*\n|[^\n]+").findall
-_separator = re.compile(r"([A-Za-z0-9-]+)[ \t]*:").match
-_fold = re.compile(r"\n[ \t\n\r]*")
+IN_KEYS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
 
 class Trailer(NamedTuple):
@@ -40,7 +37,7 @@ class Block(NamedTuple):
 
 def lines_of(text: str) -> list[str]:
     """The lines with their ends; no character but the line feed ends one."""
-    return list(_lines(text))
+    return list(StringIO(text))
 
 
 def find(text: str) -> Block:
@@ -102,7 +99,7 @@ class _Count:
     def add(self, line: str) -> None:
         self.any_line = True
         generated = line.startswith(GENERATED)
-        if generated or _separator(line):
+        if generated or _key(line):
             # Indented lines below are its own.
             self.generated = self.generated or generated
             self.trailers, self.indented = self.trailers + 1, 0
@@ -124,21 +121,26 @@ class _Count:
 
 
 def _parse(lines: Sequence[str], offset: int) -> Iterator[Trailer]:
-    for number, text in _unfolded(lines):
-        if found := _separator(text):
-            value = _fold.sub(" ", text[found.end() :].strip(SPACES)).strip(SPACES)
-            yield Trailer(found[1], value, offset + number + 1)
+    """Each trailer with the indented lines that continue it; nothing else is continued."""
+    at = 0
+    while at < len(lines):
+        key, after = _key(lines[at]), at + 1
+        while key and after < len(lines) and lines[after][0] in SPACES:
+            after += 1
+        if key:
+            value = lines[at].partition(":")[2]
+            yield Trailer(key, _unfolded(value, lines[at + 1 : after]), offset + at + 1)
+        at = after
 
 
-def _unfolded(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Each line with the indented ones that continue it; only a trailer is continued."""
-    held: tuple[int, str] | None = None
-    for number, line in enumerate(lines):
-        if held and line[0] in SPACES and _separator(held[1]):
-            held = held[0], held[1] + line
-            continue
-        if held:
-            yield held
-        held = number, line
-    if held:
-        yield held
+def _key(line: str) -> str:
+    """The key of a trailer that the line begins; empty where it begins none."""
+    key, colon, _ = line.partition(":")
+    key = key.rstrip(" \t")
+    return "" if not colon or key.strip(IN_KEYS) else key
+
+
+def _unfolded(first: str, more: Sequence[str]) -> str:
+    """One line; what stands before a line's end stays, empty lines go."""
+    rest = (line.lstrip(SPACES).removesuffix("\n") for line in more)
+    return " ".join([first.removesuffix("\n"), *filter(None, rest)]).strip(SPACES)

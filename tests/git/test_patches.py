@@ -1,0 +1,92 @@
+"""The name of a change and the paths it touches, from one look at it."""
+
+import os
+import subprocess
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from accord.git import patches
+from accord.git.repository import Repository
+from tests.helpers.git import a_repository
+
+SHAPE = ("-p", "-U3", "--no-renames", "--no-color")
+
+
+def named(repo: Repository, *words: str) -> str:
+    """By two programs, one after the other, as anybody would do it."""
+    diff = subprocess.run(
+        ["git", "-c", "core.quotePath=false", "diff-tree", "-r", *SHAPE, *words],
+        cwd=repo.root,
+        capture_output=True,
+        check=True,
+    )
+    ran = subprocess.run(
+        ["git", "patch-id", "--verbatim"],
+        input=diff.stdout,
+        cwd=repo.root,
+        capture_output=True,
+        check=True,
+    )
+    return ran.stdout.decode().partition(" ")[0]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repository:
+    """A first commit, odd names, a mode, a removal, nothing at all, and a merge."""
+    made = a_repository(tmp_path / "repo", {"a": "1\n", "b": "2\n"})
+    made.act("switch", "-q", "-c", "side")
+    for name in ('quo"te', "tab\there", "line\nfeed", "Grüße.txt", "back\\slash", "plain"):
+        (made.root / name).write_text("x\n")
+        made.act("add", "--all")
+        made.act("commit", "-q", "-m", "one")
+    (made.root / "a").chmod(0o755)
+    (made.root / "empty").touch()
+    (made.root / "zero").write_bytes(b"\0\n")
+    made.act("add", "--all")
+    made.act("rm", "-q", "b")
+    made.act("commit", "-q", "-m", "all kinds")
+    made.act("commit", "-q", "--allow-empty", "-m", "nothing")
+    made.act("switch", "-q", "main")
+    (made.root / "c").write_text("3\n")
+    made.act("add", "--all")
+    made.act("commit", "-q", "-m", "aside")
+    made.act("merge", "-q", "--no-ff", "-m", "together", "side")
+    return made
+
+
+def test_one_look_tells_what_two_would(repo: Repository) -> None:
+    commits = repo.commits("HEAD")
+
+    for commit in commits:
+        before = (commit.parents[0],) if commit.parents else ("--root",)
+        found = patches.of(repo, commit)
+        assert found.files == repo.files(commit.sha)
+        assert found.name == named(repo, *before, commit.sha)
+    assert len(commits) == 11
+
+
+def test_many_at_once_are_named_alike(repo: Repository) -> None:
+    commits = repo.commits("HEAD")
+    each = {commit.sha: patches.of(repo, commit).name for commit in commits}
+
+    assert patches.of_many(repo, each, merges=True) == {k: v for k, v in each.items() if v}
+    merge = commits[0].sha
+    assert merge not in patches.of_many(repo, each)
+    assert patches.of_many(repo, [merge], merges=True) == {merge: each[merge]}
+
+
+def test_an_older_git_names_all_but_merges(
+    repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shas = [commit.sha for commit in repo.commits("HEAD")]
+    plain = patches.of_many(repo, shas)
+    older = tmp_path / "git"
+    older.write_text(
+        f'#!/bin/sh\ncase "$*" in *--diff-merges*) exit 129;; esac\nexec {which("git")} "$@"\n'
+    )
+    older.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    assert patches.of_many(repo, shas, merges=True) == plain
