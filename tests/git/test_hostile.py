@@ -72,6 +72,22 @@ def test_asking_runs_nothing_that_a_repository_names(session: Work) -> None:
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("command", ["clean", "smudge", "process"])
+def test_asking_about_a_file_runs_no_filter(session: Work, command: str) -> None:
+    session.commit("feat: a", "a.py", "x = 1\n")
+    session.commit("feat: filters", ".gitattributes", "*.py filter=evil\n")
+    ran = session.path / "RAN"
+    session.git("config", f"filter.evil.{command}", f"touch {ran}; cat")
+    session.git("config", "filter.evil.required", "true")
+    (session.path / "a.py").write_text("x = 1\ny = 2\n")
+
+    for words in (("why", "a.py:1"), ("why", "a.py")):
+        told = session.accord(*words, "--offline", "--json")
+        assert told.code == 0, told.err
+        assert [each["subject"] for each in told.json["reasons"]] == ["feat: a"]
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize("encoding", ["ISO-8859-1", "UTF-16"])
 def test_words_are_read_whatever_git_is_told_to_write(session: Work, encoding: str) -> None:
     session.git("config", "i18n.logOutputEncoding", encoding)

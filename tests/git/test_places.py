@@ -149,3 +149,10 @@ def test_binary_and_empty_files_have_reasons(session: Work) -> None:
     for word in ("image", "image:1", "empty"):
         ran = session.accord("why", word)
         assert (ran.code, session.decisions()[0] in ran.out) == (0, True), word
+
+
+def test_a_directory_is_no_message_and_no_proof(plain: Work) -> None:
+    for verb in ("check-message", "verify"):
+        ran = plain.accord("git", verb, ".")
+
+        assert (ran.code, ran.out, ran.err) == (2, "", "accord: . is a directory; name a file\n")

@@ -56,12 +56,8 @@ def reason(error: Exception) -> tuple[Why, str]:
             return Why.WRONG_STATE, str(error)
         case StoreError():
             return Why.UNAVAILABLE, str(error)
-        case PermissionError():
-            return Why.FORBIDDEN, of_file(error)
-        case FileNotFoundError():
-            return Why.UNKNOWN, of_file(error)
         case OSError():
-            return Why.INTERNAL, of_file(error)
+            return of_system(error)
         case _:
             return Why.INTERNAL, unexpected(error)
 
@@ -89,6 +85,19 @@ def unreachable(error: Unreachable) -> str:
         return str(error)
     what, found, _ = str(error).partition(" cannot be reached")
     return f"{what}{found}; {advice(what)}" if found else str(error)
+
+
+def of_system(error: OSError) -> tuple[Why, str]:
+    """What the system would not do, and whose fault that may be."""
+    match error:
+        case PermissionError():
+            return Why.FORBIDDEN, of_file(error)
+        case FileNotFoundError():
+            return Why.UNKNOWN, of_file(error)
+        case IsADirectoryError() if error.filename:
+            return Why.MALFORMED, f"{error.filename} is a directory; name a file"
+        case _:
+            return Why.INTERNAL, of_file(error)
 
 
 def of_file(error: OSError) -> str:

@@ -26,9 +26,10 @@ class Line(NamedTuple):
 
 
 def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str = "") -> list[Line]:
-    """The lines of a file, all or from one to another."""
+    """The lines of a file, all or from one to another; nothing of the repository's own is run."""
     span = [f"-L{lines[0]},{lines[1]}"] if lines else []
     words = ["blame", "-w", "-M", "-C20", "--porcelain", "--no-textconv", *span]
+    rev = rev or ("HEAD" if _is_filtered(repo, path) else "")
     where = [*([rev] if rev else []), "--", path]
     done = repo.run(*words, *_ignoring(repo), *where, patience=PATIENCE_S)
     if done.code:
@@ -36,6 +37,12 @@ def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str =
     if done.code:
         raise refusal(done)
     return list(_lines(text(done.out)))
+
+
+def _is_filtered(repo: Repository, path: str) -> bool:
+    """Whether git would run a program on the file of the work tree; it is asked as committed."""
+    said = text(repo.raw("check-attr", "-z", "filter", "--", path)).split("\0")
+    return said[2:3] not in (["unspecified"], ["unset"])
 
 
 def _ignoring(repo: Repository) -> list[str]:
