@@ -5,7 +5,6 @@ and is for at least a quarter trailers. The first paragraph never counts.
 """
 
 from collections.abc import Iterator, Sequence
-from io import StringIO
 from typing import NamedTuple
 
 COMMENT = "#"
@@ -37,7 +36,8 @@ class Block(NamedTuple):
 
 def lines_of(text: str) -> list[str]:
     """The lines with their ends; no character but the line feed ends one."""
-    return list(StringIO(text))
+    *whole, last = text.split("\n")
+    return [*(f"{line}\n" for line in whole), *([last] if last else [])]
 
 
 def find(text: str) -> Block:
