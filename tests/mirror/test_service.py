@@ -35,6 +35,7 @@ from tests.spec import proves
 
 REVIEWER = Actor(seat=ANN, kind=Kind.HUMAN)
 ASKED, ENDED, TOLD = "review.asked", "review.ended", "tasks.mirrored"
+GUARDED = "tasks.guarded"  # which merges go by, and nobody hears
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ async def test_a_session_that_leaves_its_repository_has_its_tasks_for_itself(
     assert await house.said() == [TOLD, ASKED, "tasks.released", ENDED]
 
 
-async def test_a_session_that_is_over_or_of_another_repository_is_left_alone(
+async def test_a_session_that_is_over_is_left_alone_and_one_of_another_repository_hears_nothing(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     house = await at_work(ledger)
@@ -262,16 +263,16 @@ async def test_a_session_that_is_over_or_of_another_repository_is_left_alone(
     await house.place(other, "other")
     await house.bind(repo="other")
     await house.mirrors.look()
-    assert await house.said() == [TOLD]
+    assert await house.said() == [TOLD, GUARDED]
 
     done = SessionEnd(reason="done", final_state="completed")
     await house.say(f"room/{SESSION}", done, ALICE)
     ledger.add(SHOWN, ACCEPTED, MERGED)
     await house.mirrors.look()
-    assert await house.said() == [TOLD]
+    assert await house.said() == [TOLD, GUARDED]
     house = await house.again()
     await house.mirrors.look()
-    assert await house.said() == [TOLD]
+    assert await house.said() == [TOLD, GUARDED]
 
 
 async def test_a_pact_of_a_later_version_is_mirrored_and_not_interpreted(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from accord.core.kernel.log import Door
+from accord.core.dialects.pactmirror import Told
+from accord.core.kernel.log import Door, Event
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.commits import LedgerPlaced, Repo, SessionBound, SessionUnbound
+from accord.core.room.pact import TasksReleased
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, Sealed, StoreError
 
@@ -22,6 +24,7 @@ PAUSE_S = 1.0
 MOST_REPOS = 256
 MOST_SEATS = 64
 CHANGES = SessionBound | SessionUnbound | LedgerPlaced
+Tell = Callable[[str, Told], Awaitable[None]]
 
 
 class Pact:
@@ -33,6 +36,7 @@ class Pact:
         self.copy = Copy(engine, repo)
         self.teller = Teller(engine, repo)
         self.sessions: tuple[str, ...] = ()
+        self.left: tuple[str, ...] = ()  # sessions that worked here; its rules still bind them
         self.news = True  # somebody is there who may not know yet
         self._turn = asyncio.Lock()
 
@@ -41,19 +45,21 @@ class Pact:
         async with self._turn:
             state: Repo = await self.engine.state(f"repo/{self.repo}")
             self.copy.lie(state.ledgers)
-            self.news = self.news or state.bound != self.sessions
-            self.sessions = state.bound
+            self.news = self.news or (state.bound, state.left) != (self.sessions, self.left)
+            self.sessions, self.left = state.bound, state.left
             self.news = await self.copy.look() or self.news
             # Half of a log may say that something waits which was judged long ago.
             if self.news and self.copy.told is not None and not self.copy.more:
                 for session in self.sessions:
-                    await self._tell(session)
+                    await self._tell(session, self.teller.tell)
+                for session in self.left:
+                    await self._tell(session, self.teller.guard)
                 self.news = False
 
-    async def _tell(self, session: str) -> None:
+    async def _tell(self, session: str, tell: Tell) -> None:
         assert self.copy.told is not None  # noqa: S101 - the caller looked
         try:
-            await self.teller.tell(session, self.copy.told)
+            await tell(session, self.copy.told)
         except Refused as no:
             about = {"session": session, "stream": self.copy.stream, "detail": no.detail}
             log.warning("pact.untold", extra=about)
@@ -111,11 +117,11 @@ class Mirrors:
                 self._take_on(repo.id)
 
     def heard(self, stream: str, fresh: Sequence[Sealed]) -> None:
-        """A session that comes to a repository, or somebody who comes to a session."""
+        """A session that comes to a repository or goes, or somebody who comes to a session."""
         kind, _, name = stream.partition("/")
         if kind == "repo" and any(isinstance(each.record.event, CHANGES) for each in fresh):
             self._bell.set()
-        elif kind == "room" and any(each.record.event.door is Door.IN for each in fresh):
+        elif kind == "room" and any(is_news(each.record.event) for each in fresh):
             for pact in self.pacts.values():
                 if name in pact.sessions:
                     pact.news = True
@@ -161,3 +167,8 @@ class Mirrors:
         """The session works there no longer; it is told before that is on record."""
         if (pact := self.pacts.get(repo)) is not None:
             await pact.teller.release(session)
+
+
+def is_news(event: Event) -> bool:
+    """Whether somebody came who was told nothing, or another pact can be shown now."""
+    return event.door is Door.IN or isinstance(event, TasksReleased)

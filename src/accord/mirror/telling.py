@@ -7,6 +7,7 @@ from accord.core.dialects.pactmirror import Told
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM, aliases
 from accord.core.kernel.log import Body, Message
+from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
 from accord.core.provenance.participants import AGENT, Participant, participant
 from accord.core.room import pact as rooms
@@ -94,22 +95,40 @@ class Teller:
 
     async def tell(self, session: str, told: Told) -> None:
         """The tasks as they are, and what waits for review."""
-        readable = told.work.started and not told.work.too_new
-        if not readable or session in self._over:
-            return
-        room: Room = await self.engine.state(f"room/{session}")
-        if not rooms.is_open(room):
-            self._over.add(session)
+        if (room := await self._open(session, told)) is None:
             return
         shown = content(told.work, told.times, self.repo)
-        await self._say(
-            session, self.engine.ids(), rooms.TasksMirror(self.repo, shown, lanes_of(told))
-        )
+        tasks = rooms.TasksMirror(self.repo, shown, lanes_of(told))
+        try:
+            await self._say(session, self.engine.ids(), tasks)
+        except Refused:
+            await self._guard(session, told)  # it is heeded, though another one is shown
+            raise
         for over in ended(told, room):
             await self._say(session, self.engine.ids(), over)
         room = await self.engine.state(f"room/{session}")
         for wish in asked(told, room):
             await self._say(session, self.engine.ids(), wish)
+
+    async def guard(self, session: str, told: Told) -> None:
+        """What merges go by in a session that left."""
+        if await self._open(session, told) is not None:
+            await self._guard(session, told)
+
+    async def _guard(self, session: str, told: Told) -> None:
+        body = rooms.TasksGuard(self.repo, lanes_of(told))
+        await self._say(session, self.engine.ids(), body)
+
+    async def _open(self, session: str, told: Told) -> Room | None:
+        """The room, if it can be told and there is something to tell."""
+        readable = told.work.started and not told.work.too_new
+        if not readable or session in self._over:
+            return None
+        room: Room = await self.engine.state(f"room/{session}")
+        if rooms.is_open(room):
+            return room
+        self._over.add(session)
+        return None
 
     async def release(self, session: str) -> None:
         """The session works here no longer."""

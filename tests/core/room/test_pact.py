@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from accord.core.kernel.actor import POLICY
 from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Body
-from accord.core.kernel.refusal import Why
+from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import pact
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import (
@@ -16,6 +16,8 @@ from accord.core.room.pact import (
     ReviewAsked,
     ReviewEnd,
     ReviewEnded,
+    TasksGuard,
+    TasksGuarded,
     TasksMirror,
     TasksMirrored,
     TasksRelease,
@@ -245,7 +247,8 @@ def test_a_session_that_is_over_or_not_there_is_told_nothing() -> None:
     talk.says(ALICE, SessionEnd(reason="done", final_state="completed"))
     nowhere = Room(id="r")
 
-    for body in (tasks(content=LATER), TasksRelease(repo=REPO), ASK, ReviewEnd("T1", "x")):
+    guard = TasksGuard(repo="other", lanes=(OPEN,))
+    for body in (tasks(content=LATER), TasksRelease(repo=REPO), guard, ASK, ReviewEnd("T1", "x")):
         assert kinds(talk.tries(POLICY, body)) == []
         assert kinds(when(nowhere, POLICY, body)) == []
 
@@ -306,7 +309,7 @@ def test_of_more_features_than_are_known_nothing_is_merged() -> None:
     with refused(Why.WRONG_STATE, "too many to go by"):
         talk.says(ALICE, merges(fork))
 
-    talk.says(POLICY, tasks(*many[:-1], SHIPPED))
+    talk.says(POLICY, tasks(*many[:-1], replace(many[-1], open=(), shipped=True)))
     talk.merges(fork)
     assert talk.room.forks[fork].merged
 
@@ -318,3 +321,103 @@ def test_other_forks_are_not_the_pacts_business() -> None:
     talk.merges(fork)
 
     assert talk.room.forks[fork].merged
+
+
+# What was bound stays bound
+
+
+def still_waits(talk: Talk, fork: str, said: str = "Rule 2: cart") -> None:
+    """Neither proposed nor, had it been proposed before, executed."""
+    with refused(Why.WRONG_STATE, said):
+        talk.says(ALICE, merges(fork))
+
+
+@proves("UNI-21", "UNI-16")
+def test_a_session_that_leaves_its_repository_heeds_its_pact_all_the_same() -> None:
+    talk = talking(ACCEPTED)
+    fork = talk.fork("cart", CLAUDE, BOB)
+    talk.says(ALICE, merges(fork), id="merge")
+    talk.says(POLICY, tasks(OPEN))
+    talk.says(POLICY, TasksRelease(repo=REPO))
+    later = talk.fork("cart", CLAUDE, BOB)
+    beyond = talk.fork("Beyond", CLAUDE, BOB, fork=later)
+
+    for execute in (True, False):
+        with pytest.raises(Refused, match="no unbinding frees what was forked") as no:
+            talk.says(ALICE, executes_merge("merge") if execute else merges(later))
+        assert f"`accord git bind {talk.room.id}`" in no.value.detail
+        assert no.value.why is Why.WRONG_STATE
+        assert no.value.details == {"feature": "cart", "repo": REPO, "tasks": ["T1", "T2"]}
+    still_waits(talk, beyond)
+
+
+@proves("UNI-21")
+@pytest.mark.parametrize("lane", [None, SHIPPED])
+def test_another_repository_frees_nothing(lane: Lane | None) -> None:
+    talk = talking(OPEN)
+    fork = talk.fork("cart", CLAUDE, BOB)
+    talk.says(POLICY, TasksRelease(repo=REPO))
+    talk.says(POLICY, tasks(*([lane] if lane else []), repo="other"))
+
+    still_waits(talk, fork)
+
+    talk.says(POLICY, TasksGuard(repo=REPO, lanes=(ACCEPTED,)))
+    talk.says(ALICE, merges(fork), id="merge")
+    with refused(Why.WRONG_STATE, "first do `accord pact merge cart`. So the pact of shop-1"):
+        talk.says(ALICE, executes_merge("merge"))
+    talk.says(POLICY, TasksGuard(repo=REPO, lanes=(SHIPPED,)))
+    talk.says(ALICE, executes_merge("merge"))
+    assert talk.room.forks[fork].merged
+
+
+@proves("UNI-21")
+def test_a_pact_that_is_not_shown_is_heeded_and_nobody_hears_of_it() -> None:
+    talk = talking()
+    fork = talk.fork("cart", CLAUDE, BOB)
+    guard = TasksGuard(repo="other", lanes=(OPEN,))
+
+    facts = talk.says(POLICY, guard)
+
+    assert kinds(facts) == [TasksGuarded]
+    assert facts.records[0].said is None
+    assert talk.room.pact == Pact(REPO)
+    assert kinds(talk.says(POLICY, guard)) == []
+    still_waits(talk, fork)
+
+
+@proves("UNI-21")
+def test_what_a_branch_lacks_frees_nothing() -> None:
+    """Another branch that is checked out has another log; nothing is ever taken out of a pact."""
+    talk = talking(OPEN)
+    fork = talk.fork("cart", CLAUDE, BOB)
+    talk.says(POLICY, tasks())
+    still_waits(talk, fork)
+
+    talk.says(POLICY, tasks(replace(SHIPPED, branch="elsewhere")))
+    still_waits(talk, fork)
+
+    talk.says(POLICY, tasks(SHIPPED))
+    talk.merges(fork)
+    assert talk.room.forks[fork].merged
+
+
+def test_what_was_merged_may_vanish() -> None:
+    talk = talking(SHIPPED)
+    talk.says(POLICY, tasks())
+
+    assert talk.room.pacts == {REPO: Pact(REPO)}
+
+
+@proves("UNI-21")
+def test_more_than_can_be_known_is_not_forgotten_but_refused() -> None:
+    many = [Lane(f"f{n}", f"b{n}", ("T",)) for n in range(pact.MOST_LANES - 1)]
+    talk = talking(OPEN, *many[:-1])
+    fork = talk.fork("Aside", CLAUDE, BOB)
+    talk.says(POLICY, tasks(*many))
+
+    still_waits(talk, fork, "too many to go by")
+
+    full = [*many, SHIPPED]
+    talk.says(POLICY, tasks(*full))
+    assert talk.room.pacts[REPO].lanes == tuple(full), "of a full list, none is kept besides"
+    talk.merges(fork)

@@ -32,6 +32,7 @@ REPO = r"^[A-Za-z0-9._-]{1,64}$"
 SHA = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
 MOST_SESSIONS = 64
 MOST_LEDGERS = 8
+MOST_LEFT = 64
 
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Sha = Annotated[str, Meta(pattern=SHA)]
@@ -41,13 +42,14 @@ class Repo(msgspec.Struct, frozen=True):
     """A repository as hooks know it.
 
     `linked` says up to which `seq` a place of a session has its commits; `bound` which sessions
-    work here now; `ledgers` in which directories of this machine its pact lies, one for each
-    working tree.
+    work here now, and `left` which of them did last; `ledgers` in which directories of this machine
+    its pact lies, one for each working tree.
     """
 
     id: str
     linked: Mapping[str, int] = {}
     bound: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     ledgers: tuple[str, ...] = ()
 
     def since(self, session: str, fork: str | None = None) -> int:
@@ -183,12 +185,21 @@ def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
 
 
 def on_bound(repo: Repo, event: SessionBound, record: Record) -> Repo:
-    others = tuple(each for each in repo.bound if each != event.session)
-    return replace(repo, bound=(*others, event.session))
+    return replace(
+        repo,
+        bound=(*besides(repo.bound, event.session), event.session),
+        left=besides(repo.left, event.session),
+    )
 
 
 def on_unbound(repo: Repo, event: SessionUnbound, record: Record) -> Repo:
-    return replace(repo, bound=tuple(each for each in repo.bound if each != event.session))
+    left = (*besides(repo.left, event.session), event.session)[-MOST_LEFT:]
+    return replace(repo, bound=besides(repo.bound, event.session), left=left)
+
+
+def besides(sessions: tuple[str, ...], one: str) -> tuple[str, ...]:
+    """The others, in their order."""
+    return tuple(each for each in sessions if each != one)
 
 
 def on_placed(repo: Repo, event: LedgerPlaced, record: Record) -> Repo:

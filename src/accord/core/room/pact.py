@@ -1,7 +1,9 @@
 """The pact of the session's repository, as the room knows it: its tasks, and what waits for review.
 
 The file in the repository rules (OPEN-137). What is told here is the server's copy of it: everybody
-reads it, nobody here writes it, and merges go by it.
+reads it, nobody here writes it, and merges go by it. A session shows one pact, and heeds every one
+of a repository that it was ever bound to: Pact knows no override (UNI-16), so nothing frees what
+was forked but what the pact itself says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,6 +46,17 @@ class TasksRelease(Body, frozen=True, omit_defaults=True, gc=False):
     repo: Id
 
 
+class TasksGuard(Body, frozen=True, omit_defaults=True, gc=False):
+    """What merges go by, of a pact that the session does not show: it left it, or shows another."""
+
+    type = "tasks.guard"
+    needs = May.SERVE
+    while_paused = True
+
+    repo: Id
+    lanes: Annotated[tuple[Lane, ...], Meta(max_length=MOST_LANES)] = ()
+
+
 class ReviewAsk(Body, frozen=True, omit_defaults=True, gc=False):
     """Somebody shows what was done; `checkpoint` is the event that says so."""
 
@@ -83,6 +96,15 @@ class TasksReleased(Event, frozen=True, kw_only=True, gc=False):
     name = "tasks.released"
 
     said: ContextRemove
+
+
+class TasksGuarded(Event, frozen=True, kw_only=True, gc=False):
+    """Merges go by it; nobody hears of it."""
+
+    name = "tasks.guarded"
+
+    repo: str
+    lanes: tuple[Lane, ...] = ()
 
 
 class ReviewAsked(Event, frozen=True, kw_only=True, gc=False):
@@ -132,6 +154,13 @@ def release(room: Room, ask: Ask, body: TasksRelease) -> Iterator[Fact]:
     yield TasksReleased(said=ContextRemove(key=TASKS, reason=reason))
     for key in reviews(room):
         yield ReviewEnded(said=ContextRemove(key=key, reason=reason))
+
+
+def guard(room: Room, ask: Ask, body: TasksGuard) -> Iterator[Fact]:
+    """What is new."""
+    before = room.pacts.get(body.repo)
+    if is_open(room) and heeded(before, body.repo, body.lanes) != before:
+        yield TasksGuarded(repo=body.repo, lanes=body.lanes)
 
 
 def ask_review(room: Room, ask: Ask, body: ReviewAsk) -> Iterator[Fact]:
@@ -184,24 +213,60 @@ def check_merge(room: Room, source: Fork, target: str | None, *, done: bool) -> 
     What a fork took along from those it left comes back with it, so they are asked about, too.
     `done`: to execute a merge comes last, when git has merged and the pact says so.
     """
-    lanes = room.pact.lanes if room.pact else ()
-    if len(lanes) == MOST_LANES and not lanes[-1].shipped:
-        detail = f"The pact has {MOST_LANES} features or more that are not merged"
-        raise Refused(Why.WRONG_STATE, f"{detail}, too many to go by: first merge some of them")
     past = frozenset(forks.lineage(room, target))
     ours = [room.forks[id] for id in forks.lineage(room, source.id) if id and id not in past]
     branches = {name for fork in ours for name in (fork.name, f"pvp/{fork.id}")}
-    for lane in lanes:
-        if lane.branch not in branches:
-            continue
-        if lane.open:
-            tasks = list(lane.open)
-            detail = f"Rule 2: {lane.feature} has tasks that are not accepted: {', '.join(tasks)}"
-            raise Refused(Why.WRONG_STATE, detail, {"feature": lane.feature, "tasks": tasks})
-        if done and not lane.shipped:
-            detail = f"{lane.feature} is accepted, but its branch is not merged: first do"
-            sentence = f"{detail} `accord pact merge {lane.feature}`"
-            raise Refused(Why.WRONG_STATE, sentence, {"feature": lane.feature})
+    for pact in room.pacts.values():
+        check_known(pact)
+        for lane in pact.lanes:
+            if lane.branch in branches:
+                check_lane(room, pact.repo, lane, done=done)
+
+
+def check_known(pact: Pact) -> None:
+    """Refuse where there may be features that nobody told of."""
+    if len(pact.lanes) == MOST_LANES and not pact.lanes[-1].shipped:
+        detail = f"The pact of {pact.repo} has {MOST_LANES} features or more that are not merged"
+        raise Refused(Why.WRONG_STATE, f"{detail}, too many to go by: first merge some of them")
+
+
+def check_lane(room: Room, repo: str, lane: Lane, *, done: bool) -> None:
+    """Refuse what Rule 2 holds back, with the way on."""
+    about = {"feature": lane.feature, "repo": repo}
+    if lane.open:
+        tasks = list(lane.open)
+        detail = f"Rule 2: {lane.feature} has tasks that are not accepted: {', '.join(tasks)}"
+        sentence = detail + elsewhere(room, repo, lane)
+        raise Refused(Why.WRONG_STATE, sentence, {**about, "tasks": tasks})
+    if done and not lane.shipped:
+        detail = f"{lane.feature} is accepted, but its branch is not merged: first do"
+        sentence = f"{detail} `accord pact merge {lane.feature}`" + elsewhere(room, repo, lane)
+        raise Refused(Why.WRONG_STATE, sentence, about)
+
+
+def elsewhere(room: Room, repo: str, lane: Lane) -> str:
+    """Why something counts that the session does not show, and what to do about it."""
+    if room.pact is not None and room.pact.repo == repo and lane in room.pact.lanes:
+        return ""
+    return (
+        f". So the pact of {repo} was when it was last seen, and no unbinding frees what was forked"
+        f" while it counted: have its tasks accepted and merged there; if they are, show it here"
+        f" again with `accord git bind {room.id}` in that repository"
+    )
+
+
+def heeded(before: Pact | None, repo: str, lanes: tuple[Lane, ...]) -> Pact:
+    """What counts from now on: all that the pact says, and what vanished from it unmerged.
+
+    Nothing is ever taken out of a pact; that a branch lacks a line frees no fork. A list that is
+    full may leave out a feature for want of room, and then says of each that it is not merged.
+    """
+    if before is None or len(lanes) == MOST_LANES:
+        return Pact(repo, lanes)
+    there = {(lane.feature, lane.branch) for lane in lanes}
+    gone = [each for each in before.lanes if (each.feature, each.branch) not in there]
+    unmerged = (each for each in gone if not each.shipped)
+    return Pact(repo, (*unmerged, *lanes)[:MOST_LANES])
 
 
 # Folding
@@ -211,14 +276,25 @@ def on_mirrored(room: Room, event: TasksMirrored, record: Record) -> Room:
     """The same wherever the conversation goes on."""
     item = shelf.item_of(event.said, SYSTEM)
     item = replace(item, changed=record.version, announced=record.id)
-    room = replace(room, pact=Pact(event.repo, event.lanes))
+    room = replace(heeding(room, event.repo, event.lanes), pact=Pact(event.repo, event.lanes))
     for scope in scopes(room):
         room = shelf.put(room, scope, item)
     return room
 
 
+def heeding(room: Room, repo: str, lanes: tuple[Lane, ...]) -> Room:
+    """The room, whose merges go by this from now on."""
+    now = heeded(room.pacts.get(repo), repo, lanes)
+    return replace(room, pacts={**room.pacts, repo: now})
+
+
+def on_guarded(room: Room, event: TasksGuarded, record: Record) -> Room:
+    """Heeded, not shown."""
+    return heeding(room, event.repo, event.lanes)
+
+
 def on_released(room: Room, event: TasksReleased, record: Record) -> Room:
-    """Nothing of it is left."""
+    """Nothing of it is left to see; merges go by it all the same."""
     for scope in scopes(room):
         room = shelf.drop(room, scope, TASKS, record.version)
     return replace(room, pact=None)
@@ -249,12 +325,14 @@ def scopes(room: Room) -> list[str]:
 DECIDE: Deciders = {
     TasksMirror: mirror,
     TasksRelease: release,
+    TasksGuard: guard,
     ReviewAsk: ask_review,
     ReviewEnd: end_review,
 }
 EVOLVE: Evolvers = {
     TasksMirrored: on_mirrored,
     TasksReleased: on_released,
+    TasksGuarded: on_guarded,
     ReviewAsked: on_asked,
     ReviewEnded: on_ended,
 }

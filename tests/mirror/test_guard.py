@@ -1,0 +1,256 @@
+"""Once a session was bound, its merges go by that pact, whatever is unbound or started anew."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accord.core.kernel.log import Message
+from accord.core.kernel.refusal import Refused
+from accord.core.kernel.times import iso
+from accord.core.provenance.commits import SessionUnbind
+from accord.core.room import forks
+from accord.core.room.state import Lane, Room
+from accord.mirror.copy import PACT
+from accord.stores.memory import MemoryLog
+from tests.core.work.story import ANN, BOB, assigned, folded, line
+from tests.helpers.forks import START, executes_merge, merges
+from tests.helpers.forks import forks as branches_off
+from tests.helpers.room import ALICE, CLAUDE, prompts
+from tests.mirror.scene import ACCEPTED, ASSIGN, INIT, MERGED, REPO, SESSION, SHOWN, House, Ledger
+from tests.spec import proves
+
+OTHER = "market-2"
+OPEN = Lane("cart", "cart", ("T1",))
+ROOM = f"room/{SESSION}"
+
+
+class Scene:
+    """A server, a session, a repository with a pact, and one whose pact has no tasks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.house = House(MemoryLog())
+        self.ledgers = {REPO: Ledger(folder / "a"), OTHER: Ledger(folder / "b").add(INIT)}
+
+    async def begin(self) -> "Scene":
+        await self.house.open(CLAUDE, creator=ALICE)
+        await self.says(prompts(CLAUDE), START)
+        for repo, ledger in self.ledgers.items():
+            await self.house.place(ledger, repo)
+        return self
+
+    async def says(self, body: Any, id: str, fork: str | None = None) -> None:
+        now = iso(self.house.engine.clock.now())
+        message = Message(id, now, SESSION, ALICE.seat, body, fork=fork)
+        await self.house.engine.handle(message, ALICE, stream=ROOM)
+
+    async def bind(self, repo: str = REPO) -> None:
+        await self.house.bind(repo=repo)
+
+    async def unbind(self, repo: str = REPO) -> None:
+        """As the bridge does it for `accord git unbind`."""
+        await self.house.mirrors.release(repo, SESSION)
+        await self.house.say(f"repo/{repo}", SessionUnbind(SESSION), PACT)
+
+    async def restart(self) -> None:
+        self.house = await self.house.again()
+
+    async def look(self) -> None:
+        """What is gone is believed at the second look."""
+        for _ in range(2):
+            await self.house.mirrors.look()
+
+    async def fork(self, name: str, inside: str | None = None) -> str:
+        before = set((await self.room()).forks)
+        await self.says(branches_off(name), self.house.engine.ids(), inside)
+        (made,) = set((await self.room()).forks) - before
+        return made
+
+    async def room(self) -> Room:
+        return await self.house.room()
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> Scene:
+    made = Scene(tmp_path)
+    made.ledgers[REPO].add(INIT, ASSIGN)
+    return await made.begin()
+
+
+@proves("UNI-21")
+@pytest.mark.parametrize("again", [False, True])
+async def test_unbinding_frees_no_fork_and_no_restart_does(scene: Scene, again: bool) -> None:
+    await scene.bind()
+    await scene.look()
+    fork = await scene.fork("cart")
+    await scene.unbind()
+    await scene.look()
+    if again:
+        await scene.restart()
+        await scene.look()
+
+    with pytest.raises(Refused, match=r"Rule 2: cart.*no unbinding frees") as no:
+        await scene.says(merges(fork), "merge")
+    assert f"`accord git bind {SESSION}`" in no.value.detail
+    assert (await scene.room()).pact is None
+
+    scene.ledgers[REPO].add(SHOWN, ACCEPTED, MERGED)
+    await scene.look()
+    await scene.says(merges(fork), "merge")
+    await scene.says(executes_merge("merge"), "done")
+    assert (await scene.room()).forks[fork].merged
+
+
+@proves("UNI-21")
+async def test_who_left_before_anybody_looked_is_bound_too(scene: Scene) -> None:
+    await scene.bind()
+    await scene.unbind()
+    await scene.look()
+
+    assert (await scene.room()).pacts[REPO].lanes == (OPEN,)
+    assert await scene.house.said() == ["tasks.guarded"]
+
+
+@proves("UNI-21")
+async def test_a_second_repository_is_heeded_though_the_first_is_shown(scene: Scene) -> None:
+    await scene.bind(OTHER)
+    await scene.look()
+    await scene.bind()
+    await scene.look()
+    room = await scene.room()
+    assert (room.pact and room.pact.repo, room.pacts[REPO].lanes) == (OTHER, (OPEN,))
+
+    await scene.unbind(OTHER)
+    await scene.look()
+
+    room = await scene.room()
+    assert room.pact is not None
+    assert room.pact.repo == REPO, "the other one can be shown now"
+
+
+@proves("UNI-21")
+async def test_of_two_that_come_at_once_one_is_shown_and_both_are_heeded(scene: Scene) -> None:
+    await scene.bind(OTHER)
+    await scene.bind()
+    await scene.house.mirrors.look()
+
+    room = await scene.room()
+    assert room.pact is not None
+    assert set(room.pacts) == {REPO, OTHER}
+
+
+# Whatever anyone does
+
+REPOS = st.sampled_from([REPO, OTHER])
+STEPS = st.one_of(
+    st.tuples(st.just("bind"), REPOS),
+    st.tuples(st.just("unbind"), REPOS),
+    st.tuples(st.just("fork"), st.sampled_from(["cart", "aside"]), st.integers(0, 9)),
+    st.tuples(st.just("propose"), st.integers(0, 9), st.integers(0, 9)),
+    st.tuples(st.just("execute"), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["restart", "assign", "accept", "ship", "switch"])),
+)
+
+
+class Model(Scene):
+    """The same, and beside it what the pact says in truth: no line of it is ever taken back."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.events: list[dict[str, Any]] = [INIT]
+        self.hidden = False  # a branch without the events is checked out
+        self.heeded = False  # a look saw the feature, for this session
+        self.bound = False
+        self.write()
+
+    def write(self) -> None:
+        self.ledgers[REPO].write(*([INIT] if self.hidden else self.events))
+
+    @property
+    def lane(self) -> tuple[bool, bool]:
+        """Whether the feature has tasks, and whether it was shipped."""
+        feature = folded(*self.events).features.get("cart")
+        return feature is not None, feature is not None and feature.shipped
+
+    async def step(self, kind: str, *words: Any) -> None:
+        try:
+            await getattr(self, f"do_{kind}")(*words)
+        except Refused:
+            return
+        finally:
+            self.write()
+            await self.look()
+            self.heeded = self.heeded or (self.bound and not self.hidden and self.lane[0])
+
+    async def do_bind(self, repo: str) -> None:
+        await self.bind(repo)
+        self.bound = self.bound or repo == REPO
+
+    async def do_unbind(self, repo: str) -> None:
+        await self.unbind(repo)
+
+    async def do_restart(self) -> None:
+        await self.restart()
+
+    async def do_fork(self, name: str, inside: int) -> None:
+        room = await self.room()
+        if len(room.forks) < 6:
+            await self.fork(name, [None, *room.forks][inside % (len(room.forks) + 1)])
+
+    async def do_propose(self, source: int, target: int) -> None:
+        known = list((await self.room()).forks)
+        if known:
+            to = ["main", *known][target % (len(known) + 1)]
+            await self.says(merges(known[source % len(known)], to), self.house.engine.ids())
+
+    async def do_execute(self, which: int) -> None:
+        room = await self.room()
+        if not room.merges:
+            return
+        merge = list(room.merges.values())[which % len(room.merges)]
+        brought = set(forks.lineage(room, merge.source)) - set(forks.lineage(room, merge.target))
+        work = any(room.forks[each].name == "cart" for each in brought if each)
+        await self.says(executes_merge(merge.id), self.house.engine.ids())
+        _, shipped = self.lane
+        assert shipped or not (work and self.heeded), "Rule 2 was got around"
+
+    async def do_assign(self) -> None:
+        number = len(self.events)
+        if not self.lane[1] and number < 12:
+            task = assigned(f"T{number}", feature="cart", branch="cart", at=number)
+            self.events.append(task)
+
+    async def do_accept(self) -> None:
+        number, work = len(self.events), folded(*self.events)
+        for task in [each.id for each in work.tasks.values() if each.status != "accepted"][:1]:
+            self.events.append(line("checkpoint", BOB, task, "cart", evidence="x", at=number))
+            self.events.append(line("accept", ANN, task, "cart", at=number + 1))
+
+    async def do_ship(self) -> None:
+        self.events.append(line("merge", ANN, feature="cart", at=len(self.events)))
+
+    async def do_switch(self) -> None:
+        self.hidden = not self.hidden
+
+
+BEGUN = [("bind", REPO), ("assign",), ("fork", "cart", 0), ("propose", 0, 0), ("execute", 0)]
+
+
+@proves("UNI-21", "PACT-5-3")
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEPS, max_size=25), st.integers(0, 3))
+def test_no_sequence_of_binding_forking_and_merging_gets_around_the_second_rule(
+    steps: list[tuple[Any, ...]], begun: int
+) -> None:
+    async def play() -> None:
+        with TemporaryDirectory() as folder:
+            model = Model(Path(folder))
+            await model.begin()
+            for step in [*BEGUN[:begun], *steps]:
+                await model.step(*step)
+
+    asyncio.run(play())
