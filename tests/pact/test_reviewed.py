@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from accord.core.work.verbs import Caller
 from accord.git import decisions
 from accord.git.decisions import Link
-from accord.pact import reviewed
+from accord.pact import reviewed, verbs
+from accord.pact.desk import Desk
+from accord.pact.place import place
 from accord.pact.reviewed import Found
+from tests.pact.team import Team, assignment
 from tests.pact.test_git import GitTeam
 from tests.spec import proves
 
@@ -69,8 +73,11 @@ def test_a_merge_names_whoever_accepted_all_that_it_brings(team: GitTeam, own: b
     team.good("ann", "merge", "cart")
 
     assert (shown != before) is own
-    said = {"evidence": "x", "commit": before}
-    assert payloads(team, "checkpoint") == [said | ({"own": True} if own else {})]
+    (said,) = payloads(team, "checkpoint")
+    assert (said["evidence"], said["commit"], len(said.get("files", ""))) == (
+        *("x", before),
+        64 if own else 0,
+    )
     assert payloads(team, "accept") == [{"commit": shown}]
     assert trailers(team) == ["Reviewed-By: agent:ann"]
     assert reviewers(team, before) == ["agent:ann"]
@@ -125,7 +132,7 @@ def test_an_event_of_another_tool_that_names_no_commit_names_no_reviewer(team: G
     team.accepted()
     lines = [json.loads(line) for line in team.log.splitlines()]
     for each in lines:
-        for name in ("commit", "own"):
+        for name in ("commit", "files"):
             each["payload"].pop(name, None)
     (team.pact / "log.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     team.repo.act("commit", "--quiet", "-m", "as another tool has it", "--", ".pact")
@@ -148,3 +155,202 @@ def test_where_nobody_is_to_be_named_a_merge_has_its_subject_only() -> None:
     assert reviewed.message("Merge F (feat)", Found({}, whole=True), {}) == "Merge F (feat)"
     part = ANN._replace(whole=False)
     assert reviewed.message("Merge F (feat)", part, {"ann": "agent:ann"}) == "Merge F (feat)"
+
+
+# What is accepted is what was shown
+
+
+def shows(team: GitTeam, *flags: str, task: str = "T1") -> None:
+    team.good("bob", "checkpoint", task, "--evidence", "x", *flags)
+
+
+def refused(team: GitTeam, *flags: str, code: int = 5, task: str = "T1") -> str:
+    """Why Ann may not accept it, and nothing was recorded."""
+    before = team.log
+    ran = team("ann", "accept", task, *flags)
+    assert (ran.code, team.log) == (code, before), ran
+    return ran.err
+
+
+def edit(team: GitTeam, text: str) -> None:
+    (team.root / "code.py").write_text(text)
+
+
+@proves("UNI-14")
+def test_work_that_was_amended_after_it_was_shown_is_not_accepted(team: GitTeam) -> None:
+    begin(team)
+    edit(team, "two\n")
+    shows(team, "--commit")
+    edit(team, "another\n")
+    team.repo.act("commit", "--quiet", "--amend", "--no-edit", "--", "code.py")
+
+    said = refused(team)
+
+    assert "What bob showed of T1 is not on cart: it was amended or rebased since" in said
+    assert "`accord pact checkpoint T1` by bob shows it as it is" in said
+    assert "not on cart" in refused(team, "--commit", head(team))
+    shows(team)
+    team.good("ann", "accept", "T1")
+    assert payloads(team, "accept") == [{"commit": head(team)}]
+    team.good("ann", "merge", "cart")
+    assert trailers(team) == ["Reviewed-By: agent:ann"]
+
+
+@proves("UNI-14")
+@pytest.mark.parametrize("own", [True, False])
+def test_what_came_after_it_was_shown_is_accepted_only_when_it_is_shown(
+    team: GitTeam, own: bool
+) -> None:
+    begin(team)
+    edit(team, "two\n") if own else team.commit("two\n")
+    shows(team, *(["--commit"] if own else []))
+    seen = head(team)
+    team.commit("three\n")
+    late = head(team)
+
+    said = refused(team)
+
+    assert f"{late[:10]} came after what bob showed of T1, which is {seen[:10]}" in said
+    assert f"`accord pact accept T1 --commit {seen[:10]}` accepts that and no more" in said
+    assert "came after" in refused(team, "--commit", late)
+    assert "does not hold" in refused(team, "--commit", "main")
+    team.good("ann", "accept", "T1", "--commit", seen[:10])
+    on_record(team, seen, late)
+    ran = team("ann", "merge", "cart")
+    assert payloads(team, "accept") == [{"commit": seen}]
+    assert "so the merge names no reviewer" in ran.err
+    assert (trailers(team), reviewers(team, seen), reviewers(team, late)) == ([], ["agent:ann"], [])
+
+
+@proves("UNI-14")
+def test_work_that_was_rebased_is_shown_again(team: GitTeam) -> None:
+    begin(team)
+    team.commit("two\n")
+    team.commit("three\n")
+    shows(team)
+    team.repo.act("reset", "--quiet", "--soft", "HEAD~2")
+    team.repo.act("commit", "--quiet", "-m", "squashed", "--", "code.py")
+
+    assert "amended or rebased" in refused(team)
+
+
+def test_another_message_is_the_same_work(team: GitTeam) -> None:
+    begin(team)
+    edit(team, "two\n")
+    shows(team, "--commit")
+    team.repo.act("commit", "--quiet", "--amend", "-m", "feat: two")
+
+    ran = team("ann", "accept", "T1", "--json")
+
+    assert json.loads(ran.out)["commit"] == head(team)
+
+
+@proves("UNI-14")
+def test_what_a_hook_makes_of_a_commit_is_what_is_shown(team: GitTeam) -> None:
+    begin(team)
+    hook = team.repo.directory / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho formatted >> code.py\ngit add code.py\n")
+    hook.chmod(0o755)
+    edit(team, "two\n")
+
+    shows(team, "--commit")
+
+    assert [each.get("commit") for each in payloads(team, "checkpoint")][-1] == head(team)
+    team.good("ann", "accept", "T1")
+    assert payloads(team, "accept") == [{"commit": head(team)}]
+    assert team("ann", "validate").code == 0
+
+
+def test_a_checkpoint_that_has_nothing_to_commit_shows_what_there_is(team: GitTeam) -> None:
+    begin(team)
+    team.commit("two\n")
+    seen = head(team)
+    shows(team, "--commit")
+    assert head(team) != seen, "the ledger was committed"
+
+    team.good("ann", "accept", "T1")
+
+    assert payloads(team, "accept") == [{"commit": seen}]
+    team.good("ann", "merge", "cart")
+    assert trailers(team) == ["Reviewed-By: agent:ann"]
+
+
+@proves("UNI-14")
+def test_what_somebody_may_run_is_no_record_of_the_pact(team: GitTeam) -> None:
+    begin(team)
+    team.commit("two\n")
+    shows(team)
+    (team.pact / "bin" / "pact.sh").write_text("rm -rf ~\n")
+    team.repo.act("commit", "--quiet", "-m", "slipped in", "--", ".pact")
+
+    assert "came after" in refused(team)
+
+
+def test_a_reviewer_names_the_commit_where_a_tool_named_none(team: GitTeam) -> None:
+    begin(team)
+    team.commit("two\n")
+    shows(team)
+    lines = team.log.splitlines()
+    event = json.loads(lines[-1])
+    del event["payload"]["commit"]
+    (team.pact / "log.jsonl").write_text("\n".join([*lines[:-1], json.dumps(event), ""]))
+    team.good("ann", "log", "--replay")
+
+    assert "There is no commit 'nothing' here" in refused(team, "--commit", "nothing", code=4)
+    assert "There is no commit '--all' here" in refused(team, "--commit=--all", code=4)
+    elsewhere = team.repo.ask("commit-tree", "HEAD^{tree}", "-m", "of no branch")
+    assert "is no commit of cart" in refused(team, "--commit", elsewhere)
+    team.good("ann", "accept", "T1", "--commit", "cart")
+    assert payloads(team, "accept") == [{"commit": head(team)}]
+
+
+def test_without_a_branch_nothing_is_accepted_by_name(team: GitTeam) -> None:
+    team.good("ann", *assignment("T2", "pay"))
+    shows(team, task="T2")
+
+    said = refused(team, "--commit", "HEAD", task="T2")
+
+    assert "There is no branch pay here" in said
+    team.good("ann", "accept", "T2")
+    assert payloads(team, "accept") == [{}]
+
+
+def test_in_no_repository_there_is_no_commit_to_name(tmp_path: Path) -> None:
+    team = Team(tmp_path / "plain").init()
+    team.assign()
+    team.good("bob", "checkpoint", "T1", "--evidence", "x")
+
+    ran = team("ann", "accept", "T1", "--commit", "HEAD")
+
+    assert (ran.code, "There is no branch cart here" in ran.err) == (5, True)
+    team.good("ann", "accept", "T1")
+
+
+@proves("UNI-14", "UNI-21")
+def test_a_merge_that_was_interrupted_is_marked_by_the_next(
+    team: GitTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(team)
+    team.commit("two\n")
+    seen = head(team)
+    on_record(team, seen)
+    shows(team)
+    team.good("ann", "accept", "T1")
+
+    def dies(*_: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    desk = Desk(place(team.root), "ann")
+    with monkeypatch.context() as patched:
+        patched.setattr(reviewed, "note", dies)
+        with pytest.raises(KeyboardInterrupt):
+            verbs.merge(desk, Caller("ann"), "cart", git=True)
+    assert (trailers(team), reviewers(team, seen)) == (["Reviewed-By: agent:ann"], [])
+    assert "merge" not in team.kinds
+
+    ran = team("ann", "merge", "cart")
+
+    assert (ran.code, "only the event was missing" in ran.err) == (0, True)
+    assert reviewers(team, seen) == ["agent:ann"]
+    assert team.kinds.count("merge") == 1

@@ -42,7 +42,7 @@ def checkpoint(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
 def accept(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
     from accord.pact import verbs
 
-    return told(verbs.accept(desk, caller, args.task), args)
+    return told(verbs.accept(desk, caller, args.task, args.commit), args)
 
 
 def changes(desk: "Desk", caller: "Caller", args: argparse.Namespace) -> int:
@@ -68,5 +68,6 @@ def told(done: "Done", args: argparse.Namespace) -> int:
     if args.json:
         from accord.show.output import tell
 
-        tell({"events": done.events, "notes": done.notes})
+        said = {"commit": done.commit} if done.commit else {}
+        tell({"events": done.events, "notes": done.notes, **said})
     return 0

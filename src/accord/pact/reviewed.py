@@ -3,7 +3,7 @@
 A name stands on a commit only if a checkpoint showed that commit and was accepted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,11 +18,10 @@ from accord.core.work.words import is_slug
 from accord.git.process import GitError
 from accord.git.repository import Repository
 from accord.git.reviewing import mark
+from accord.pact import shown
 from accord.pact.place import Place
 
 MOST_COMMITS = 1000
-MOST_LOOKED = 100
-MOST_NAMED = 3
 
 
 class Found(NamedTuple):
@@ -33,11 +32,18 @@ class Found(NamedTuple):
     gaps: tuple[str, ...] = ()
 
 
-def find(place: Place, repository: Repository, work: Work, feature: Feature, tip: str) -> Found:
-    """Compare what was accepted with what a merge of `tip` would bring."""
+class Merge(NamedTuple):
+    """What comes where: the last commit of a branch, to a commit of the base."""
+
+    tip: str
+    base: str
+
+
+def find(place: Place, repository: Repository, work: Work, feature: Feature, merge: Merge) -> Found:
+    """Compare what was accepted with what a merge brings, or brought."""
     given = {seat: each for seat, each in accepted(work, feature).items() if is_slug(seat)}
     heads = {
-        seat: tuple(sha for sha in shas if repository.contains(tip, sha))
+        seat: tuple(sha for sha in shas if repository.contains(merge.tip, sha))
         for seat, shas in given.items()
     }
     gaps = [
@@ -46,25 +52,10 @@ def find(place: Place, repository: Repository, work: Work, feature: Feature, tip
         if not shas
     ]
     seen = sorted({sha for shas in heads.values() for sha in shas})
-    late = _late(place, repository, tip, [f"refs/heads/{work.base_branch}", *seen])
+    late = shown.after(place, repository, merge.tip, [merge.base, *seen])
     if late and seen:
-        some = ", ".join(sha[:10] for sha in late[:MOST_NAMED])
-        more = f" and {len(late) - MOST_NAMED} more" if len(late) > MOST_NAMED else ""
-        gaps.append(f"{some}{more} came after the review, so the merge names no reviewer")
+        gaps.append(f"{shown.some(late)} came after the review, so the merge names no reviewer")
     return Found({seat: shas for seat, shas in heads.items() if shas}, not late, tuple(gaps))
-
-
-def _late(place: Place, repository: Repository, tip: str, seen: list[str]) -> list[str]:
-    """The commits that no review covers; events of the pact itself are no work to review."""
-    limits = (f"--max-count={MOST_COMMITS}", tip, *(f"^{each}" for each in seen))
-    found = repository.ask("rev-list", *limits, "--").split()
-    ours = f"{place.name(place.directory)}/"
-    looked = (sha for sha in found[:MOST_LOOKED] if not _only(ours, repository.files(sha)))
-    return [*looked, *found[MOST_LOOKED:]]
-
-
-def _only(directory: str, files: Sequence[str]) -> bool:
-    return all(path.startswith(directory) for path in files)
 
 
 def names(found: Found, called: Mapping[str, Any]) -> dict[str, str]:

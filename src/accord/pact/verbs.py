@@ -6,29 +6,27 @@ from shlex import quote
 
 import msgspec
 
-from accord.core.dialects import pact
 from accord.core.dialects.pactfiles import unmarked
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work import verbs
-from accord.core.work.check import Finding, contested
 from accord.core.work.event import Draft
-from accord.core.work.fold import fold
 from accord.core.work.roster import declared
-from accord.core.work.state import Feature, Work
+from accord.core.work.state import Work
 from accord.core.work.verbs import Assignment, Caller
 from accord.core.work.words import Kind, Status, is_branch
 from accord.git.repository import Repository
-from accord.pact import scaffold, shown
-from accord.pact.carry import clean
+from accord.pact import merging, scaffold, shown
 from accord.pact.desk import Desk, decided
+from accord.pact.merging import switched
 from accord.stores.ledger import BASE_PATIENCE_S, flocked
 
 
 class Done(msgspec.Struct):
-    """What a verb did; `notes` are for people."""
+    """What a verb did; `notes` are for people, `commit` is what was accepted."""
 
     events: list[str]
     notes: list[str] = []
+    commit: str = ""
 
 
 def done(desk: Desk, caller: Caller, kind: Kind, events: list[str], *notes: str) -> Done:
@@ -106,13 +104,6 @@ def moved(desk: Desk, repository: Repository, branch: str) -> list[str]:
     return [f"there is no branch {branch} yet; `git switch -c {quote(branch)}` makes it"]
 
 
-def switched(desk: Desk, repository: Repository, branch: str) -> list[str]:
-    """Go to the branch; nobody is moved without a word."""
-    before = repository.branch()
-    desk.carry.switch(repository, branch)
-    return [] if before == branch else [f"switched to branch {branch}"]
-
-
 def branch_for(work: Work, seat: str, repository: Repository) -> str:
     """The branch of the seat's work: where one is already, else its first open task's."""
     mine = [task for task in work.tasks.values() if task.owner == seat]
@@ -143,11 +134,11 @@ def assign(desk: Desk, caller: Caller, said: Assignment) -> Done:
 
 def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bool) -> Done:
     """Show what was done; with `commit`, tracked files and the ledger are committed first."""
-    repository = desk.place.repository
+    place, repository = desk.place, desk.place.repository
 
-    def decide(work: Work) -> list[Draft]:
-        head = shown.head(desk.place, work, id, here=commit)
-        return verbs.checkpoint(work, caller, id, evidence, head, own=commit)
+    def decide(work: Work, files: str = "") -> list[Draft]:
+        head = shown.head(place, work, id, here=commit)
+        return verbs.checkpoint(work, caller, id, evidence, head, files)
 
     if not commit:
         return done(desk, caller, Kind.CHECKPOINT, desk.write(decide))
@@ -156,7 +147,7 @@ def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bo
     with desk.ledger.locked():
         desk.carry.recover()
         found = desk.begin()
-        drafts = decided(found, decide)
+        decided(found, decide)
         feature = found.work.features[found.work.tasks[id].feature]
         if not repository.branch():
             detail = (
@@ -166,19 +157,33 @@ def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bo
         if repository.branch() == found.work.base_branch != feature.branch:
             detail = f"{id} belongs on branch {feature.branch}, and this is the base branch"
             raise Refused(Why.WRONG_STATE, detail)
-        events, lines = desk.lines(drafts, found.at)
-        desk.carry.commit(repository, lines, f"pact {id}: checkpoint by {caller.id}")
+        events, staged = list[str](), ""
+
+        def write(tree: str) -> bytes:
+            nonlocal staged
+            staged = shown.files(place, repository, tree)
+            ids, lines = desk.lines(decide(found.work, staged), found.at)
+            events.extend(ids)
+            return lines
+
+        desk.carry.commit(repository, write, f"pact {id}: checkpoint by {caller.id}")
+        if shown.files(place, repository, "HEAD") != staged:
+            events += desk.record(decide)  # a hook changed what was committed: this is what it is
     return done(desk, caller, Kind.CHECKPOINT, events)
 
 
-def accept(desk: Desk, caller: Caller, id: str) -> Done:
-    """Say that it is done."""
+def accept(desk: Desk, caller: Caller, id: str, commit: str = "") -> Done:
+    """Say that it is done: what was shown, which is what the branch has or what `commit` names."""
+    covered = ""
 
     def decide(work: Work) -> list[Draft]:
-        return verbs.accept(work, caller, id, shown.commit(desk.place, work, id))
+        nonlocal covered
+        verbs.accept(work, caller, id)
+        covered = shown.covered(desk.place, work, id, commit)
+        return verbs.accept(work, caller, id, covered)
 
     events = desk.write(decide)
-    return done(desk, caller, Kind.ACCEPT, events)
+    return msgspec.structs.replace(done(desk, caller, Kind.ACCEPT, events), commit=covered)
 
 
 def changes(desk: Desk, caller: Caller, id: str, reason: str) -> Done:
@@ -198,9 +203,9 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool, strict: bool = Fals
         found = desk.begin(fresh=True)
         decided(found, decide)
         data, _ = desk.ledger.read()
-        uncontested(data)
+        merging.uncontested(data)
         if strict:
-            proven(desk.unproven(found.work, data))
+            merging.proven(desk.unproven(found.work, data))
         feature, repository = found.work.features[id], desk.place.repository
         notes = list[str]()
         if (
@@ -209,7 +214,7 @@ def merge(desk: Desk, caller: Caller, id: str, *, git: bool, strict: bool = Fals
             and is_branch(feature.branch)
             and repository.has_branch(feature.branch)
         ):
-            notes += _merge(desk, repository, found.work, feature)
+            notes += merging.merge(desk, repository, found.work, feature)
         return done(desk, caller, Kind.MERGE, desk.record(decide), *notes)
 
 
@@ -220,75 +225,3 @@ def _base(desk: Desk) -> Iterator[None]:
         return
     with flocked(desk.place.base_lock, BASE_PATIENCE_S, desk.world.sleep):
         yield
-
-
-def _merge(desk: Desk, repository: Repository, work: Work, feature: Feature) -> list[str]:
-    from accord.pact import reviewed  # only a merge needs all of that
-
-    base, branch = work.base_branch, feature.branch
-    if base == branch:
-        return []
-    if not is_branch(base) or not repository.has_branch(base):
-        raise Refused(Why.WRONG_STATE, f"There is no base branch {base}; --no-git ships without it")
-    clean(repository, desk.place)
-    _rule_two_on_all(desk, repository, base, feature)
-    start = repository.branch()
-    merged = repository.contains(f"refs/heads/{base}", f"refs/heads/{branch}")
-    if merged and not merged_before(repository, base, branch):
-        detail = f"{branch} has nothing that {base} lacks; --no-git ships {feature.id} as it is"
-        raise Refused(Why.WRONG_STATE, detail)
-    notes = switched(desk, repository, base)
-    if merged:
-        return [*notes, f"git had merged {branch} already; only the event was missing"]
-    tip = repository.ask("rev-parse", f"refs/heads/{branch}")
-    found = reviewed.find(desk.place, repository, work, feature, tip)
-    by = reviewed.names(found, desk.ring().get("names") or {})
-    message = reviewed.message(f"Merge {feature.id} ({branch})", found, by)
-    try:
-        # What was compared with the reviews, and not what the branch may have become since.
-        words = ("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, tip)
-        desk.carry.across(repository, words, branch)
-    except Refused:
-        if start:
-            desk.carry.switch(repository, start)
-        raise
-    return [*notes, *found.gaps, *reviewed.note(repository, "HEAD", found, by)]
-
-
-def _rule_two_on_all(desk: Desk, repository: Repository, base: str, feature: Feature) -> None:
-    """The branch may know of tasks that the ledger here does not; they count too."""
-    data, _ = desk.ledger.read()
-    every = data
-    name = desk.place.name(desk.place.log)
-    for branch in (feature.branch, base):
-        there = repository.show(f"refs/heads/{branch}", name) or b""
-        data += pact.missing(data, there)
-        every += there if there.endswith(b"\n") else there + b"\n"
-    uncontested(every)
-    verbs.shippable(fold(pact.read(data).entries), feature.id)
-
-
-def uncontested(data: bytes) -> None:
-    """Refuse to ship on a log in which a line hides another one: it may be a task, or a verdict."""
-    if id := contested(list(pact.objects(data))):
-        detail = (
-            f"Two lines say different things under the event_id {id}; nothing ships until "
-            "somebody has looked, and `accord pact validate` tells where"
-        )
-        raise Refused(Why.DAMAGED, detail)
-
-
-def proven(found: Sequence[Finding]) -> None:
-    """Refuse to ship what no signature proves."""
-    for first in found[:1]:
-        where = f"line {first.line}: " if first.line else ""
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        detail = f"{where}{first.sentence}{more}; `accord pact validate --strict` tells all"
-        raise Refused(Why.FORBIDDEN, detail)
-
-
-def merged_before(repository: Repository, base: str, branch: str) -> bool:
-    """Whether the base has a merge commit of this very branch: then only the event is missing."""
-    tip = repository.ask("rev-parse", f"refs/heads/{branch}")
-    merges = repository.ask("log", "--merges", "--format=%P", f"refs/heads/{base}", "--")
-    return any(tip in line.split()[1:] for line in merges.splitlines())

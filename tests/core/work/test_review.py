@@ -32,7 +32,7 @@ def test_only_who_accepted_is_a_reviewer_and_only_when_nothing_is_open() -> None
     assert covered(done, the_one(done)) == {ANN: (), CY: ()}
 
 
-ONE, TWO, THREE = "1" * 40, "2" * 40, "3" * 64
+ONE, TWO, THREE, DIGEST = "1" * 40, "2" * 40, "3" * 64, "d" * 64
 
 
 def shown(task: str, commit: object, at: int = 1, **rest: Any) -> dict[str, object]:
@@ -49,31 +49,36 @@ def test_a_review_covers_the_commit_that_was_shown_last() -> None:
         line("join", BOB, roles=["worker"], at=3),
         shown("T1", TWO, at=4),
         line("accept", ANN, "T1", at=5),
-        shown("T2", TWO, at=6, own=True),
+        shown("T2", TWO, at=6, files=DIGEST),
         line("accept", CY, "T2", commit=THREE, at=7),
     )
 
     assert covered(work, the_one(work)) == {ANN: (TWO,), CY: (THREE,)}
-    assert (work.tasks["T1"].own, bool(work.tasks["T2"].own)) == ("", True)
+    assert (work.tasks["T1"].files, work.tasks["T2"].files) == ("", DIGEST)
 
 
 @proves("UNI-14")
 @pytest.mark.parametrize("odd", ["", "HEAD", "--all", ONE[1:], ONE + "1", ONE.replace("1", "G"), 7])
 def test_what_is_no_commit_covers_nothing(odd: object) -> None:
     work = folded(
-        assigned("T1"), shown("T1", odd, own=True), line("accept", ANN, "T1", commit=odd, at=2)
+        assigned("T1"), shown("T1", odd, files=DIGEST), line("accept", ANN, "T1", commit=odd, at=2)
     )
 
     assert covered(work, the_one(work)) == {ANN: ()}
-    assert work.tasks["T1"].own == ""
+    assert work.tasks["T1"].files == ""
 
 
-@pytest.mark.parametrize(("own", "more"), [(False, {}), (True, {"own": True})])
-def test_checkpoint_and_accept_say_which_commit(own: bool, more: dict[str, bool]) -> None:
+@pytest.mark.parametrize("odd", ["", DIGEST[1:], DIGEST + "d", "G" * 64, True, None])
+def test_what_is_no_digest_says_nothing_of_files(odd: object) -> None:
+    assert folded(assigned("T1"), shown("T1", ONE, files=odd)).tasks["T1"].files == ""
+
+
+@pytest.mark.parametrize(("files", "more"), [("", {}), (DIGEST, {"files": DIGEST})])
+def test_checkpoint_and_accept_say_which_commit(files: str, more: dict[str, str]) -> None:
     team = Team()
     said = Assignment("T1", "F", "feat", BOB, ANN)
     team.by(ANN, verbs.assign, said)
-    drafts = verbs.checkpoint(team.work, Caller(BOB), "T1", "works", ONE, own=own)
+    drafts = verbs.checkpoint(team.work, Caller(BOB), "T1", "works", ONE, files)
     team.record(BOB, drafts)
 
     assert drafts[-1].payload == {"evidence": "works", "commit": ONE, **more}

@@ -241,6 +241,14 @@ def test_joining_is_for_every_role_that_the_roster_gives() -> None:
     assert "with --roles" in refused(verbs.join, team.work, Caller(BOB), BOB, "")[1]
 
 
+@pytest.mark.parametrize("name", ["ann\n", "\nann", "an\nn", "ann\r", "ann\u2028", "ann\0"])
+def test_a_seat_is_named_on_one_line(name: str) -> None:
+    """Such a name would forge a line wherever it is shown, in a trailer above all."""
+    assert refused(verbs.identity, name)[0] is Why.MALFORMED
+    for words in ([f"{name}:worker:A.md"], [f"ann:worker:{name}.md"], [f"ann:{name}:A.md"]):
+        assert refused(verbs.init, Work(), Caller(ANN), "p", words, "")[0] is Why.MALFORMED
+
+
 def test_names_are_short_enough_for_a_file_and_shown_as_they_were_typed() -> None:
     assert verbs.identity("a" * 64)
     why, said = refused(verbs.identity, "a" * 5000)

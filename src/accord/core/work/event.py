@@ -25,7 +25,7 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
     id: str = ""
     entry: str = ""
     commit: str = ""
-    own: Any = False
+    files: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from accord.core.work.event import Entry, Event
 from accord.core.work.state import Feature, Seat, Task, Work
-from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_slug
+from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_digest, is_slug
 
 HIGHEST = 10**9
 # Under names of their own: looking a member up takes as long as an event does.
@@ -144,8 +144,8 @@ def on_checkpoint(fold: Fold, event: Event) -> No:
     fold.busy(task)
     said = event.payload
     shown = commit_in(said.commit)
-    own = event.event_id if shown and said.own is True else ""
-    fold.tasks[task.id] = told(task, AWAITING, said.evidence, task.reason, shown, own)
+    files = said.files if shown and is_digest(said.files) else ""
+    fold.tasks[task.id] = told(task, AWAITING, said.evidence, task.reason, shown, files)
     return None
 
 
@@ -162,12 +162,12 @@ def on_verdict(fold: Fold, event: Event) -> No:
         return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
     if event.event_type == Kind.ACCEPT:
         seen = commit_in(event.payload.commit) or task.commit
-        fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "", seen, task.own)
+        fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "", seen, task.files)
         fold.open[task.feature] -= 1
     else:
         said, asked = event.payload.reason, Status.CHANGES_REQUESTED
         fold.tasks[task.id] = told(
-            task, asked, task.evidence, said, task.commit, task.own, returned=True
+            task, asked, task.evidence, said, task.commit, task.files, returned=True
         )
         fold.wait(task)
     return None
@@ -203,7 +203,8 @@ def fold(entries: Iterable[Entry]) -> Work:
 
 def moved(task: Task, status: Status, *, returned: bool = False) -> Task:
     """The task in another state; what was said of it stays."""
-    return told(task, status, task.evidence, task.reason, task.commit, task.own, returned=returned)
+    shown = (task.commit, task.files)
+    return told(task, status, task.evidence, task.reason, *shown, returned=returned)
 
 
 def told(
@@ -212,7 +213,7 @@ def told(
     evidence: str,
     reason: str,
     commit: str,
-    own: str,
+    files: str,
     *,
     returned: bool = False,
 ) -> Task:
@@ -229,7 +230,7 @@ def told(
         reason,
         returned,
         commit,
-        own,
+        files,
     )
 
 

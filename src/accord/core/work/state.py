@@ -20,7 +20,8 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     """A piece of work with an owner, and a reviewer who is somebody else.
 
     `returned`: changes were asked for and nothing was shown since. `commit` is the last that was
-    shown or accepted. `own` is the id of a checkpoint that has a commit of its own after that.
+    shown or accepted. A checkpoint that is in its own commit cannot name it: then `commit` is the
+    one before, and `files` a digest of what it holds.
     """
 
     id: str
@@ -34,7 +35,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
     returned: bool = False
     commit: str = ""
-    own: str = ""
+    files: str = ""
 
 
 class Feature(msgspec.Struct, frozen=True, gc=False):

@@ -193,11 +193,12 @@ def _fits(work: Work, said: Assignment) -> None:
 
 
 def checkpoint(
-    work: Work, caller: Caller, id: str, evidence: str, commit: str = "", *, own: bool = False
+    work: Work, caller: Caller, id: str, evidence: str, commit: str = "", files: str = ""
 ) -> list[Draft]:
     """Show what was done; a task that nobody joined for is joined first (OPEN-96).
 
-    `commit` is where its branch stands; `own`: this checkpoint gets a commit after that one.
+    `commit` is where its branch stands; `files` a digest of what this checkpoint's own commit after
+    that one holds.
     """
     seat = seated(work, caller)
     if not id or not evidence.strip():
@@ -214,7 +215,7 @@ def checkpoint(
     fitting(seat, caller, Kind.CHECKPOINT)
     if task.status is Status.ACCEPTED:
         raise Refused(Why.WRONG_STATE, f"Task {id} is accepted; that is final")
-    seen = {"commit": commit} | ({"own": True} if own else {}) if commit else {}
+    seen = {"commit": commit} | ({"files": files} if files else {}) if commit else {}
     shown = Draft(Kind.CHECKPOINT, {"evidence": evidence, **seen}, id, task.feature)
     if task.status is Status.ASSIGNED:
         return [Draft(Kind.JOIN, {"roles": [*seat.roles]}), shown]

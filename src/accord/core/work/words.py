@@ -69,6 +69,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))[^\x00-\x20~^:?*\[\\\x7f]+")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @lru_cache(maxsize=1024)
@@ -90,6 +91,11 @@ def is_id(text: str) -> bool:
 def is_commit(text: str) -> bool:
     """Whether this can be the whole id of a commit."""
     return _COMMIT.fullmatch(text) is not None
+
+
+def is_digest(text: str) -> bool:
+    """Whether this can be a SHA-256."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def is_branch(text: str) -> bool:
