@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         args, rest = self.parse_known_args(words)
         if rest:
             chosen = verbs[words[0]] if verbs and words[0] in verbs else self
-            chosen.refuse(rest)
+            chosen.refuse(rest, verbs.values())
         return args
 
     def verbs(self) -> dict[str, "Parser"]:
@@ -63,13 +63,22 @@ class Parser(argparse.ArgumentParser):
                 return dict(action.choices)
         return {}
 
-    def refuse(self, rest: list[str]) -> NoReturn:
-        """What was left over: a flag that does not exist, or a word too many."""
-        flag = next((word.partition("=")[0] for word in rest if word.startswith("-")), None)
+    def flags(self) -> list[str]:
+        """What its flags are called."""
+        return [name for action in self._actions for name in action.option_strings]
+
+    def refuse(self, rest: list[str], verbs: Iterable["Parser"] = ()) -> NoReturn:
+        """What was left over: a flag that does not exist here, or a word too many."""
+        words = [word for word in rest if word != "--"] or rest
+        flag = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
         if flag is None:
-            self.error(f"there is a word too many, {rest[0]!r}")
-        known = [name for action in self._actions for name in action.option_strings]
-        near = get_close_matches(flag, known, n=1, cutoff=CUTOFF)
+            self.error(f"there is a word too many, {words[0]!r}")
+        if flag in self.flags():
+            self.error(f"{flag} stands behind `--`, where nothing is a flag; put it before that")
+        if others := [each.prog for each in verbs if flag in each.flags()]:
+            theirs = f"`{others[0]}` has one; `{self.prog} --help` lists its own"
+            self.error(f"there is no flag {flag} here, though {theirs}")
+        near = get_close_matches(flag, self.flags(), n=1, cutoff=CUTOFF)
         hint = f"; did you mean {near[0]}?" if near else ""
         self.error(f"there is no flag {flag}{hint}")
 

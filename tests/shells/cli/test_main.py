@@ -252,6 +252,20 @@ def test_nobody_minds_a_reader_that_goes_away() -> None:
             "session create --qorum=any",
             "accord session create: there is no flag --qorum; did you mean --quorum?",
         ),
+        (
+            "pact merge --feature cart",
+            (
+                "accord pact merge: there is no flag --feature here, though `accord pact assign`"
+                " has one; `accord pact merge --help` lists its own"
+            ),
+        ),
+        (
+            "pact assign T1 -- --feature cart",
+            (
+                "accord pact assign: --feature stands behind `--`, where nothing is a flag; put"
+                " it before that"
+            ),
+        ),
         ("gates x", "accord gates: there is a word too many, 'x'; `accord gates --help` explains"),
         ("reject g", "accord reject: this is missing: --reason; `accord reject --help` explains"),
     ],
