@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import pactmirror
+from accord.core.kernel.limits import MIB
 from accord.mirror import place as places
 from accord.mirror.place import Place, together
 from tests.core.work.story import log
@@ -105,14 +106,13 @@ def test_a_directory_that_cannot_be_entered_is_no_pact(tmp_path: Path) -> None:
     assert place.look.trouble
 
 
-def test_a_log_beyond_all_measure_is_not_read(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places, "LARGEST", 10)
+def test_a_log_beyond_all_measure_is_not_read(ledger: Ledger) -> None:
+    with ledger.add(INIT).path.open("r+b") as file:
+        file.truncate(64 * MIB + 1)
 
-    place = looked(ledger.add(INIT))
+    place = looked(ledger)
 
-    assert place.look.trouble == places.TOO_LARGE
+    assert place.look.trouble == "The log has over 64 MiB, which is the limit pact_log"
     assert place.look.events == ()
 
 

@@ -16,6 +16,7 @@ from accord.core.kernel.ids import LONGEST_ID
 from accord.core.kernel.limits import LIMITS, Bound
 from accord.core.kernel.log import Event
 from accord.core.room.state import SessionConfig
+from accord.pact import scaffold
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema
 from accord.transports import bucket, identity, metrics, websocket
@@ -38,6 +39,7 @@ FIXED = {
     "causal refs": str(pvp.MOST_REFS),
     "id": f"{LONGEST_ID} characters",
     "depth": f"{nesting.DEEPEST} levels",
+    "pact file": f"{scaffold.LARGEST_TEXT // MIB} MiB",
 }
 
 

@@ -67,7 +67,14 @@ def run(args: argparse.Namespace) -> int:
     from accord.settings import home_of
 
     seat = identity(os.environ.get("PACT_AGENT_ID", ""))
-    here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home_of(os.environ))
+    home = home_of(os.environ)
+
+    def most() -> int:
+        from accord.config import choose  # only for a log that is larger than usual
+
+        return choose({}, os.environ, home).usable().limits.pact_log
+
+    here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home, most)
     code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
     if args.verb in WRITING | {"init"}:
         here.ring()
@@ -143,6 +150,13 @@ def _checkpoint_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _accept_flags(parser: argparse.ArgumentParser) -> None:
+    _task(parser)
+    parser.add_argument(
+        "--commit", default="", metavar="SHA", help="what you looked at; default: its branch now"
+    )
+
+
 def _changes_flags(parser: argparse.ArgumentParser) -> None:
     _task(parser)
     parser.add_argument("--reason", default="", metavar="TEXT", help="what is missing")
@@ -200,7 +214,7 @@ VERBS: dict[str, tuple[str, Add, Act]] = {
     "join": ("come to your seat, on the branch of your work", _join_flags, deeds.join),
     "assign": ("give a task to one seat and its review to another", _assign_flags, deeds.assign),
     "checkpoint": ("show what you did, for review", _checkpoint_flags, deeds.checkpoint),
-    "accept": ("say that a task is done, as its reviewer", _task, deeds.accept),
+    "accept": ("say that a task is done, as its reviewer", _accept_flags, deeds.accept),
     "changes": ("say what a task lacks, as its reviewer", _changes_flags, deeds.changes),
     "merge": ("ship a feature whose tasks are all accepted", _merge_flags, deeds.merge),
     "status": ("where everything stands", _status_flags, looks.status),

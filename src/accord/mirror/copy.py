@@ -60,9 +60,12 @@ class Copy:
 
     def lie(self, directories: Iterable[str]) -> None:
         """Where the ledgers are from now on."""
-        now = {each: self.places.get(each) or Place(each) for each in directories}
+        now = {each: self.places.get(each) or self._at(each) for each in directories}
         self._moved = self._moved or now.keys() != self.places.keys()
         self.places = now
+
+    def _at(self, directory: str) -> Place:
+        return Place(directory, self.engine.house.limits.pact_log)
 
     @property
     def events(self) -> int:

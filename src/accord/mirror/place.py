@@ -9,13 +9,12 @@ from accord.core.dialects.pactmirror import MOST_FAULTS, sources
 from accord.core.kernel.refusal import Refused
 from accord.core.work.image import Source
 from accord.engine.ports import Mark
-from accord.stores.ledger import FileLedger
+from accord.stores.ledger import USUAL_LOG, FileLedger
 
 from .aside import Aside
 
 LOG = "log.jsonl"
-LARGEST = 64 << 20
-TOO_LARGE = f"The log has over {LARGEST >> 20} MiB"
+TOO_LARGE = "The log has over {most} MiB, which is the limit pact_log"
 NO_LOG = f"The log has over {MOST_FAULTS} lines that are no events"
 UNREADABLE = "The log cannot be read, or is gone"
 SILENT = "The log is still being read, or its disk does not answer"
@@ -36,12 +35,13 @@ class Look(NamedTuple):
 class Place:
     """A directory with a ledger in it. It is only ever read."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, most: int = USUAL_LOG) -> None:
         path = Path(directory)
+        self._most = most
         self.look = Look()
         self.aside = Aside()
         self.silent = False  # the last question has no answer yet
-        self._ledger = FileLedger(path / LOG, path)
+        self._ledger = FileLedger(path / LOG, path, most=lambda: most)
         self._known: dict[str, Source] = {}
         self._faults: tuple[int, ...] = ()
         self._size, self._lines, self._digest = 0, 0, _digest(b"")
@@ -65,13 +65,14 @@ class Place:
         """
         mark = self._mark()
         try:
-            data, mark = self._ledger.read() if mark.size <= LARGEST else (b"", mark)
+            data, mark = self._ledger.read()
         except (OSError, ValueError, Refused):
             data = b""
         if data:
             self._take(data, mark)
         else:
-            trouble = TOO_LARGE if mark.size > LARGEST else UNREADABLE
+            large = TOO_LARGE.format(most=self._most >> 20)
+            trouble = large if mark.size > self._most else UNREADABLE
             self.look = self.look._replace(mark=mark, trouble=trouble)
 
     def _take(self, data: bytes, mark: Mark) -> None:

@@ -5,16 +5,22 @@ lines are kept in the git directory; afterwards those that the other ledger lack
 there. Whoever finds kept lines finishes what was interrupted.
 """
 
+from collections.abc import Callable
+
 from accord.core.dialects import pact, pactfiles
+from accord.core.kernel.limits import LIMITS
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.fold import fold
 from accord.git.process import GitError
 from accord.git.repository import Repository
 from accord.pact.place import Place
-from accord.stores.ledger import FileLedger, replace_file
+from accord.stores.ledger import FileLedger, contents, replace_file
 
+Write = Callable[[str], bytes]
 KEPT = "pact-carry.jsonl"
 COMMITTED = "pact-commit.jsonl"
+# What the largest log comes to that a limit allows.
+LARGEST = LIMITS["pact_log"].bound.most
 
 
 class Carry:
@@ -36,12 +42,12 @@ class Carry:
         if repository and self._committed and self._committed.exists():
             # The event counts if git has it; a commit that did not happen leaves none behind.
             head = repository.show("HEAD", self._place.name(self._place.log)) or b""
-            ours = self._committed.read_bytes()
+            ours = contents(self._committed, LARGEST)
             never = pact.missing(head, ours)
             self._add(pact.missing(never, ours))
             self._committed.unlink()
         if self._kept and self._kept.exists():
-            self._arrive(self._kept.read_bytes())
+            self._arrive(contents(self._kept, LARGEST))
 
     def switch(self, repository: Repository, branch: str) -> None:
         """Check out the branch, with all events; or refuse with nothing changed."""
@@ -61,7 +67,7 @@ class Carry:
         When git refuses, everything is as before and so are we.
         """
         data, _ = self._ledger.read()
-        state = self._place.state.read_bytes() if self._place.state.is_file() else None
+        state = contents(self._place.state, LARGEST) if self._place.state.is_file() else None
         assert self._kept is not None  # noqa: S101 - there is a repository
         replace_file(self._kept, data, durable=True)
         try:
@@ -74,24 +80,26 @@ class Carry:
             raise Refused(Why.WRONG_STATE, f"git does not {words[0]}: {no}") from None
         self._arrive(data)
 
-    def commit(self, repository: Repository, lines: bytes, message: str) -> None:
-        """Commit tracked files and the ledger with these lines in it, then append them.
+    def commit(self, repository: Repository, write: Write, message: str) -> None:
+        """Commit tracked files and the ledger with new lines in it, then append these.
 
-        When git refuses, nothing was recorded.
+        `write` makes them, once it is known which tree is to be committed. When git refuses,
+        nothing was recorded.
         """
         assert self._committed is not None  # noqa: S101 - there is a repository
         index = repository.directory / "index"
         before = index.read_bytes() if index.exists() else None
-        replace_file(self._committed, lines, durable=True)
         try:
             repository.act("add", "--update")
+            lines = write(repository.act("write-tree"))
+            replace_file(self._committed, lines, durable=True)
             self._stage(repository, lines)
             if not repository.says("diff", "--cached", "--quiet"):
                 repository.act("commit", "--quiet", "--message", message)
         except GitError as no:
             if before is not None:
                 replace_file(index, before)
-            self._committed.unlink()
+            self._committed.unlink(missing_ok=True)
             raise Refused(Why.WRONG_STATE, f"git does not commit: {no}") from None
         self._add(lines)
         self._committed.unlink()

@@ -23,10 +23,18 @@ from accord.core.work.words import Kind
 from accord.engine.ports import Conflict, Mark
 from accord.pact import scaffold
 from accord.pact.bell import ring
-from accord.pact.carry import Carry
+from accord.pact.carry import LARGEST, Carry
 from accord.pact.place import Place
 from accord.stores.folded import Folded, Folder, Shelf
-from accord.stores.ledger import FileLedger, Sleep, plain, replace_file
+from accord.stores.ledger import (
+    USUAL_LOG,
+    FileLedger,
+    Most,
+    Sleep,
+    contents,
+    plain,
+    replace_file,
+)
 
 CACHE = "pact.cache"
 SHOWN = "pact.shown"
@@ -42,12 +50,13 @@ Decide = Callable[[Work], list[Draft]]
 
 
 class World(msgspec.Struct, frozen=True):
-    """Time and chance, so that tests can choose them."""
+    """Time and chance, so that tests can choose them, and what else is set from outside."""
 
     now: Callable[[], float] = time.time
     new_id: Callable[[], str] = lambda: secrets.token_hex(16)
     sleep: Sleep = time.sleep
     env: Mapping[str, str] = {}  # where a server may be found
+    most: Most = lambda: USUAL_LOG  # how large a log may be
 
 
 class Desk:
@@ -60,7 +69,7 @@ class Desk:
         self.seat = seat
         self.world = world or World()
         self._home = home
-        self.ledger = FileLedger(place.log, place.lock, self.world.sleep)
+        self.ledger = FileLedger(place.log, place.lock, self.world.sleep, self.world.most)
         self._folder = Folder(self.ledger, place.private(CACHE))
         self._shelf = Shelf(place.private(SHOWN))
         self.carry = Carry(place, self.ledger)
@@ -87,6 +96,7 @@ class Desk:
 
     def exists(self) -> None:
         """Refuse where there is no pact."""
+        plain(self.place.log)
         if not self.ledger.mark().size and not self.carry.pending():
             raise Refused(Why.UNKNOWN, "There is no pact here yet; `accord pact init` starts one")
 
@@ -107,8 +117,8 @@ class Desk:
 
     def _state_file(self) -> bytes | None:
         try:
-            return self.place.state.read_bytes() if self.place.state.is_file() else None
-        except OSError:
+            return contents(self.place.state, LARGEST)
+        except (OSError, Refused):
             return None
 
     def replay(self) -> Work:
@@ -135,7 +145,8 @@ class Desk:
             found.append(Finding("cache", 0, FALSE_CACHE))
         told = drift(self._state_file(), pactfiles.state_yml(work).encode())
         found += [Finding("a", 0, said) for said in told]
-        found += self._tasks(work)
+        files = scaffold.contradictions(self.place, work)
+        found += [Finding("task", 0, said, warning=True) for said in files]
         if strict:
             found += self.unproven(work, data)
         if self.carry.pending():
@@ -153,17 +164,6 @@ class Desk:
         if me and mine and me.key and me.key != mine:
             said = f"The roster has another key for {me.id} than the one on this machine"
             found.append(Finding("key", 0, said))
-        return found
-
-    def _tasks(self, work: Work) -> list[Finding]:
-        found = list[Finding]()
-        for task in work.tasks.values():
-            path = scaffold.task_path(self.place, task.id)
-            if path and path.is_file() and not path.is_symlink():
-                text = path.read_text("utf-8", "replace")
-                name = self.place.name(path)
-                told = pactfiles.contradictions(task, text)
-                found += [Finding("task", 0, f"{name}: {each}", warning=True) for each in told]
         return found
 
     # Writing
@@ -254,7 +254,7 @@ def drift(there: bytes | None, right: bytes) -> list[str]:
     """What is wrong with a STATE.yml, if anything."""
     if there == right:
         return []
-    said = "is missing or no plain file" if there is None else "is not what the log says (drift)"
+    said = "is missing, or no plain file" if there is None else "is not what the log says (drift)"
     return [f"STATE.yml {said}; `accord pact log --replay` mends it"]
 
 
@@ -285,8 +285,10 @@ def decided(found: Folded, decide: Decide) -> list[Draft]:
     return drafts
 
 
-def desk(here: Path, wanted: str, seat: str, home: Path | None = None) -> Desk:
+def desk(
+    here: Path, wanted: str, seat: str, home: Path | None = None, most: Most = lambda: USUAL_LOG
+) -> Desk:
     """The desk for whoever works in `here`; keys of seats are under `home`."""
     from accord.pact.place import place
 
-    return Desk(place(here, wanted), seat, World(env=os.environ), home)
+    return Desk(place(here, wanted), seat, World(env=os.environ, most=most), home)

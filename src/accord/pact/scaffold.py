@@ -1,6 +1,6 @@
 """The files around the log: charter, entry files, tasks, attributes, shell functions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from accord.core.dialects import pactfiles
@@ -8,8 +8,10 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.work.state import Seat, Task, Work
 from accord.core.work.words import is_id
 from accord.pact.place import Place
-from accord.stores.ledger import plain, replace_file
+from accord.stores.ledger import contents, plain, replace_file, too_large
 
+# What somebody writes by hand; more is no text that a person reads.
+LARGEST_TEXT = 4 << 20
 VERBS = (
     *("init", "join", "assign", "checkpoint", "accept", "changes"),
     *("merge", "status", "log", "validate", "watch", "key", "help"),
@@ -45,10 +47,18 @@ def scaffold(place: Place, work: Work) -> None:
 def inside(place: Place, seats: Iterable[Seat]) -> None:
     """Refuse before anything is written, if one of the files would be elsewhere."""
     for seat in seats:
-        within(place.root, plain(place.root / seat.entry))
-    for name in ("PROJECT.md", "STATE.yml", "bin/pact.sh", "tasks/x"):
-        within(place.directory, plain(place.directory / name))
-    plain(place.root / ".gitattributes")
+        within(place.root, readable(place.root / seat.entry))
+    for name in ("PROJECT.md", "bin/pact.sh", "tasks/x"):
+        within(place.directory, readable(place.directory / name))
+    within(place.directory, plain(place.state))
+    readable(place.root / ".gitattributes")
+
+
+def readable(path: Path) -> Path:
+    """The path, where a text is or can be."""
+    if plain(path).exists() and path.stat().st_size > LARGEST_TEXT:
+        raise too_large(path, LARGEST_TEXT)
+    return path
 
 
 def within(root: Path, path: Path) -> None:
@@ -76,7 +86,9 @@ def _own_text(root: Path, path: Path) -> str:
     # A link becomes a file of its own. What its target says is taken over, so that nobody loses
     # it; but not from outside, whence a hostile repository would fetch what is private.
     ours = path.resolve().is_relative_to(root.resolve())
-    return path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() and ours else ""
+    if not (ours and path.exists()):
+        return ""
+    return contents(path, LARGEST_TEXT).decode("utf-8", "surrogateescape")
 
 
 def _put(path: Path, text: str) -> None:
@@ -95,3 +107,21 @@ def task_file(place: Place, task: Task) -> None:
         within(place.directory, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pactfiles.task_file(task), "utf-8")
+
+
+def contradictions(place: Place, work: Work) -> Iterator[str]:
+    """What the files of tasks say otherwise than the log, or why they cannot be read."""
+    for task in work.tasks.values():
+        path = task_path(place, task.id)
+        if path and path.exists() and not path.is_symlink():
+            yield from (f"{place.name(path)}: {each}" for each in _said(task, path))
+
+
+def _said(task: Task, path: Path) -> Iterable[str]:
+    try:
+        text = contents(path, LARGEST_TEXT).decode("utf-8", "replace")
+    except Refused as no:
+        return [no.detail]
+    except OSError as no:
+        return [str(no.strerror)]
+    return pactfiles.contradictions(task, text)

@@ -12,14 +12,16 @@ import msgspec
 
 from accord import __version__
 from accord.core.dialects import pact
+from accord.core.kernel.refusal import Refused
 from accord.core.work.event import Entry
 from accord.core.work.fold import Fold
 from accord.core.work.state import Work
 from accord.engine.ports import Mark
-from accord.stores.ledger import FileLedger, replace_file
+from accord.stores.ledger import FileLedger, contents, replace_file
 
 # Fewer lines are folded sooner than a cache is read.
 WORTHWHILE = 2000
+LARGEST_CACHE = 256 << 20
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -105,8 +107,8 @@ class Folder:
 
     def _kept(self) -> Kept | None:
         try:
-            kept = _decode(self._cache.read_bytes()) if self._cache else None
-        except (OSError, msgspec.DecodeError):
+            kept = _decode(contents(self._cache, LARGEST_CACHE)) if self._cache else None
+        except (OSError, Refused, msgspec.DecodeError):
             return None
         return kept if kept and kept.shape == __version__ else None
 
@@ -137,8 +139,8 @@ class Shelf:
     def knows(self, mark: Mark, rendered: bytes) -> bool:
         """Whether it does; a no may only mean that nobody remembers."""
         try:
-            shown = _shown(self._path.read_bytes()) if self._path else None
-        except (OSError, msgspec.DecodeError):
+            shown = _shown(contents(self._path, LARGEST_CACHE)) if self._path else None
+        except (OSError, Refused, msgspec.DecodeError):
             return False
         return shown == Shown(__version__, mark, digest(rendered))
 

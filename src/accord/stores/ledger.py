@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from accord.core.kernel.limits import LIMITS, MIB, reached
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.ports import Conflict, Mark
 
@@ -20,16 +21,21 @@ BASE_LOCK = "pactify-base.lock"
 PATIENCE_S = 60.0
 BASE_PATIENCE_S = 180.0
 STEP_S = 0.01
+USUAL_LOG = LIMITS["pact_log"].usual
 Sleep = Callable[[float], None]
+Most = Callable[[], int]
 
 
 class FileLedger:
     """The file, and the lock that goes with it: a file of git's, or the directory itself."""
 
-    def __init__(self, path: Path, lock: Path, sleep: Sleep = time.sleep) -> None:
+    def __init__(
+        self, path: Path, lock: Path, sleep: Sleep = time.sleep, most: Most = lambda: USUAL_LOG
+    ) -> None:
         self.path = path
         self._lock = lock
         self._sleep = sleep
+        self._most = most  # asked where a log is larger than usual
 
     def read(self) -> tuple[bytes, Mark]:
         """All of it; nothing where there is none."""
@@ -39,6 +45,7 @@ class FileLedger:
             return b"", Mark()
         with os.fdopen(handle, "rb") as file:
             mark = _mark(file.fileno())
+            self._fits(mark.size)
             return file.read(mark.size), mark
 
     def mark(self) -> Mark:
@@ -58,6 +65,7 @@ class FileLedger:
             before = _mark(handle)
             if before != expected and (before.size or expected != Mark()):
                 raise Conflict(f"{self.path.name} was written to meanwhile")
+            self._fits(before.size + len(lines))
             self._write(handle, before.size, lines)
             os.fsync(handle)
             mark = _mark(handle)
@@ -72,6 +80,12 @@ class FileLedger:
         """Hold the lock; refused when others hold it for a minute."""
         with flocked(self._lock, PATIENCE_S, self._sleep):
             yield
+
+    def _fits(self, size: int) -> None:
+        """Refuse a log that is too large to be read whole, or would be."""
+        if size > USUAL_LOG and size > (most := self._most()):
+            detail = f"{self.path.name} has over {most // MIB} MiB, which is the limit pact_log"
+            raise reached("pact_log", most, f"{detail}; ACCORD_LIMIT_PACT_LOG moves it")
 
     def _open(self, flags: int) -> int:
         try:
@@ -103,6 +117,32 @@ class FileLedger:
 def not_a_file(path: Path) -> Refused:
     """Somebody put something else where the log should be."""
     return Refused(Why.WRONG_STATE, f"{path} is no plain file, and is left alone")
+
+
+def too_large(path: Path, most: int) -> Refused:
+    """Nobody reads that much."""
+    detail = f"{path} has over {most // MIB} MiB, too much to be read"
+    return Refused(Why.TOO_LARGE, detail, {"most": most})
+
+
+def contents(path: Path, most: int) -> bytes:
+    """All of a plain file; refused where it is something else, or larger. OSError as it comes."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise not_a_file(path)
+        data = b"" if found.st_size > most else _up_to(handle, most + 1)
+        if found.st_size > most or len(data) > most:
+            raise too_large(path, most)
+        return data
+    finally:
+        os.close(handle)
+
+
+def _up_to(handle: int, most: int) -> bytes:
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        return file.read(most)
 
 
 def plain(path: Path) -> Path:

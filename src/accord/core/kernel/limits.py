@@ -226,6 +226,16 @@ class Limits(Struct, frozen=True):
             bytes=True,
         ),
     ] = 64 * MIB
+    pact_log: Annotated[
+        int,
+        Bound(
+            64 * MIB,
+            4096 * MIB,
+            Why.TOO_LARGE,
+            "Bytes that the log of a pact may have; past it no verb and no server reads it.",
+            bytes=True,
+        ),
+    ] = 64 * MIB
 
 
 class Limit(NamedTuple):
