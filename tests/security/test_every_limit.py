@@ -15,9 +15,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.limits import LIMITS
+from tests.helpers import bridge
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import Web, envelope
 from tests.helpers.wire import CONFIG
+from tests.mirror.scene import ASSIGN, INIT, Ledger
 from tests.security.lowered import KIB, LOW, OWN, Scene, note
 from tests.security.raw import plug
 from tests.security.reaching import REACH
@@ -275,6 +277,22 @@ async def test_operators_are_counted_too(tmp_path: Path) -> None:
         assert each[-1].status_code == 429
         assert int(each[-1].headers["retry-after"]) >= 1
     assert answers[0].status_code == 200
+
+
+@cuts("pact_log")
+def test_a_pact_that_is_too_large_is_not_read_and_what_was_known_stays(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "work" / ".pact").add(INIT, ASSIGN)
+    said = {"repo": "large-1", "directory": str(ledger.directory)}
+    with a_server(tmp_path / "home", "token") as server:
+        path = server.home / "bridge.sock"
+        good = bridge.ask(path, "pact-changed", **said)
+        with ledger.path.open("r+b") as file:
+            file.truncate(LIMITS["pact_log"].usual + 1)
+        large = bridge.ask(path, "pact-changed", **said)
+
+    assert (good["events"], good["trouble"]) == (2, "")
+    assert (large["events"], large["unread"]) == (2, [])
+    assert large["trouble"] == "The log has over 64 MiB, which is the limit pact_log"
 
 
 def test_every_limit_is_reached_over_a_real_server() -> None:
