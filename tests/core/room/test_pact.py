@@ -332,7 +332,7 @@ def still_waits(talk: Talk, fork: str, said: str = "Rule 2: cart") -> None:
         talk.says(ALICE, merges(fork))
 
 
-@proves("UNI-21", "UNI-16")
+@proves("UNI-21")
 def test_a_session_that_leaves_its_repository_heeds_its_pact_all_the_same() -> None:
     talk = talking(ACCEPTED)
     fork = talk.fork("cart", CLAUDE, BOB)
