@@ -24,17 +24,17 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from accord.cli.verdicts import compared, shown
+from accord.cli.remarks import remark, remarks
+from accord.cli.verdicts import as_data, compared, shown
 from accord.show import paint
 from accord.show.text import line, safe
 
 if TYPE_CHECKING:
     from accord.core.dialects.papvp import Message
-    from accord.core.docket import Config, Outcome
+    from accord.core.docket import Config
     from accord.core.docket.diags import Diag
-    from accord.core.docket.model import Item
 
 USUAL_VERB = "run"
 INVALID = 2
@@ -176,84 +176,6 @@ def _routed(message: "Message", args: argparse.Namespace) -> int:
     return 0 if message.good else INVALID
 
 
-def remarks(diags: list["Diag"], name: str, text: str, skip: int = 0) -> None:
-    """What was noticed: where, the line itself, and how to do better."""
-    lines = text.split("\n")
-    for each in diags:
-        at = _place(each, lines, each.line - skip)
-        where = f"{line(name)}:{at}" if at > 0 else line(name)
-        about = f" {each.item}" if each.item != "-" else ""
-        colon = ":" if about and each.detail else ""
-        what = f"{each.code}{about}{colon} {line(each.detail)}".rstrip()
-        print(f"{paint_err(where)}: {what}", file=sys.stderr)
-        if 0 < at <= len(lines) and lines[at - 1].strip():
-            print(f"    {at} | {line(lines[at - 1])[:100]}", file=sys.stderr)
-        print(f"    {each.hint}", file=sys.stderr)
-
-
-def _place(each: "Diag", lines: list[str], at: int) -> int:
-    """The line to quote: of a step the one that holds it, below the head of its item."""
-    if not each.code.startswith("STEP_") or at < 1:
-        return at
-    said = each.detail.partition(": ")[2]
-    below = (n for n in range(at, len(lines) + 1) if said and said in lines[n - 1])
-    return next(below, at)
-
-
-def paint_err(text: str) -> str:
-    """Bold, where a person reads standard error."""
-    return f"\x1b[1m{text}\x1b[0m" if paint.in_colour(sys.stderr) else text
-
-
-def as_data(outcome: "Outcome") -> dict[str, Any]:
-    """For programs."""
-    from accord.core.docket import emit, snapshot_hash
-
-    return {
-        "valid": outcome.valid,
-        "invalid_reason": outcome.invalid or None,
-        "batch_id": outcome.batch_id,
-        "ask": outcome.ask or None,
-        "items": [_item(each) for each in outcome.items],
-        "diagnostics": [_remark(each) for each in outcome.diags],
-        "snapshot": emit.fenced(outcome),
-        "sha256": snapshot_hash(outcome),
-    }
-
-
-def _item(item: "Item") -> dict[str, Any]:
-    step = item.next_step
-    return {
-        "id": item.id,
-        "title": item.title,
-        "previous_state": item.before,
-        "state": item.state,
-        "verdict": item.verdict,
-        "impact": item.impact,
-        "urgency": item.urgency,
-        "score": float(item.score) if item.score.replace(".", "").isdigit() else None,
-        "confidence": item.confidence,
-        "evidence_tier": item.tier,
-        "critical_driver": item.critical,
-        "trigger": item.trigger,
-        "gate": item.gate,
-        "falsification_debt": item.debt,
-        "closure": item.closure,
-        "next": {"token": step.output, "step": step.line(item.next)} if step else None,
-        "steps": [each.line(number) for number, each in enumerate(item.plan, 1)],
-    }
-
-
-def _remark(each: "Diag") -> dict[str, Any]:
-    return {
-        "code": each.code,
-        "item": each.item,
-        "line": each.line,
-        "detail": each.detail,
-        "hint": each.hint,
-    }
-
-
 def report(args: argparse.Namespace) -> int:
     """A snapshot in plain lines."""
     from accord.core.dialects import papvp
@@ -315,7 +237,7 @@ def _flaws(diags: list["Diag"], text: str, args: argparse.Namespace) -> int:
     from accord.show.output import tell
 
     if args.json:
-        tell({"result": "REPAIRABLE" if diags else "VALID", "flaws": [_remark(d) for d in diags]})
+        tell({"result": "REPAIRABLE" if diags else "VALID", "flaws": [remark(d) for d in diags]})
     else:
         remarks(diags, args.file, text)
         print(f"RESULT: {'REPAIRABLE' if diags else 'VALID'}")

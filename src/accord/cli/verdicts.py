@@ -1,8 +1,9 @@
-"""Decisions on a screen: one item in a few lines, and how far two opinions agree."""
+"""Decisions on a screen and as data: each item, and how far two opinions agree."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from accord.cli.remarks import remark
 from accord.show import paint
 from accord.show.text import line, wrapped
 
@@ -85,3 +86,42 @@ def compared(peers: list["Peer"]) -> None:
     print()
     for name, meaning in MEASURES:
         print(paint.dim(f"{name}  {meaning}"))
+
+
+def as_data(outcome: "Outcome") -> dict[str, Any]:
+    """For programs."""
+    from accord.core.docket import emit, snapshot_hash
+
+    return {
+        "valid": outcome.valid,
+        "invalid_reason": outcome.invalid or None,
+        "batch_id": outcome.batch_id,
+        "ask": outcome.ask or None,
+        "items": [_item(each) for each in outcome.items],
+        "diagnostics": [remark(each) for each in outcome.diags],
+        "snapshot": emit.fenced(outcome),
+        "sha256": snapshot_hash(outcome),
+    }
+
+
+def _item(item: "Item") -> dict[str, Any]:
+    step = item.next_step
+    return {
+        "id": item.id,
+        "title": item.title,
+        "previous_state": item.before,
+        "state": item.state,
+        "verdict": item.verdict,
+        "impact": item.impact,
+        "urgency": item.urgency,
+        "score": float(item.score) if item.score.replace(".", "").isdigit() else None,
+        "confidence": item.confidence,
+        "evidence_tier": item.tier,
+        "critical_driver": item.critical,
+        "trigger": item.trigger,
+        "gate": item.gate,
+        "falsification_debt": item.debt,
+        "closure": item.closure,
+        "next": {"token": step.output, "step": step.line(item.next)} if step else None,
+        "steps": [each.line(number) for number, each in enumerate(item.plan, 1)],
+    }
