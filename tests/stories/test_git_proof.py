@@ -66,7 +66,8 @@ def test_the_proof_of_a_squashed_commit_is_of_those_that_it_came_of(squashed: Sq
     told = squashed.repo.accord("git", "verify", "proof.jsonl", "--json").splitlines()
 
     assert ran.returncode == 0, ran.stderr
-    assert f"{squashed.sha[:10]} came of {first[:10]} and {second[:10]}" in ran.stderr
+    assert f"the log does not have {squashed.sha[:10]} itself" in ran.stderr
+    assert f"the proof is of what it came of: {first[:10]} and {second[:10]}\n" in ran.stderr
     assert [json.loads(line)["commit"] for line in told] == [first, second]
     assert said.count("approved by human:bob") == 2
     assert squashed.sha not in said
@@ -100,7 +101,7 @@ def test_a_commit_that_lost_its_trailers_is_proven_by_what_it_was(squashed: Squa
     ran = squashed.export("HEAD", "-o", "proof.json")
 
     assert ran.returncode == 0, ran.stderr
-    assert f"came of {squashed.parts[1][:10]}; the proof is of" in ran.stderr
+    assert f"the proof is of what it came of: {squashed.parts[1][:10]}\n" in ran.stderr
     assert squashed.parts[1] in squashed.repo.accord("git", "verify", "proof.json")
 
 

@@ -184,6 +184,16 @@ def test_no_field_of_the_envelope_can_be_changed_unnoticed(home: Path) -> None:
         assert proves_nothing(json.dumps(version), home) == (version not in harmless), version
 
 
+def test_a_file_that_is_none_is_named(home: Path) -> None:
+    file = home / "poem.txt"
+    file.write_text("Two of us said yes\n", "utf-8")
+
+    with pytest.raises(Refused, match=r"poem\.txt is no file that `accord git export` wrote") as no:
+        checked(file, home)
+
+    assert no.value.why is Why.MALFORMED
+
+
 def test_what_dsse_itself_says_is_signed_is_what_we_sign(home: Path) -> None:
     envelope = json.loads(sealed())
     body = base64.b64decode(envelope["payload"])

@@ -75,7 +75,8 @@ def export(repo: "Repository", args: argparse.Namespace) -> int:
         raise
     if sha not in made:
         others = listed(each[:SHORT] for each in made)
-        print(f"accord: {sha[:SHORT]} came of {others}; the proof is of those", file=sys.stderr)
+        said = f"the log does not have {sha[:SHORT]} itself; the proof is of what it came of"
+        print(f"accord: {said}: {others}", file=sys.stderr)
     text = next(iter(made.values())) if len(made) == 1 else "".join(map(on_one_line, made.values()))
     if args.output and args.output != "-":
         Path(args.output).write_text(text, "utf-8")
@@ -152,13 +153,18 @@ def on_one_line(envelope: str) -> str:
 
 def verify(repo: "Repository | None", args: argparse.Namespace) -> int:
     """Check statements without a server, and say what each proves."""
+    from accord.core.kernel.refusal import Refused
     from accord.core.provenance.statement import meaning, read, unsealed
     from accord.show.output import tell
     from accord.show.text import line
 
     del repo
     raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
-    envelopes = unsealed(raw.decode("utf-8", "replace"))
+    try:
+        envelopes = unsealed(raw.decode("utf-8", "replace"))
+    except Refused as no:
+        detail = f"{line(args.file)} is no file that `accord git export` wrote ({no.detail})"
+        raise Refused(no.why, detail) from None
     signers = [signed_by(each, args) for each in envelopes]
     if not all(signers):
         print(f"accord: {WRONG}", file=sys.stderr)
