@@ -254,10 +254,8 @@ async def remember(stage: Stage, repository: Repository) -> None:
         repository.git(*words)
         stage.typed(shlex.join(["git", *words]).replace("--quiet ", ""), "")
     stage.write("")
-    shown = {"FORCE_COLOR": "1"} if paint.in_colour() else {"NO_COLOR": "1"}
     asked = ("why", f"{repository.readme.name}:1")
-    wide = str(width() - len(MARGIN))
-    env = {**QUIET, "COLUMNS": wide, **shown}
+    env = {**QUIET, **as_here()}
     code, said = await accord(*asked, "--offline", cwd=repository.path, env=env)
     stage.typed(shlex.join(["accord", *asked]), said)
     stage.write("")
@@ -278,11 +276,17 @@ async def part(cast: Cast) -> None:
 async def prove(stage: Stage, server: ServerProcess, session: str) -> None:
     """The log holds, checked from the files alone while the server goes on."""
     await signed(server.home, session)
-    code, said = await accord("verify", session, "--data-dir", str(server.home))
+    code, said = await accord("verify", session, "--data-dir", str(server.home), env=as_here())
     stage.write("")
     stage.typed(f"accord verify {session}", said)
     stage.write("")
     stage.proved("Nobody has changed what is on record", code == 0)
+
+
+def as_here() -> dict[str, str]:
+    """What a command must know to look as if it were typed on this screen."""
+    colours = {"FORCE_COLOR": "1"} if paint.in_colour() else {"NO_COLOR": "1"}
+    return {"COLUMNS": str(width() - len(MARGIN)), **colours}
 
 
 async def signed(home: Path, session: str) -> None:
