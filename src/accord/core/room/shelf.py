@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel import diffs
 from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -182,9 +183,13 @@ def is_mirrored(room: Room, key: str) -> bool:
     return room.pact is not None and (key == TASKS or key.startswith(REVIEW))
 
 
-def check_mirrored(room: Room, key: str) -> None:
-    """What the server copies from the repository is read here, and changed there."""
-    if is_mirrored(room, key):
+def check_mirrored(room: Room, key: str, held: Item | None) -> None:
+    """What the server copies from the repository is read here, and changed there.
+
+    A review that a member put there before the session came to the repository is the member's own.
+    """
+    own = key != TASKS and held is not None and held.author != SYSTEM
+    if is_mirrored(room, key) and not own:
         detail = f"{key} shows the pact of the repository, and nobody writes it here"
         raise Refused(Why.FORBIDDEN, f"{detail}: use `accord pact` there")
 
@@ -198,10 +203,10 @@ def check_room_left(room: Room, ask: Ask, item: Item) -> None:
 
 def add(room: Room, ask: Ask, body: ContextAdd) -> Iterator[Fact]:
     """New, or again by its author."""
-    check_mirrored(room, body.key)
+    held = room.shelf.get(scope_of(ask.message.fork), {}).get(body.key)
+    check_mirrored(room, body.key, held)
     check_reserved(room, ask, body.key)
     check_content(body)
-    held = room.shelf.get(scope_of(ask.message.fork), {}).get(body.key)
     if held is not None and held.author != ask.actor.seat:
         whose = f"{held.author}'s; update it, or" if sees(held, ask.actor.seat) else "taken;"
         raise Refused(Why.WRONG_STATE, f"{body.key} is {whose} choose another key")
@@ -249,7 +254,7 @@ def item_of(body: ContextAdd, author: str) -> Item:
 def update(room: Room, ask: Ask, body: ContextUpdate) -> Iterator[Fact]:
     """A change of what the sender can see, told to those who can."""
     item = find(room, ask, body.key)
-    check_mirrored(room, body.key)
+    check_mirrored(room, body.key, item)
     check_reserved(room, ask, body.key)
     now = updated(item, body)
     if body.key == TASKS:
@@ -281,7 +286,7 @@ def patched(item: Item, diff: str) -> str:
 def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
     """Away, told to those who could see it."""
     item = find(room, ask, body.key)
-    check_mirrored(room, body.key)
+    check_mirrored(room, body.key, item)
     check_reserved(room, ask, body.key)
     yield ContextRemoved(said=body, to=audience(item))
 
