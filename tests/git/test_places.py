@@ -17,6 +17,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "status": (),
     "bind": ("ses_1",),
     "unbind": ("ses_1",),
+    "places": (),
     "parse": (),
     "coverage": (),
     "tree": (),

@@ -1,6 +1,7 @@
 """Pacts in directories, and an engine on a log that a test may break or start anew."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from accord.core.room.state import Room
 from accord.core.work.mirror import Mirrored
 from accord.engine.engine import Engine
 from accord.engine.ports import EventLog
-from accord.mirror.copy import PACT
+from accord.mirror.record import PACT
 from accord.mirror.service import Mirrors
 from tests.core.work.story import ANN, BOB, assigned, line, log
 from tests.helpers.engine import Watch
@@ -92,6 +93,9 @@ class House:
         name = stream.partition("/")[2]
         message = Message(self.engine.ids(), iso(self.engine.clock.now()), name, sender, body)
         await self.engine.handle(message, who, stream=stream)
+
+    async def now(self, ledger: Ledger, repo: str = REPO) -> Mapping[str, Any]:
+        return await self.mirrors.now(repo, str(ledger.directory))
 
     async def room(self, session: str = SESSION) -> Room:
         await self.engine.settle()

@@ -16,7 +16,7 @@ LONG = 60.0
 
 
 async def test_an_answer_that_comes_late_is_told_to_whoever_asks_next() -> None:
-    aside, answer, asked = Aside(), Event(), list[int]()
+    aside, answer, asked = Aside[bool](), Event(), list[int]()
 
     def question() -> bool:
         asked.append(1)
@@ -37,7 +37,7 @@ async def test_what_goes_wrong_is_raised_where_it_was_asked() -> None:
     def question() -> bool:
         raise ValueError("no")
 
-    aside = Aside()
+    aside = Aside[bool]()
     with pytest.raises(ValueError, match="no"):
         await aside.ask(question, LONG)
     assert await aside.ask(lambda: True, LONG) is True
@@ -72,7 +72,7 @@ async def test_a_disk_that_hangs_holds_up_no_other_repository(
         other.add(ASSIGN, SHOWN)
         while len(await house.recorded(REPO)) < 3:
             await house.mirrors.look()
-    found = await house.mirrors.now("stuck")
+    found = await house.now(stuck, "stuck")
 
     assert (found["events"], found["trouble"]) == (0, SILENT)
     assert [each.stream for each in caplog.records if each.message == "pact.unseen"].count(  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ async def test_a_disk_that_hangs_holds_up_no_other_repository(
     while not await house.recorded("stuck"):
         await house.mirrors.look()
     assert await house.recorded("stuck") == ids(INIT, ASSIGN)
-    assert (await house.mirrors.now("stuck"))["trouble"] == ""
+    assert (await house.now(stuck, "stuck"))["trouble"] == ""
 
 
 async def test_what_lies_on_a_disk_that_hangs_has_not_vanished(
@@ -93,16 +93,16 @@ async def test_what_lies_on_a_disk_that_hangs_has_not_vanished(
     await house.place(one)
     await house.place(two)
     await house.mirrors.look()
-    assert (await house.mirrors.now(REPO))["events"] == 3
+    assert (await house.now(one))["events"] == 3
 
     disk = hanging(two, monkeypatch)
     house = await house.again()
     for _ in range(3):
-        found = await house.mirrors.now(REPO)
+        found = await house.now(two)
         assert (found["events"], found["trouble"]) == (3, SILENT)
     disk.set()
-    while (found := await house.mirrors.now(REPO))["trouble"]:
+    while (found := await house.now(two))["trouble"]:
         pass
     two.write(INIT)
     await house.mirrors.look()
-    assert (await house.mirrors.now(REPO))["events"] == 2
+    assert (await house.now(two))["events"] == 2

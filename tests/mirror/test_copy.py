@@ -1,20 +1,24 @@
 """From the file to the log: complete, once, in the order of the file, whatever happens between."""
 
 import asyncio
+import json
+import logging
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accord.core.dialects.pactmirror import told
+from accord.core.dialects.pactbook import Book, told
 from accord.core.kernel.refusal import Refused
-from accord.core.work.mirror import PactArrange
+from accord.core.work.mirror import PactArrange, key_of
 from accord.engine.ports import StoreError
 from accord.mirror import copy as copies
+from accord.mirror import place as places
 from accord.mirror.copy import Copy
+from accord.mirror.record import PACT
 from accord.stores.memory import MemoryLog
-from tests.core.work.story import BOB, folded, line
+from tests.core.work.story import BOB, assigned, folded, line
 from tests.helpers.engine import Tricky
 from tests.helpers.git import a_repository
 from tests.mirror.scene import ACCEPTED, ASSIGN, INIT, MERGED, REPO, SHOWN, House, Ledger, ids
@@ -35,8 +39,8 @@ async def followed(house: House, ledger: Ledger) -> Copy:
 
 
 def work_of(copy: Copy) -> Any:
-    assert copy.told is not None
-    return copy.told.work
+    assert copy.ready
+    return copy.book.work()
 
 
 @proves("OPEN-137", "UNI-7")
@@ -98,7 +102,7 @@ async def test_what_cannot_be_stored_is_tried_again(ledger: Ledger) -> None:
     await house.place(ledger.add(INIT))
     log.failing = {"append"}
     await house.mirrors.look()
-    assert house.mirrors.pacts[REPO].copy.told is None
+    assert not house.mirrors.pacts[REPO].copy.ready
 
     log.failing = set()
     await house.mirrors.look()
@@ -109,7 +113,7 @@ async def test_what_cannot_be_stored_is_tried_again(ledger: Ledger) -> None:
 async def test_what_cannot_be_stored_is_not_tried_without_a_pause(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(places, "BLOCK", 1)
     log = Tricky()
     house = House(log)
     await house.place(ledger.add(INIT, ASSIGN))
@@ -155,7 +159,8 @@ async def test_a_log_that_is_gone_changes_nothing(ledger: Ledger) -> None:
         await house.mirrors.look()
         await house.mirrors.look()
         assert work_of(copy) == folded(*WHOLE)
-    assert copy.trouble() == "" or copy.faults() == [1]
+    place = copy.places[str(ledger.directory)]
+    assert (place.trouble, place.look.faults) == (places.UNREADABLE, (1,))
 
 
 @proves("OPEN-137")
@@ -184,8 +189,8 @@ async def test_branches_that_git_merges_and_rebases_are_followed(tmp_path: Path,
 
     lines = ledger.path.read_text("utf-8").splitlines()
     assert len(lines) == 8
-    assert list(copy._image.lines() if copy._image else ()) == lines
-    assert work_of(copy) == told(lines).work
+    assert copy._image.order == [key_of(json.loads(each)["event_id"]) for each in lines]
+    assert work_of(copy) == told(lines).work()
     assert sorted(await house.recorded()) == sorted(
         [*ids(INIT, ASSIGN), *(f"{side}-{n}" for side in ("main", "side") for n in range(3))]
     )
@@ -208,13 +213,13 @@ async def test_two_servers_on_one_log_record_each_event_once(ledger: Ledger) -> 
 
 async def test_much_is_brought_in_turns(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "BATCH", 2)
-    monkeypatch.setattr(copies, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(places, "BLOCK", 1)
     house = House(MemoryLog())
     copy = await followed(house, ledger.add(*WHOLE))
-    assert (copy.events, copy.more) == (2, True)
+    assert (copy.events, copy.more, copy.ready) == (1, True, False)
 
-    await house.mirrors.look()
-    await house.mirrors.look()
+    for _ in WHOLE[1:]:
+        await house.mirrors.look()
 
     assert (copy.events, copy.more) == (5, False)
     assert work_of(copy) == folded(*WHOLE)
@@ -225,7 +230,7 @@ async def test_an_order_that_others_changed_meanwhile_is_refused(ledger: Ledger)
     await followed(house, ledger.add(INIT))
 
     with pytest.raises(Refused, match="look again"):
-        await house.say(f"work/{REPO}", PactArrange(7, 0, 1), copies.PACT)
+        await house.say(f"work/{REPO}", PactArrange(7, 0, 1), PACT)
 
 
 async def test_a_log_that_cannot_be_read_is_read_later(ledger: Ledger) -> None:
@@ -242,3 +247,137 @@ async def test_a_log_that_cannot_be_read_is_read_later(ledger: Ledger) -> None:
     assert await fresh.mirrors._find()
     await fresh.mirrors.look()
     assert await fresh.recorded() == ids(INIT)
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """What looks through all of a pact is not done."""
+
+    def no(*_: Any) -> None:
+        raise AssertionError
+
+    for name in names:
+        monkeypatch.setattr(Copy, name, no)
+
+
+async def test_one_more_event_is_all_that_is_read_recorded_and_folded(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MemoryLog()
+    house = House(log)
+    house.engine.check = False  # which reads everything
+    many = [assigned(f"T{n}", feature="cart", branch="cart") for n in range(3000)]
+    copy = await followed(house, ledger.add(INIT, *many))
+    while copy.more:
+        await house.mirrors.look()
+    put, read = list[int](), list[str]()
+    fold, rows = Book.put, log.read
+
+    def counted(book: Book, entries: list[Any]) -> None:
+        put.append(len(entries))
+        fold(book, entries)
+
+    async def watched(stream: str, after: int = 0, limit: int | None = None) -> Any:
+        read.append(stream)
+        return await rows(stream, after, limit)
+
+    forbid(monkeypatch, "_wanted", "_rebind")
+    monkeypatch.setattr(Book, "put", counted)
+    monkeypatch.setattr(log, "read", watched)
+    ledger.add(line("checkpoint", BOB, "T7", "cart", evidence="12 pass", at=5))
+    await house.mirrors.look()
+
+    assert (put, read) == ([1], [])
+    assert (copy.events, copy.book.lines) == (3002, 3002)
+    assert work_of(copy).tasks["T7"].evidence == "12 pass"
+
+
+async def test_what_comes_late_is_folded_where_its_time_is(ledger: Ledger) -> None:
+    house = House(MemoryLog())
+    late = (INIT, ACCEPTED, SHOWN, MERGED)
+    copy = await followed(house, ledger.add(*late))
+    assert work_of(copy) == folded(*late)
+
+    ledger.add(ASSIGN)
+    await house.mirrors.look()
+    assert work_of(copy) == folded(*late, ASSIGN)
+    ledger.add(line("join", BOB, roles=[], at=9))
+    await house.mirrors.look()
+
+    assert work_of(copy) == folded(*late, ASSIGN, line("join", BOB, roles=[], at=9))
+    house = await house.again()
+    await house.mirrors.look()
+    assert work_of(house.mirrors.pacts[REPO].copy) == work_of(copy)
+
+
+async def test_what_another_server_records_is_learned_from_the_log(ledger: Ledger) -> None:
+    one = House(MemoryLog())
+    copy = await followed(one, ledger.add(INIT))
+    other = await one.again()
+    await other.mirrors.look()
+    ledger.add(ASSIGN, SHOWN)
+    await other.mirrors.look()
+
+    await one.engine.opener.catch_up(one.engine.cells[f"work/{REPO}"])
+    await one.mirrors.look()
+
+    assert work_of(copy) == folded(INIT, ASSIGN, SHOWN)
+    assert await one.recorded() == ids(INIT, ASSIGN, SHOWN)
+
+
+async def test_what_is_copied_of_a_long_log_is_reported(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(copies, "TOLD_EVERY", 2)
+    monkeypatch.setattr(copies, "BATCH", 1)
+    with caplog.at_level(logging.INFO, "accord.mirror"):
+        await followed(House(MemoryLog()), ledger.add(*WHOLE))
+
+    counts = [each.count for each in caplog.records if each.message == "pact.copied"]  # type: ignore[attr-defined]
+    assert counts == [2, 4]
+
+
+def renamed(number: int) -> list[dict[str, Any]]:
+    """The same log, written anew with other ids."""
+    return [{**each, "event_id": f"{each['event_id']}-{number}"} for each in WHOLE]
+
+
+async def test_a_log_that_is_written_anew_with_other_ids_does_not_fill_the_servers(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    most = copies.Bounds(12, 1 << 30)
+    monkeypatch.setattr(copies, "bounds", lambda _: most)
+    monkeypatch.setattr(copies, "BATCH", 1)
+    house = House(MemoryLog())
+    copy = await followed(house, ledger.add(*WHOLE))
+    for number in range(9):
+        ledger.write(*renamed(number))
+        await house.mirrors.look()
+        await house.mirrors.look()
+
+    assert len(await house.recorded()) == 12
+    assert (await house.now(ledger))["trouble"] == most.sentence
+    assert copy.blind == most.sentence
+    assert [each.message for each in caplog.records].count("pact.full") == 1
+    ledger.write(*WHOLE[::-1])
+    house = await house.again()
+    await house.mirrors.look()
+    assert (await house.now(ledger))["trouble"] == ""
+    ledger.add(*renamed(99))
+    await house.mirrors.look()
+    assert (await house.now(ledger))["trouble"] == most.sentence
+    assert len(await house.recorded()) == 12
+
+
+async def test_orders_that_change_without_end_do_not_fill_the_servers_log(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(MemoryLog())
+    copy = await followed(house, ledger.add(*WHOLE))
+    most = copies.Bounds(99, copy._image.weight + 1000)
+    monkeypatch.setattr(copies, "bounds", lambda _: most)
+    for number in range(20):
+        ledger.write(*WHOLE[:: (-1) ** number])
+        await house.mirrors.look()
+
+    assert copy.full
+    assert copy._image.weight < most.bytes + 1000

@@ -15,7 +15,7 @@ from accord.core.kernel.times import iso
 from accord.core.provenance.commits import SessionUnbind
 from accord.core.room import forks
 from accord.core.room.state import Lane, Room
-from accord.mirror.copy import PACT
+from accord.mirror.record import PACT
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, folded, line
 from tests.helpers.forks import START, executes_merge, merges

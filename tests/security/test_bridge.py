@@ -121,13 +121,15 @@ def test_whoever_cannot_read_the_token_file_changes_nothing(
         "session-started",
         "session-ended",
         "pact-changed",
+        "place-removed",
         "message",
         "reset",
     ):
         status, told = house.post(f"/{path}", BIND, **shown)
         assert (status, told["error"]["code"]) == (401, "UNAUTHORIZED"), path
-    status, _, _ = house.get(f"/extended-metadata?repo={REPO}&sha={'a' * 40}", **shown)
-    assert status == 401
+    for path in (f"/extended-metadata?repo={REPO}&sha={'a' * 40}", f"/places?repo={REPO}"):
+        status, _, _ = house.get(path, **shown)
+        assert status == 401
 
 
 def test_an_operators_token_is_not_the_token_file(house: House) -> None:

@@ -413,6 +413,8 @@ BRIDGE: dict[str, dict[str, Any]] = {
     "session-started": {},
     "session-ended": {},
     "pact-changed": {"directory": "/nowhere/.pact"},
+    "places": {},
+    "place-removed": {"directory": "/nowhere/.pact"},
     "message": {"id": MADE_UP},
     "reset": {},
 }

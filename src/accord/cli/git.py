@@ -12,6 +12,8 @@ Examples:
   accord git status
   accord git bind ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
   accord git unbind ses_01M7GMJP1Y4T7CP7A3QNGAT9X2
+  accord git places
+  accord git places --remove ../old-worktree/.pact
   accord git check-message .git/COMMIT_EDITMSG
   accord git parse HEAD --json
   accord git coverage origin/main..HEAD --threshold 80
@@ -31,7 +33,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from accord.cli import binding, commits, hooks, messages, proof, remotes
+from accord.cli import binding, commits, hooks, messages, places, proof, remotes
 
 if TYPE_CHECKING:
     from accord.git.repository import Repository
@@ -48,6 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--rewrite-ref", action="store_true", help="also let git itself carry notes along a rebase")
     for name in ("bind", "unbind"):
         binding.arguments(made[name])
+    places.arguments(made["places"])
     made["check-message"].add_argument("file", help="a file with a commit message, or -")
     made["parse"].add_argument("rev", nargs="?", default="HEAD", help="a commit (default: HEAD)")
     made["coverage"].add_argument(
@@ -106,6 +109,7 @@ VERBS: dict[str, tuple[str, Callable[["Repository", argparse.Namespace], int]]] 
     "status": ("what is set up here", hooks.status),
     "bind": ("commits here are of a session from now on", binding.bind),
     "unbind": ("commits here are of it no longer", binding.unbind),
+    "places": ("where the server sees this repository's pact; remove one", places.places),
     "check-message": ("what is wrong with a commit message; exit code 2", messages.check_message),
     "parse": ("what a commit's message says", messages.parse),
     "coverage": ("how many commits say how they were decided", commits.coverage),

@@ -20,19 +20,30 @@ PORTS = "/proc/net/tcp"
 MOST_BYTES = 1 << 20
 OTHERS = 0o077
 COMMON = "/tmp/pvp-git-bridge.sock"  # noqa: S108 - PVP 18.1 names it; its owner is checked
-READS = frozenset({"commit-context", "extended-metadata", "status", "commits"})
+READS = frozenset({"commit-context", "extended-metadata", "status", "commits", "places"})
 
 
 def ask(
     action: str, env: Mapping[str, str], facts: Mapping[str, Any], patience: float = PATIENCE_S
 ) -> dict[str, Any] | None:
-    """What the bridge answers; None where there is none, or none in time."""
+    """What the bridge answers; None where there is none, none in time, or it says no."""
+    answer = heard(action, env, facts, patience)
+    return None if answer is None or answer.get("error") else answer
+
+
+def heard(
+    action: str, env: Mapping[str, str], facts: Mapping[str, Any], patience: float = PATIENCE_S
+) -> dict[str, Any] | None:
+    """The same, for whoever wants to know why not: `error` says it."""
     until = time.monotonic() + patience
     said = {"action": action, **{name: value for name, value in facts.items() if value}}
+    last = None
     for path in sockets(env):
-        if _is_ours(path) and (answer := _over_socket(path, said, until)) is not None:
+        answer = _over_socket(path, said, until) if _is_ours(path) else None
+        if answer is not None and not answer.get("error"):
             return answer
-    return _over_http(said, env, until) if _has_port(env) else None
+        last = last or answer
+    return (_over_http(said, env, until) if _has_port(env) else None) or last
 
 
 def in_reach(env: Mapping[str, str]) -> bool:
@@ -125,7 +136,8 @@ def _over_http(said: dict[str, Any], env: Mapping[str, str], until: float) -> di
     except OSError:
         return None
     status, _, content = heard.partition(b"\r\n\r\n")
-    return _answer(content) if b" 200 " in status[:16] + b" " else None
+    answered = b" 200 " in status[:16] + b" " or b'{"error":' in content[:16]
+    return _answer(content) if answered else None
 
 
 def _token(env: Mapping[str, str]) -> str:
@@ -168,7 +180,7 @@ def _answer(heard: bytes) -> dict[str, Any] | None:
         found = json.loads(heard)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and not found.get("error") else None
+    return found if isinstance(found, dict) else None
 
 
 def _left(until: float) -> float:

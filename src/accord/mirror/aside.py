@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class Aside:
+class Aside(Generic[T]):
     """One question at a time, in a thread of its own: what hangs there takes no one's turn."""
 
     def __init__(self) -> None:
-        self._asked: asyncio.Future[bool] | None = None
+        self._asked: asyncio.Future[T] | None = None
 
-    async def ask(self, question: Callable[[], bool], patience: float) -> bool | None:
+    async def ask(self, question: Callable[[], T], patience: float) -> T | None:
         """The answer. None when it does not come in time: whoever asks next is told that one."""
         asked = self._asked
         late = asked is not None
@@ -25,9 +28,9 @@ class Aside:
         return asked.result()
 
 
-def _begin(question: Callable[[], bool]) -> asyncio.Future[bool]:
+def _begin(question: Callable[[], T]) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
-    asked: asyncio.Future[bool] = loop.create_future()
+    asked: asyncio.Future[T] = loop.create_future()
 
     def work() -> None:
         try:

@@ -7,24 +7,32 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from accord.core.dialects.pactmirror import Told
+from accord.core.dialects.pactbook import Book
 from accord.core.kernel.log import Door, Event
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.provenance.commits import LedgerPlaced, Repo, SessionBound, SessionUnbound
+from accord.core.provenance.commits import (
+    LedgerPlaced,
+    LedgerRemoved,
+    Repo,
+    SessionBound,
+    SessionUnbound,
+)
 from accord.core.room.pact import TasksReleased
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, Sealed, StoreError
 
 from .copy import Copy
-from .telling import Teller
+from .place import UNREADABLE
+from .telling import Summary, Teller, summary
 
 log = logging.getLogger("accord.mirror")
 
 PAUSE_S = 1.0
 MOST_REPOS = 256
 MOST_SEATS = 64
-CHANGES = SessionBound | SessionUnbound | LedgerPlaced
-Tell = Callable[[str, Told], Awaitable[None]]
+MOST_UNREAD = 20
+CHANGES = SessionBound | SessionUnbound | LedgerPlaced | LedgerRemoved
+Tell = Callable[[str, Book, Summary], Awaitable[None]]
 
 
 class Pact:
@@ -49,17 +57,22 @@ class Pact:
             self.sessions, self.left = state.bound, state.left
             self.news = await self.copy.look() or self.news
             # Half of a log may say that something waits which was judged long ago.
-            if self.news and self.copy.told is not None and not self.copy.more:
-                for session in self.sessions:
-                    await self._tell(session, self.teller.tell)
-                for session in self.left:
-                    await self._tell(session, self.teller.guard)
+            if self.news and self.copy.ready and not self.copy.more:
+                await self._tell_all()
                 self.news = False
 
-    async def _tell(self, session: str, tell: Tell) -> None:
-        assert self.copy.told is not None  # noqa: S101 - the caller looked
+    async def _tell_all(self) -> None:
+        if not (self.sessions or self.left):
+            return
+        now = summary(self.copy.book, self.repo, self.copy.blind)
+        for session in self.sessions:
+            await self._tell(session, self.teller.tell, now)
+        for session in self.left:
+            await self._tell(session, self.teller.guard, now)
+
+    async def _tell(self, session: str, tell: Tell, now: Summary) -> None:
         try:
-            await tell(session, self.copy.told)
+            await tell(session, self.copy.book, now)
         except Refused as no:
             about = {"session": session, "stream": self.copy.stream, "detail": no.detail}
             log.warning("pact.untold", extra=about)
@@ -145,7 +158,7 @@ class Mirrors:
             raise Refused(Why.MALFORMED, "Say where the pact lies by its whole path")
         self._take_on(repo)
 
-    async def now(self, repo: str) -> Mapping[str, Any]:
+    async def now(self, repo: str, directory: str) -> Mapping[str, Any]:
         """Look at once, and say what was found; who asks may give up, the look goes on."""
         pact = self._take_on(repo)
         step = asyncio.create_task(pact.follow())
@@ -153,14 +166,54 @@ class Mirrors:
         step.add_done_callback(self._steps.discard)
         await asyncio.shield(step)
         copy = pact.copy
-        found = {"events": copy.events, "unread": copy.faults()[:20], "trouble": copy.trouble()}
+        found = {"events": copy.events, "unread": [], "trouble": copy.full}
+        if (place := copy.places.get(directory)) is not None:
+            found["unread"] = list(place.look.faults[:MOST_UNREAD])
+            found["trouble"] = copy.full or place.trouble
         names = await self._names(pact)
         return {"repo": repo, "sessions": list(pact.sessions), "names": names, **found}
 
+    async def seen(self, repo: Repo) -> list[Mapping[str, Any]]:
+        """What is known of each place; `alone` is how many events no other one has."""
+        found = list[Mapping[str, Any]]()
+        if not repo.ledgers:
+            return found
+        copy = await self._followed(repo)
+        for directory in copy.places:
+            place = copy.places[directory]
+            told = {"directory": directory, "events": len(place.held.known)}
+            told["alone"] = await asyncio.to_thread(copy.alone, directory)
+            told["unread"] = list(place.look.faults[:MOST_UNREAD])
+            found.append({**told, "trouble": place.trouble})
+        return found
+
+    async def needless(self, repo: Repo) -> list[str]:
+        """Places that are gone, and had nothing that the others do not have."""
+        copy = await self._followed(repo)
+        gone = [name for name, place in copy.places.items() if place.trouble == UNREADABLE]
+        for directory in gone:
+            if not await asyncio.to_thread(copy.alone, directory):
+                return [directory]  # what two of them have, one of them must keep
+        return []
+
+    async def check_away(self, repo: Repo, directory: str) -> None:
+        """Refuse to take away what no other place has, or the last one."""
+        copy = await self._followed(repo)
+        alone = await asyncio.to_thread(copy.alone, directory)
+        if alone or len(copy.places) == 1:
+            what = f"{alone} events of the pact lie nowhere else" if alone else "It is the last one"
+            detail = f"{what}, and a session works here: end that first, or use `--force`"
+            raise Refused(Why.WRONG_STATE, detail, {"alone": alone})
+
+    async def _followed(self, repo: Repo) -> Copy:
+        """The copy, as the next look will have it."""
+        pact = self._take_on(repo.id)
+        await pact.follow()
+        return pact.copy
+
     async def _names(self, pact: Pact) -> dict[str, str]:
         """The seats of a pact, as trailers name them."""
-        seats = pact.copy.told.work.seats if pact.copy.told else ()
-        ids = [seat.id for seat in seats[:MOST_SEATS]]
+        ids = [seat.id for seat in pact.copy.book.head.seats[:MOST_SEATS]]
         return {id: await pact.teller.called(id, pact.sessions) for id in ids}
 
     async def release(self, repo: str, session: str) -> None:

@@ -1,9 +1,12 @@
 """What a pact says to the sessions that work in its repository."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from accord.core.dialects.pactmirror import Told
+import msgspec
+
+from accord.core.dialects.pactbook import Book
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM, aliases
 from accord.core.kernel.log import Body, Message
@@ -12,34 +15,73 @@ from accord.core.kernel.times import iso
 from accord.core.provenance.participants import AGENT, Participant, participant
 from accord.core.room import pact as rooms
 from accord.core.room.shelf import REVIEW
-from accord.core.room.state import Lane, Member, Room
-from accord.core.views.tasks import content, short
-from accord.core.work.review import lanes
+from accord.core.room.state import Lane, Member, Pact, Room
+from accord.core.views.tasks import CUT, short
 from accord.core.work.state import Task
 from accord.core.work.words import Status, is_id
 from accord.engine.engine import Engine
 
-from .copy import PACT
+from .record import PACT
 
 LONGEST_WORDS = 2000
-MOST_OPEN = 64
+MOST_OPEN = 8  # of the tasks that keep a feature from being merged
+LONGEST_TASK = 64
+LARGEST_LANES = 128 << 10  # bytes
 MOST_REVIEWS = 100  # that lie in a room at once; the others are told as these are judged
 LONGEST_BRANCH = 300  # no fork has a longer name
+TOO_MANY = "The pact has more features that are not merged than a session keeps; merge some of them"
 
 
-def lanes_of(told: Told) -> tuple[Lane, ...]:
-    """What merges go by; of very many features those that are not shipped."""
-    found = (
-        Lane(
-            short(feature.id),
-            feature.branch,
-            tuple(short(task) for task in left[:MOST_OPEN]),
-            feature.shipped,
-        )
-        for feature, left in lanes(told.work)
-        if len(feature.branch) <= LONGEST_BRANCH
-    )
-    return tuple(islice(found, rooms.MOST_LANES))
+class Summary(NamedTuple):
+    """What every session is told. `trouble`: why there may be work that nobody here knows of."""
+
+    content: dict[str, Any]
+    open: tuple[Lane, ...] = ()
+    trouble: str = ""
+
+
+def summary(book: Book, repo: str, blind: str = "") -> Summary:
+    """A pact in so many bytes, however long it is."""
+    lanes, whole = fitting(open_lanes(book))
+    trouble = blind or ("" if whole else TOO_MANY)
+    content = book.content(repo)
+    return Summary({**content, "trouble": trouble} if trouble else content, lanes, trouble)
+
+
+def open_lanes(book: Book) -> Iterator[Lane]:
+    """Features that are not merged, with the first of the tasks that nobody accepted."""
+    for feature, left in book.standing.left.items():
+        branch = book.features[feature].branch
+        tasks = tuple(short(task, LONGEST_TASK) for task in islice(left, MOST_OPEN))
+        if len(branch) <= LONGEST_BRANCH:
+            yield Lane(short(feature), branch, tasks)
+
+
+def merged_lanes(book: Book, held: Pact | None) -> Iterator[Lane]:
+    """Those of the features that a room goes by which are merged by now; news first."""
+    for lane in sorted(held.lanes if held else (), key=lambda each: each.shipped):
+        if is_merged(book, lane):
+            yield Lane(lane.feature, lane.branch, shipped=True)
+
+
+def is_merged(book: Book, lane: Lane) -> bool:
+    """Whether the pact says so by now; a name that was too long is looked for among all."""
+    found = book.features.get(lane.feature)
+    if found is None and lane.feature.endswith(CUT):
+        every = book.features.values()
+        found = next((each for each in every if short(each.id) == lane.feature), None)
+    return found is not None and found.shipped and found.branch == lane.branch
+
+
+def fitting(lanes: Iterable[Lane]) -> tuple[tuple[Lane, ...], bool]:
+    """As many of them as a room keeps, and whether these are all."""
+    found, size = list[Lane](), 0
+    for lane in lanes:
+        size += len(msgspec.json.encode(lane))
+        if size > LARGEST_LANES or len(found) == rooms.MOST_LANES:
+            return tuple(found), False
+        found.append(lane)
+    return tuple(found), True
 
 
 def words(task: Task) -> str:
@@ -64,25 +106,27 @@ def verdict(task: Task | None) -> str:
     return f"It is {task.status} again"
 
 
-def ended(told: Told, room: Room) -> Iterator[rooms.ReviewEnd]:
+def ended(book: Book, room: Room) -> Iterator[rooms.ReviewEnd]:
     """Reviews that wait here no longer."""
     for key in rooms.reviews(room):
         id = key.removeprefix(REVIEW)
-        task = told.work.tasks.get(id)
+        task = book.tasks.get(id)
         if task is None or task.status is not Status.AWAITING_REVIEW:
             yield rooms.ReviewEnd(task=id, reason=verdict(task))
 
 
-def asked(told: Told, room: Room) -> Iterator[rooms.ReviewAsk]:
+def asked(book: Book, room: Room) -> Iterator[rooms.ReviewAsk]:
     """What waits for somebody who is here, and the room was not told."""
     here, lying = aliases(room.members), rooms.reviews(room)
     left = MOST_REVIEWS - len(lying)
-    for task in told.work.tasks.values():
-        key, checkpoint = rooms.review_key(task.id), told.checkpoints.get(task.id, "")
-        waits = task.status is Status.AWAITING_REVIEW and task.reviewer in here and is_id(task.id)
-        if waits and lying.get(key) != checkpoint and (key in lying or left > 0):
+    waiting = chain.from_iterable(
+        tasks for reviewer, tasks in book.standing.waiting.items() if reviewer in here
+    )
+    for id in filter(is_id, waiting):
+        key, checkpoint = rooms.review_key(id), book.checkpoints[id]
+        if lying.get(key) != checkpoint and (key in lying or left > 0):
             left -= key not in lying
-            yield rooms.ReviewAsk(task=task.id, checkpoint=checkpoint, words=words(task))
+            yield rooms.ReviewAsk(task=id, checkpoint=checkpoint, words=words(book.tasks[id]))
 
 
 class Teller:
@@ -93,35 +137,40 @@ class Teller:
         self.repo = repo
         self._over: set[str] = set()  # sessions whose end is final
 
-    async def tell(self, session: str, told: Told) -> None:
+    async def tell(self, session: str, book: Book, now: Summary) -> None:
         """The tasks as they are, and what waits for review."""
-        if (room := await self._open(session, told)) is None:
+        if (room := await self._open(session, book, now)) is None:
             return
-        shown = content(told.work, told.times, self.repo)
-        tasks = rooms.TasksMirror(self.repo, shown, lanes_of(told))
+        lanes = self._lanes(room, book, now)
+        told = rooms.TasksMirror(self.repo, now.content, lanes, now.trouble)
         try:
-            await self._say(session, self.engine.ids(), tasks)
+            await self._say(session, self.engine.ids(), told)
         except Refused:
-            await self._guard(session, told)  # it is heeded, though another one is shown
+            await self._guard(session, lanes, now)  # it is heeded, though another one is shown
             raise
-        for over in ended(told, room):
+        for over in ended(book, room):
             await self._say(session, self.engine.ids(), over)
         room = await self.engine.state(f"room/{session}")
-        for wish in asked(told, room):
+        for wish in asked(book, room):
             await self._say(session, self.engine.ids(), wish)
 
-    async def guard(self, session: str, told: Told) -> None:
+    async def guard(self, session: str, book: Book, now: Summary) -> None:
         """What merges go by in a session that left."""
-        if await self._open(session, told) is not None:
-            await self._guard(session, told)
+        if (room := await self._open(session, book, now)) is not None:
+            await self._guard(session, self._lanes(room, book, now), now)
 
-    async def _guard(self, session: str, told: Told) -> None:
-        body = rooms.TasksGuard(self.repo, lanes_of(told))
+    async def _guard(self, session: str, lanes: tuple[Lane, ...], now: Summary) -> None:
+        body = rooms.TasksGuard(self.repo, lanes, now.trouble)
         await self._say(session, self.engine.ids(), body)
 
-    async def _open(self, session: str, told: Told) -> Room | None:
+    def _lanes(self, room: Room, book: Book, now: Summary) -> tuple[Lane, ...]:
+        """All that is not merged, and what the room goes by that is merged by now."""
+        merged = merged_lanes(book, room.pacts.get(self.repo))
+        return fitting((*now.open, *merged))[0]
+
+    async def _open(self, session: str, book: Book, now: Summary) -> Room | None:
         """The room, if it can be told and there is something to tell."""
-        readable = told.work.started and not told.work.too_new
+        readable = (book.head.started and not book.head.too_new) or bool(now.trouble)
         if not readable or session in self._over:
             return None
         room: Room = await self.engine.state(f"room/{session}")

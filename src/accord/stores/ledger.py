@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from accord.core.kernel.limits import LIMITS, MIB, reached
 from accord.core.kernel.refusal import Refused, Why
@@ -24,6 +25,17 @@ STEP_S = 0.01
 USUAL_LOG = LIMITS["pact_log"].usual
 Sleep = Callable[[float], None]
 Most = Callable[[], int]
+
+
+class Opened(NamedTuple):
+    """A ledger that is open, and how it was when it was opened."""
+
+    handle: int
+    mark: Mark
+
+    def read(self, start: int, most: int) -> bytes:
+        """At most so many bytes from there on."""
+        return os.pread(self.handle, most, start)
 
 
 class FileLedger:
@@ -47,6 +59,15 @@ class FileLedger:
             mark = _mark(file.fileno())
             self._fits(mark.size)
             return file.read(mark.size), mark
+
+    @contextmanager
+    def opened(self) -> "Iterator[Opened]":
+        """The file, to read parts of it; FileNotFoundError where there is none."""
+        handle = self._open(os.O_RDONLY)
+        try:
+            yield Opened(handle, _mark(handle))
+        finally:
+            os.close(handle)
 
     def mark(self) -> Mark:
         """How the file is now, without reading it."""

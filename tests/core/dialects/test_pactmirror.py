@@ -1,4 +1,4 @@
-"""A ledger's bytes as events to mirror, and what the mirrored lines come to."""
+"""A ledger's bytes as events to mirror."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from accord.core.dialects import pact
-from accord.core.dialects.pactmirror import LONGEST_TEXT, MOST_FAULTS, Book, sources, told
-from accord.core.views.tasks import Times
+from accord.core.dialects.pactbook import told
+from accord.core.dialects.pactmirror import LONGEST_TEXT, MOST_FAULTS, mark_of, sources
 from accord.core.work.fold import fold
 from accord.core.work.mirror import LONGEST_LINE, key_of
 from accord.core.work.words import Status
@@ -26,7 +26,7 @@ def test_what_is_mirrored_of_a_real_log_comes_to_what_the_log_comes_to(name: str
     found = sources(data)
 
     assert found.faults == []
-    assert told(each.line for each in found.found).work == fold(pact.read(data).entries)
+    assert told([each.line for each in found.found]).work() == fold(pact.read(data).entries)
     assert [each.line for each in found.found] == data.decode().splitlines()
 
 
@@ -38,7 +38,7 @@ def test_an_event_is_known_by_its_id_and_comes_once() -> None:
 
     assert [each.key for each in found.found] == [key_of("E1"), key_of("E2")]
     assert found.faults == []
-    assert sources(log(one), known={each.key: each for each in found.found}).found == []
+    assert sources(log(one), known={each.key: mark_of(each) for each in found.found}).found == []
 
 
 @proves("UNI-11")
@@ -46,7 +46,7 @@ def test_an_id_that_comes_again_with_other_words_is_told() -> None:
     one, other = line("join", BOB, id="E1"), line("join", ANN, id="E1")
 
     within = sources(log(one, other))
-    known = {each.key: each for each in sources(log(one)).found}
+    known = {each.key: mark_of(each) for each in sources(log(one)).found}
     later = sources(log(other), 2, known)
 
     for found in (within, later):
@@ -89,61 +89,13 @@ def test_a_long_line_is_kept_in_short_and_says_the_same_of_the_task() -> None:
     shown["payload"]["deps"] = ["y" * (2 * LONGEST_TEXT)]
 
     whole, cut = sources(log(assigned("T1"), shown)).found
-    task = told([whole.line, cut.line]).work.tasks["T1"]
+    task = told([whole.line, cut.line]).tasks["T1"]
 
     assert len(cut.line) < 3 * LONGEST_TEXT
     assert task.status is Status.AWAITING_REVIEW
     assert task.evidence == "x" * LONGEST_TEXT + "…"
     assert json.loads(cut.line)["payload"]["deps"] is None
     assert cut.key == key_of(shown["event_id"])
-
-
-def test_when_a_task_moved_and_which_checkpoint_it_had() -> None:
-    lines = sources(
-        log(
-            assigned("T1", at=1),
-            assigned("T2", at=2),
-            line("checkpoint", BOB, "T1", evidence="a", at=3, id="C1"),
-            line("accept", BOB, "T1", at=4),
-            line("accept", ANN, "T1", at=5),
-            line("checkpoint", BOB, "T2", evidence="b", at=6, id="C2"),
-        )
-    )
-
-    found = told(each.line for each in lines.found)
-
-    minute = "2026-01-01T00:0{}:00Z".format
-    assert found.times == {
-        "T1": Times(minute(1), minute(5), minute(5)),
-        "T2": Times(minute(2), minute(6)),
-    }
-    assert found.checkpoints == {"T1": key_of("C1"), "T2": key_of("C2")}
-
-
-def test_lines_that_come_later_add_to_what_is_known() -> None:
-    events = [assigned("T1", at=1), line("accept", BOB, "T1", at=2)]
-    events += [line("checkpoint", BOB, "T1", evidence="a", at=3), line("accept", ANN, "T1", at=4)]
-    lines = [json.dumps(each) for each in events]
-    book = Book()
-
-    assert all(book.add([each]) for each in lines)
-    assert book.add([])
-
-    assert book.told() == told(lines)
-    assert book.lines == 4
-    before = book.told()
-    assert not book.add([json.dumps(assigned("T0", at=0))])
-    assert book.told() == before
-
-
-def test_a_task_of_unknown_age_has_none() -> None:
-    bare = {"event_type": "assign", "task_id": "T1", "feature": "F", "payload": {"owner": BOB}}
-    shown = {"event_type": "checkpoint", "task_id": "T1", "agent_id": BOB}
-
-    found = told(json.dumps(each) for each in (bare, shown))
-
-    assert found.times == {"T1": Times("", "")}
-    assert found.checkpoints == {"T1": key_of("")}
 
 
 def test_what_is_no_log_is_not_read_to_its_end() -> None:

@@ -20,6 +20,8 @@ from accord.core.provenance.commits import (
     CommitRecord,
     LedgerPlace,
     LedgerPlaced,
+    LedgerRemove,
+    LedgerRemoved,
     Repo,
     SessionBind,
     SessionBound,
@@ -129,13 +131,27 @@ def test_nobody_but_the_server_records_a_commit(body: Body) -> None:
     assert no.value.why is Why.FORBIDDEN
 
 
-def test_where_a_pact_lies_is_recorded_once_and_the_oldest_of_many_places_is_forgotten() -> None:
-    places = [LedgerPlaced(path=f"/w/{n}/.pact") for n in range(MOST_LEDGERS + 1)]
+def test_where_a_pact_lies_is_recorded_once_and_removed_when_somebody_says_so() -> None:
+    one, other = LedgerPlaced(path="/w/0/.pact"), LedgerPlaced(path="/w/1/.pact")
+    away = LedgerRemoved(path="/w/0/.pact")
 
-    assert when(repo(), LedgerPlace("/w/0/.pact")) == [places[0]]
-    assert when(repo(places[0]), LedgerPlace("/w/0/.pact")) == []
-    assert repo(*places).ledgers == tuple(each.path for each in places[1:])
-    assert repo(places[0], places[1], places[0]).ledgers == ("/w/1/.pact", "/w/0/.pact")
+    assert when(repo(), LedgerPlace("/w/0/.pact")) == [one]
+    assert when(repo(one), LedgerPlace("/w/0/.pact")) == []
+    assert repo(one, other, one).ledgers == ("/w/1/.pact", "/w/0/.pact")
+    assert when(repo(one, other), LedgerRemove("/w/0/.pact")) == [away]
+    assert when(repo(other), LedgerRemove("/w/0/.pact")) == []
+    assert repo(one, other, away).ledgers == ("/w/1/.pact",)
+
+
+def test_no_place_of_a_pact_gives_way_to_another() -> None:
+    places = [LedgerPlaced(path=f"/w/{n}/.pact") for n in range(MOST_LEDGERS + 1)]
+    full = repo(*places[:-1])
+
+    with pytest.raises(Refused, match="accord git places") as no:
+        when(full, LedgerPlace(places[-1].path))
+    assert no.value.why is Why.FULL
+    assert when(full, LedgerPlace(places[0].path)) == []
+    assert repo(*places).ledgers == tuple(each.path for each in places[1:]), "as older servers did"
 
 
 def test_time_changes_nothing() -> None:

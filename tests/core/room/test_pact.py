@@ -210,6 +210,20 @@ def test_a_members_own_context_in_a_fork_outlives_a_review_of_that_name() -> Non
     assert shelf_of(talk, fork)["review:T1"] == "mine"
 
 
+def test_what_a_member_put_there_before_is_the_members_own() -> None:
+    talk = Talk.of((BOB, Role.APPROVER), (CLAUDE, Role.DRIVER))
+    talk.says(CLAUDE, TEXT)
+    talk.says(POLICY, tasks())
+
+    talk.says(CLAUDE, ContextUpdate(key=TEXT.key, reason="better", new_content="still mine"))
+    assert shelf_of(talk)[TEXT.key] == "still mine"
+    talk.says(CLAUDE, ContextRemove(key=TEXT.key, reason="away"))
+
+    assert TEXT.key not in shelf_of(talk)
+    with refused(Why.FORBIDDEN, "pact"):
+        talk.says(CLAUDE, TEXT)
+
+
 def test_without_a_pact_there_is_nothing_to_review() -> None:
     assert kinds(when(given(opened()), POLICY, ASK)) == []
 
@@ -310,6 +324,20 @@ def test_of_more_features_than_are_known_nothing_is_merged() -> None:
         talk.says(ALICE, merges(fork))
 
     talk.says(POLICY, tasks(*many[:-1], replace(many[-1], open=(), shipped=True)))
+    talk.merges(fork)
+    assert talk.room.forks[fork].merged
+
+
+@proves("UNI-21")
+def test_while_there_may_be_tasks_that_nobody_knows_of_nothing_is_merged() -> None:
+    talk = talking()
+    fork = talk.fork("Aside", CLAUDE, BOB)
+    talk.says(POLICY, replace(tasks(), trouble="The log has over 64 MiB"))
+
+    with refused(Why.WRONG_STATE, "nobody here knows of.*: The log has over 64 MiB"):
+        talk.says(ALICE, merges(fork))
+
+    talk.says(POLICY, tasks())
     talk.merges(fork)
     assert talk.room.forks[fork].merged
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from accord.core.room.shelf import Tasks
-from accord.core.views.tasks import CALLED, LONGEST, MOST_TASKS, Times, content, short
+from accord.core.views.tasks import CALLED, LARGEST, LONGEST, MOST_TASKS, Times, content, short
 from accord.core.work.state import Task, Work
 from accord.core.work.words import Status
 from tests.spec import proves
@@ -26,7 +26,8 @@ def task(id: str = "T1", status: Status = Status.IN_PROGRESS, **more: Any) -> Ta
 
 def told(*tasks: Task) -> dict[str, Any]:
     made = work(*tasks)
-    shown = content(made, dict.fromkeys(made.tasks, TIMES), "repo-1")
+    open_ = dict.fromkeys(t.id for t in tasks if t.status is not Status.ACCEPTED)
+    shown = content(made, open_, dict.fromkeys(made.tasks, TIMES), "repo-1")
     msgspec.convert(json.loads(json.dumps(shown)), Tasks)
     return shown
 
@@ -67,7 +68,7 @@ def test_a_task_whose_name_could_be_mistaken_is_not_shown() -> None:
     assert [row["id"] for row in found["tasks"]] == ["T1"]
     assert found["left_out"] == 1
     assert found["goal"] == "shop"
-    assert content(Work(), {}, "r") == {"goal": None, "tasks": [], "pact": "r"}
+    assert content(Work(), {}, {}, "r") == {"goal": None, "tasks": [], "pact": "r"}
 
 
 def test_long_words_end_early() -> None:
@@ -76,4 +77,17 @@ def test_long_words_end_early() -> None:
 
 
 def test_a_long_goal_ends_early_as_well() -> None:
-    assert content(Work(project="x" * 999), {}, "r")["goal"] == short("x" * 999)
+    assert content(Work(project="x" * 999), {}, {}, "r")["goal"] == short("x" * 999)
+
+
+def test_however_long_its_words_are_a_pact_has_an_end() -> None:
+    words = "\x00" * LONGEST
+    every = [task(f"T{n}", evidence=words, spec=words, reviewer=words) for n in range(MOST_TASKS)]
+    done = [task(f"D{n}", Status.ACCEPTED) for n in range(9)]
+    found = told(*every, *done)
+
+    assert len(json.dumps(found)) < LARGEST + 1000
+    ids = [row["id"] for row in found["tasks"]]
+    assert 0 < len(ids) < MOST_TASKS
+    assert ids == [each.id for each in every[-len(ids) :]]
+    assert found["left_out"] == MOST_TASKS + 9 - len(ids)

@@ -10,7 +10,7 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.log import Ask, Body, Elapsed, Event, Message, Record
 from accord.core.kernel.log import fold as folded
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.work.image import Image, Source, Splice
+from accord.core.work.image import Image, Sorting, Source, Splice, keys
 from accord.core.work.mirror import (
     CONTEXT,
     MOST_MOVED,
@@ -64,13 +64,21 @@ def image(*names: str) -> Image:
     return made
 
 
+def names_in(made: Image, *names: str) -> list[str]:
+    """The lines of the image, by the records of these events in this order."""
+    sorting = Sorting(made)
+    for name in names:
+        sorting.take(mirrored(source(name)))
+    return [line.split()[0] for line in sorting.lines()]
+
+
 def follow(made: Image, names: list[str]) -> int:
     """Bring the image in step with a file, as the server does; the number of records."""
     sources = [source(name) for name in names]
     before = made.records
     for each in made.fresh(sources):
         made.take(mirrored(each))
-    while step := made.splice(sources):
+    while step := made.splice(keys(sources)):
         made.take(Arranged(at=step.at, drop=step.drop, put=step.put))
     return made.records - before
 
@@ -121,7 +129,7 @@ def test_what_is_appended_to_the_file_is_appended_here() -> None:
     made = image("a", "b")
 
     assert follow(made, ["a", "b", "c"]) == 1
-    assert [line.split()[0] for line in made.lines()] == ["a", "b", "c"]
+    assert names_in(made, "a", "b", "c") == ["a", "b", "c"]
     assert follow(made, ["a", "b", "c"]) == 0
 
 
@@ -130,30 +138,42 @@ def test_lines_that_git_puts_between_others_are_between_them_here() -> None:
     made = image("a", "d")
 
     assert follow(made, ["a", "b", "c", "d"]) == 3
-    assert [line.split()[0] for line in made.lines()] == ["a", "b", "c", "d"]
+    assert names_in(made, "a", "d", "b", "c") == ["a", "b", "c", "d"]
 
 
 @proves("OPEN-137")
 def test_what_git_takes_away_is_gone_here_and_comes_back_without_being_recorded_again() -> None:
     made = image("a", "b", "c")
 
-    assert made.lost([source("a"), source("c")])
+    assert made.lost(keys([source("a"), source("c")]))
     assert follow(made, ["a", "c"]) == 1
-    assert [line.split()[0] for line in made.lines()] == ["a", "c"]
+    assert names_in(made, "a", "b", "c") == ["a", "c"]
     assert made.fresh([source("b")]) == []
-    assert not made.lost([source("b"), source("a"), source("c")])
+    assert not made.lost(keys([source("b"), source("a"), source("c")]))
     assert follow(made, ["b", "a", "c"]) == 1
-    assert [line.split()[0] for line in made.lines()] == ["b", "a", "c"]
+    assert names_in(made, "a", "b", "c") == ["b", "a", "c"]
 
 
 @proves("UNI-11")
-def test_an_id_that_says_something_else_is_told_apart_and_the_first_counts() -> None:
+def test_of_an_id_that_says_something_else_the_first_counts() -> None:
     made = image("a")
-    other = source("a", "other words")
+    sorting = Sorting(made)
 
-    assert made.changed([source("a"), source("b"), other]) == [other]
-    made.take(mirrored(other))
-    assert list(made.lines()) == ["a "]
+    assert made.fresh([source("a", "other words"), source("b"), source("b")]) == [source("b")]
+    assert not made.take(mirrored(source("a", "other words")))
+    for words in ("", "other words"):
+        sorting.take(mirrored(source("a", words)))
+    assert sorting.lines() == ["a "]
+    assert made.order == [key_of("a")]
+
+
+def test_an_image_knows_about_how_much_its_records_take() -> None:
+    made = image("a", "b")
+    before = made.weight
+
+    assert before > len("a b ")
+    assert not made.take(Arranged(at=0, drop=2, put=(key_of("b"), key_of("a"))))
+    assert made.weight > before + 2 * len(key_of("a"))
 
 
 def test_a_long_way_is_gone_in_steps() -> None:
@@ -169,11 +189,11 @@ def test_a_place_in_the_order_whose_event_nobody_recorded_is_passed_by() -> None
     made = image("a")
     made.take(Arranged(at=1, drop=0, put=("f" * 32,)))
 
-    assert list(made.lines()) == ["a "]
+    assert names_in(made, "a") == ["a"]
 
 
 def test_the_same_order_needs_no_step() -> None:
-    assert image("a").splice([source("a")]) is None
+    assert image("a").splice(keys([source("a")])) is None
     assert image("a").splice([]) == Splice(0, 1, ())
     assert image().splice([]) is None
 

@@ -1,6 +1,6 @@
-"""A ledger's bytes as events to mirror, and the mirror's lines as the state of the work."""
+"""A ledger's bytes as events to mirror: each once, and short enough to be kept."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -8,20 +8,18 @@ import msgspec
 
 from accord.core.dialects import pact
 from accord.core.dialects.pact import Fault
-from accord.core.views.tasks import Times
-from accord.core.work.event import Entry, Event
-from accord.core.work.fold import Fold
+from accord.core.work.event import Event
 from accord.core.work.image import Source
 from accord.core.work.mirror import LONGEST_LINE, key_of
-from accord.core.work.state import Work
-from accord.core.work.words import Kind
 
 # What is left of a text in a line that is too long to be kept whole.
 LONGEST_TEXT = 8 << 10
 CUT = "…"
 # A file with more lines that are no events is no log, and is not read on.
 MOST_FAULTS = 10_000
-NOTHING: Mapping[str, Source] = {}
+# Of a digest, so much is kept to tell one line from another.
+MARK = 16
+NOTHING: Mapping[str, bytes] = {}
 
 
 class Sources(NamedTuple):
@@ -31,15 +29,7 @@ class Sources(NamedTuple):
     faults: list[Fault]
 
 
-class Told(NamedTuple):
-    """What a mirror says: the state of the work, and when each task moved."""
-
-    work: Work
-    times: dict[str, Times]
-    checkpoints: dict[str, str]
-
-
-def sources(data: bytes, first: int = 1, known: Mapping[str, Source] = NOTHING) -> Sources:
+def sources(data: bytes, first: int = 1, known: Mapping[str, bytes] = NOTHING) -> Sources:
     """Every event in these bytes that is not `known`, of whatever tool, each once.
 
     A last line without an end is not there yet. An id that comes again with other words is a fault.
@@ -57,10 +47,18 @@ def sources(data: bytes, first: int = 1, known: Mapping[str, Source] = NOTHING) 
             faults.append(Fault(number, event))
             continue
         source = _source(line, event)
-        before = known.get(source.key) or found.setdefault(source.key, source)
-        if before.digest != source.digest:
+        if source.key in known:
+            same = known[source.key] == mark_of(source)
+        else:
+            same = found.setdefault(source.key, source).digest == source.digest
+        if not same:
             faults.append(Fault(number, "The line has the id of another event"))
     return Sources(list(found.values()), faults)
+
+
+def mark_of(source: Source) -> bytes:
+    """What is kept of an event to know it again."""
+    return bytes.fromhex(source.digest)[:MARK]
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
@@ -96,53 +94,3 @@ def _cut(value: Any) -> Any:
     if not isinstance(value, str):
         return None
     return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + CUT
-
-
-class Book:
-    """The lines of a mirror, folded as they come; those that are not in order need another book."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self._at = ""
-        self._fold = Fold()
-        self._times: dict[str, Times] = {}
-        self._checkpoints: dict[str, str] = {}
-
-    def add(self, lines: Iterable[str]) -> bool:
-        """Take these; False, and nothing is taken, when one of them is before what is known."""
-        data = "".join(f"{line}\n" for line in lines).encode()
-        reading = pact.read(data, self.lines + 1, self._at)
-        if reading.entries and reading.entries[0].at < self._at:
-            return False
-        known = len(self._fold.skipped)
-        self._fold.take(reading.entries)
-        without = frozenset(skipped.line for skipped in self._fold.skipped[known:])
-        for entry in reading.entries:
-            if entry.event.task_id and entry.line not in without:
-                self._note(entry)
-        self.lines += data.count(b"\n")
-        self._at = reading.last or self._at
-        return True
-
-    def _note(self, entry: Entry) -> None:
-        task = entry.event.task_id
-        self._times[task] = _moved(self._times.get(task), entry)
-        if entry.event.event_type == Kind.CHECKPOINT:
-            self._checkpoints[task] = key_of(entry.event.event_id or entry.at)
-
-    def told(self) -> Told:
-        """What they come to, with the checkpoint that each task last had."""
-        return Told(self._fold.work(), dict(self._times), dict(self._checkpoints))
-
-
-def told(lines: Iterable[str]) -> Told:
-    """What these lines come to."""
-    book = Book()
-    book.add(lines)
-    return book.told()
-
-
-def _moved(before: Times | None, entry: Entry) -> Times:
-    at = f"{entry.at}Z" if entry.at else ""
-    done = at if entry.event.event_type == Kind.ACCEPT else ""
-    return Times(before.created if before else at, at, done)

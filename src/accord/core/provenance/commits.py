@@ -94,6 +94,15 @@ class LedgerPlace(Body, frozen=True, omit_defaults=True, gc=False):
     path: Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
+class LedgerRemove(Body, frozen=True, omit_defaults=True, gc=False):
+    """The pact of this repository lies in this directory no longer."""
+
+    type = "repo.ledger_remove"
+    needs = May.SERVE
+
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+
+
 class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
     """This commit carries this decision; a rewritten one carries the same once more."""
 
@@ -120,9 +129,17 @@ class SessionUnbound(Event, frozen=True, kw_only=True, gc=False):
 
 
 class LedgerPlaced(Event, frozen=True, kw_only=True, gc=False):
-    """The pact of this repository lies there; the oldest of many places is forgotten."""
+    """The pact of this repository lies there."""
 
     name = "repo.ledger_placed"
+
+    path: str
+
+
+class LedgerRemoved(Event, frozen=True, kw_only=True, gc=False):
+    """It lies there no more."""
+
+    name = "repo.ledger_removed"
 
     path: str
 
@@ -171,9 +188,19 @@ def unbind(repo: Repo, ask: Ask, body: SessionUnbind) -> Iterator[Fact]:
 
 
 def place_ledger(repo: Repo, ask: Ask, body: LedgerPlace) -> Iterator[Fact]:
-    """Once; to say it again changes nothing."""
-    if body.path not in repo.ledgers:
-        yield LedgerPlaced(path=body.path)
+    """Once; to say it again changes nothing. None gives way: what lies there alone still counts."""
+    if body.path in repo.ledgers:
+        return
+    if len(repo.ledgers) >= MOST_LEDGERS:
+        detail = f"The pact of {repo.id} lies in {MOST_LEDGERS} places already"
+        raise Refused(Why.FULL, f"{detail}; `accord git places` shows them and removes one")
+    yield LedgerPlaced(path=body.path)
+
+
+def remove_ledger(repo: Repo, ask: Ask, body: LedgerRemove) -> Iterator[Fact]:
+    """Where nothing lies, nothing is removed."""
+    if body.path in repo.ledgers:
+        yield LedgerRemoved(path=body.path)
 
 
 def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
@@ -204,7 +231,12 @@ def besides(sessions: tuple[str, ...], one: str) -> tuple[str, ...]:
 
 def on_placed(repo: Repo, event: LedgerPlaced, record: Record) -> Repo:
     others = tuple(each for each in repo.ledgers if each != event.path)
+    # Older servers had the oldest give way, and nothing says so on their logs.
     return replace(repo, ledgers=(*others, event.path)[-MOST_LEDGERS:])
+
+
+def on_removed(repo: Repo, event: LedgerRemoved, record: Record) -> Repo:
+    return replace(repo, ledgers=tuple(each for each in repo.ledgers if each != event.path))
 
 
 DECIDE: Deciders = {
@@ -212,6 +244,7 @@ DECIDE: Deciders = {
     SessionBind: bind,
     SessionUnbind: unbind,
     LedgerPlace: place_ledger,
+    LedgerRemove: remove_ledger,
     Elapsed: idle,
 }
 EVOLVE: Evolvers = {
@@ -219,6 +252,7 @@ EVOLVE: Evolvers = {
     SessionBound: on_bound,
     SessionUnbound: on_unbound,
     LedgerPlaced: on_placed,
+    LedgerRemoved: on_removed,
 }
 CONTEXT: Context[Repo] = Context(
     name="repo",

@@ -34,6 +34,7 @@ class TasksMirror(Body, frozen=True, omit_defaults=True, gc=False):
     repo: Id
     content: dict[str, Any]
     lanes: Annotated[tuple[Lane, ...], Meta(max_length=MOST_LANES)] = ()
+    trouble: Short = ""
 
 
 class TasksRelease(Body, frozen=True, omit_defaults=True, gc=False):
@@ -55,6 +56,7 @@ class TasksGuard(Body, frozen=True, omit_defaults=True, gc=False):
 
     repo: Id
     lanes: Annotated[tuple[Lane, ...], Meta(max_length=MOST_LANES)] = ()
+    trouble: Short = ""
 
 
 class ReviewAsk(Body, frozen=True, omit_defaults=True, gc=False):
@@ -88,6 +90,7 @@ class TasksMirrored(Event, frozen=True, kw_only=True, gc=False):
     said: ContextAdd
     repo: str
     lanes: tuple[Lane, ...] = ()
+    trouble: str = ""
 
 
 class TasksReleased(Event, frozen=True, kw_only=True, gc=False):
@@ -105,6 +108,7 @@ class TasksGuarded(Event, frozen=True, kw_only=True, gc=False):
 
     repo: str
     lanes: tuple[Lane, ...] = ()
+    trouble: str = ""
 
 
 class ReviewAsked(Event, frozen=True, kw_only=True, gc=False):
@@ -139,11 +143,11 @@ def mirror(room: Room, ask: Ask, body: TasksMirror) -> Iterator[Fact]:
         detail = f"The session shows the tasks of {room.pact.repo}; unbind that first"
         raise Refused(Why.WRONG_STATE, detail)
     held = on_trunk(room).get(TASKS)
-    now = Pact(body.repo, body.lanes)
+    now = Pact(body.repo, body.lanes, body.trouble)
     if held is not None and held.content == body.content and room.pact == now:
         return
     said = ContextAdd(key=TASKS, content_type="structured", content=body.content, tags=TAGS)
-    yield TasksMirrored(said=said, repo=body.repo, lanes=body.lanes)
+    yield TasksMirrored(said=said, repo=body.repo, lanes=body.lanes, trouble=body.trouble)
 
 
 def release(room: Room, ask: Ask, body: TasksRelease) -> Iterator[Fact]:
@@ -159,8 +163,9 @@ def release(room: Room, ask: Ask, body: TasksRelease) -> Iterator[Fact]:
 def guard(room: Room, ask: Ask, body: TasksGuard) -> Iterator[Fact]:
     """What is new."""
     before = room.pacts.get(body.repo)
-    if is_open(room) and heeded(before, body.repo, body.lanes) != before:
-        yield TasksGuarded(repo=body.repo, lanes=body.lanes)
+    now = Pact(body.repo, body.lanes, body.trouble)
+    if is_open(room) and heeded(before, now) != before:
+        yield TasksGuarded(repo=body.repo, lanes=body.lanes, trouble=body.trouble)
 
 
 def ask_review(room: Room, ask: Ask, body: ReviewAsk) -> Iterator[Fact]:
@@ -225,6 +230,9 @@ def check_merge(room: Room, source: Fork, target: str | None, *, done: bool) -> 
 
 def check_known(pact: Pact) -> None:
     """Refuse where there may be features that nobody told of."""
+    if pact.trouble:
+        detail = "There may be tasks that nobody here knows of, so nothing is merged"
+        raise Refused(Why.WRONG_STATE, f"{detail}: {pact.trouble}", {"repo": pact.repo})
     if len(pact.lanes) == MOST_LANES and not pact.lanes[-1].shipped:
         detail = f"The pact of {pact.repo} has {MOST_LANES} features or more that are not merged"
         raise Refused(Why.WRONG_STATE, f"{detail}, too many to go by: first merge some of them")
@@ -255,18 +263,18 @@ def elsewhere(room: Room, repo: str, lane: Lane) -> str:
     )
 
 
-def heeded(before: Pact | None, repo: str, lanes: tuple[Lane, ...]) -> Pact:
+def heeded(before: Pact | None, now: Pact) -> Pact:
     """What counts from now on: all that the pact says, and what vanished from it unmerged.
 
     Nothing is ever taken out of a pact; that a branch lacks a line frees no fork. A list that is
     full may leave out a feature for want of room, and then says of each that it is not merged.
     """
-    if before is None or len(lanes) == MOST_LANES:
-        return Pact(repo, lanes)
-    there = {(lane.feature, lane.branch) for lane in lanes}
+    if before is None or len(now.lanes) == MOST_LANES:
+        return now
+    there = {(lane.feature, lane.branch) for lane in now.lanes}
     gone = [each for each in before.lanes if (each.feature, each.branch) not in there]
     unmerged = (each for each in gone if not each.shipped)
-    return Pact(repo, (*unmerged, *lanes)[:MOST_LANES])
+    return replace(now, lanes=(*unmerged, *now.lanes)[:MOST_LANES])
 
 
 # Folding
@@ -276,21 +284,21 @@ def on_mirrored(room: Room, event: TasksMirrored, record: Record) -> Room:
     """The same wherever the conversation goes on."""
     item = shelf.item_of(event.said, SYSTEM)
     item = replace(item, changed=record.version, announced=record.id)
-    room = replace(heeding(room, event.repo, event.lanes), pact=Pact(event.repo, event.lanes))
+    now = Pact(event.repo, event.lanes, event.trouble)
+    room = replace(heeding(room, now), pact=now)
     for scope in scopes(room):
         room = shelf.put(room, scope, item)
     return room
 
 
-def heeding(room: Room, repo: str, lanes: tuple[Lane, ...]) -> Room:
+def heeding(room: Room, now: Pact) -> Room:
     """The room, whose merges go by this from now on."""
-    now = heeded(room.pacts.get(repo), repo, lanes)
-    return replace(room, pacts={**room.pacts, repo: now})
+    return replace(room, pacts={**room.pacts, now.repo: heeded(room.pacts.get(now.repo), now)})
 
 
 def on_guarded(room: Room, event: TasksGuarded, record: Record) -> Room:
     """Heeded, not shown."""
-    return heeding(room, event.repo, event.lanes)
+    return heeding(room, Pact(event.repo, event.lanes, event.trouble))
 
 
 def on_released(room: Room, event: TasksReleased, record: Record) -> Room:

@@ -300,10 +300,14 @@ class Lane(msgspec.Struct, frozen=True):
 
 
 class Pact(msgspec.Struct, frozen=True):
-    """What the pact of the session's repository says of merges."""
+    """What the pact of the session's repository says of merges.
+
+    `trouble`: why there may be work in it that nobody here knows of.
+    """
 
     repo: str
     lanes: tuple[Lane, ...] = ()
+    trouble: str = ""
 
 
 class Room(msgspec.Struct, frozen=True):

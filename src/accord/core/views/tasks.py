@@ -1,14 +1,21 @@
 """A pact as a session reads it under `session:tasks` (OPEN-41, UNI-17)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, NamedTuple
+
+import msgspec
 
 from accord.core.work.state import Task, Work
 from accord.core.work.words import Status, is_id
 
-# Every change of the pact tells all of it to every session, so it is kept short.
+# Every change of the pact tells all of this to every session, so it is kept short.
 MOST_TASKS = 100
+LARGEST = 64 << 10  # bytes
 LONGEST = 200
+CUT = "…"
+
+Content = dict[str, Any]
 
 # UNI-17: what a state of Pact is called in a session.
 CALLED: dict[Status, str] = {
@@ -29,30 +36,35 @@ class Times(NamedTuple):
     completed: str = ""
 
 
-def content(work: Work, times: Mapping[str, Times], repo: str) -> dict[str, Any]:
-    """What lies under the key; of a long pact those tasks that are open, then the newest."""
-    shown = chosen(task for task in work.tasks.values() if is_id(task.id))
-    left_out = len(work.tasks) - len(shown)
-    told: dict[str, Any] = {
+def content(
+    work: Work, unfinished: dict[str, None], times: Mapping[str, Times], repo: str
+) -> Content:
+    """What lies under the key; of a long pact those that nobody accepted, then the newest."""
+    rows, size = dict[str, Content](), 0
+    for task in islice(ranked(work.tasks, unfinished), MOST_TASKS):
+        made = row(task, times[task.id])
+        size += len(msgspec.json.encode(made))
+        if size > LARGEST:
+            break
+        rows[task.id] = made
+    left_out = len(work.tasks) - len(rows)
+    told: Content = {
         "goal": short(work.project) or None,
-        "tasks": [row(task, times[task.id]) for task in shown],
+        "tasks": [rows[id] for id in work.tasks if id in rows],
         "pact": repo,
     }
     return {**told, "left_out": left_out} if left_out else told
 
 
-def chosen(tasks: Iterable[Task]) -> list[Task]:
-    """In the order they were assigned; where there are too many, old accepted ones give way."""
-    every = list(tasks)
-    if len(every) <= MOST_TASKS:
-        return every
-    ranked = sorted(
-        enumerate(every), key=lambda each: (each[1].status is Status.ACCEPTED, -each[0])
-    )
-    return [every[place] for place in sorted(place for place, _ in ranked[:MOST_TASKS])]
+def ranked(tasks: dict[str, Task], unfinished: dict[str, None]) -> Iterator[Task]:
+    """The newest unfinished ones, then the newest others; none whose name might mislead."""
+    accepted = (id for id in reversed(tasks) if id not in unfinished)
+    for id in chain(reversed(unfinished), accepted):
+        if is_id(id):
+            yield tasks[id]
 
 
-def row(task: Task, times: Times) -> dict[str, Any]:
+def row(task: Task, times: Times) -> Content:
     """One task: its place in the session's list, and what Pact says of it."""
     words = task.reason if task.returned else task.evidence
     told = {
@@ -77,4 +89,4 @@ def row(task: Task, times: Times) -> dict[str, Any]:
 
 def short(text: str, most: int = LONGEST) -> str:
     """A text of bounded length."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}{CUT}"

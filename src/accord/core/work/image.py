@@ -1,9 +1,16 @@
-"""The image of a ledger: its events in the order of the file, folded from the mirror's records."""
+"""The image of a ledger: its events in the order of the file, folded from the mirror's records.
 
-from collections.abc import Iterable, Iterator, Sequence
+It knows which events there are and not what they say: that is on the log, and is read there by
+whoever needs all of it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from accord.core.work.mirror import MOST_MOVED, Arranged, Mirrored
+
+# What a record takes besides its line, and what a key takes in another order.
+ENVELOPE, KEY = 256, 35
 
 
 class Source(NamedTuple):
@@ -23,51 +30,65 @@ class Splice(NamedTuple):
 
 
 class Image:
-    """What is recorded of one ledger. `order` is how the file was when it was last looked at."""
+    """What is recorded of one ledger. `order` is how the file was when it was last looked at.
+
+    `weight` is about how many bytes the records take.
+    """
 
     def __init__(self) -> None:
-        self.known: dict[str, Source] = {}
+        self.known: set[str] = set()
         self.order: list[str] = []
         self.records = 0
+        self.weight = 0
 
-    def take(self, event: Mirrored | Arranged) -> None:
-        """One more record."""
+    def take(self, event: Mirrored | Arranged) -> bool:
+        """One more record; whether it only adds an event at the end."""
         self.records += 1
         if isinstance(event, Arranged):
+            self.weight += ENVELOPE + KEY * len(event.put)
             self.order[event.at : event.at + event.drop] = event.put
-        elif event.key not in self.known:
+            return False
+        self.weight += ENVELOPE + len(event.line)
+        fresh = event.key not in self.known
+        if fresh:
             self.order.append(event.key)
-            self.known[event.key] = Source(event.key, event.line, event.digest)
-
-    def lines(self) -> Iterator[str]:
-        """The events that are in the file."""
-        return (self.known[key].line for key in self.order if key in self.known)
+            self.known.add(event.key)
+        return fresh
 
     def fresh(self, sources: Iterable[Source]) -> list[Source]:
-        """Those that were never recorded."""
-        return [each for each in sources if each.key not in self.known]
+        """Those that were never recorded, each once."""
+        found = {each.key: each for each in sources if each.key not in self.known}
+        return list(found.values())
 
-    def changed(self, sources: Iterable[Source]) -> list[Source]:
-        """Those whose id said something else before; the first counts (UNI-11)."""
-        return [
-            each
-            for each in sources
-            if each.key in self.known and self.known[each.key].digest != each.digest
-        ]
-
-    def lost(self, sources: Iterable[Source]) -> bool:
+    def lost(self, wanted: Collection[str]) -> bool:
         """Whether something that was in the file is not any more."""
-        return not set(self.order) <= {each.key for each in sources}
+        return not all(key in wanted for key in self.order)
 
-    def splice(self, sources: Sequence[Source]) -> Splice | None:
+    def splice(self, wanted: Sequence[str]) -> Splice | None:
         """The next step towards the order of the file; None when it is that already."""
-        wanted = keys(sources)
         start = shared(self.order, wanted)
         if start == len(self.order) == len(wanted):
             return None
         end = shared(self.order[start:][::-1], wanted[start:][::-1])
         put = wanted[start : len(wanted) - end]
         return Splice(start, len(self.order) - end - start, tuple(put[:MOST_MOVED]))
+
+
+class Sorting:
+    """The lines of an image, put in its order as they come from the records."""
+
+    def __init__(self, image: Image) -> None:
+        self._ranks = {key: rank for rank, key in enumerate(image.order)}
+        self._lines: list[str | None] = [None] * len(image.order)
+
+    def take(self, event: Mirrored) -> None:
+        """One more; of two with the same key the first counts (UNI-11)."""
+        if (rank := self._ranks.pop(event.key, None)) is not None:
+            self._lines[rank] = event.line
+
+    def lines(self) -> list[str]:
+        """Those that are in the file."""
+        return [line for line in self._lines if line is not None]
 
 
 def keys(sources: Iterable[Source]) -> list[str]:

@@ -15,8 +15,10 @@ from accord.core.kernel.times import iso
 from accord.core.provenance import decision as decisions
 from accord.core.provenance import kinds, refs
 from accord.core.provenance.commits import (
+    MOST_LEDGERS,
     CommitRecord,
     LedgerPlace,
+    LedgerRemove,
     Repo,
     SessionBind,
     SessionUnbind,
@@ -64,8 +66,20 @@ class Pacts(Protocol):
         """Refuse a place that can be none."""
         ...
 
-    async def now(self, repo: str) -> table.Answer:
-        """Bring the log in step with the files, and say what was found."""
+    async def now(self, repo: str, directory: str) -> table.Answer:
+        """Bring the log in step with the files, and say what was found in this one."""
+        ...
+
+    async def seen(self, repo: Repo) -> Sequence[table.Answer]:
+        """What is known of each place."""
+        ...
+
+    async def needless(self, repo: Repo) -> Sequence[str]:
+        """Places that are gone, and had nothing that the others do not have."""
+        ...
+
+    async def check_away(self, repo: Repo, directory: str) -> None:
+        """Refuse to take away what a session goes by."""
         ...
 
     async def release(self, repo: str, session: str) -> None:
@@ -162,12 +176,35 @@ class Desk:
     async def pact_changed(self, ask: table.PactChanged) -> table.Answer:
         """Where it lies is on record, so that a restart goes on looking there."""
         await self.lie(ask.repo, ask.directory)
-        return await self.pacts.now(ask.repo)
+        return await self.pacts.now(ask.repo, ask.directory)
 
     async def lie(self, repo: str, directory: str) -> None:
-        """Where a pact lies, on record; refused for what can be no place."""
+        """Where a pact lies, on record; refused for what can be no place.
+
+        Where there are as many as there may be, those that nobody would miss make way.
+        """
         self.pacts.check(repo, directory)
+        known = await self.repo(repo)
+        if directory not in known.ledgers and len(known.ledgers) >= MOST_LEDGERS:
+            for each in await self.pacts.needless(known):
+                await self.tell(repo, self.engine.ids(), LedgerRemove(each))
         await self.tell(repo, self.engine.ids(), LedgerPlace(directory))
+
+    async def places(self, ask: table.Places) -> table.Answer:
+        """Each, with what is wrong there."""
+        repo = await self.repo(ask.repo)
+        return {"repo": repo.id, "places": list(await self.pacts.seen(repo))}
+
+    async def place_removed(self, ask: table.PlaceRemoved) -> table.Answer:
+        """On record; refused while a session goes by what lies there alone."""
+        repo = await self.repo(ask.repo)
+        if ask.directory not in repo.ledgers:
+            raise Refused(Why.UNKNOWN, f"No pact of {repo.id} lies in {ask.directory}")
+        if not ask.force and set(repo.bound) - set(await self.over(repo.bound)):
+            await self.pacts.check_away(repo, ask.directory)
+        await self.tell(repo.id, self.engine.ids(), LedgerRemove(ask.directory))
+        left = await self.repo(ask.repo)
+        return {"repo": repo.id, "places": list(left.ledgers)}
 
     async def commit_created(self, ask: table.CommitCreated) -> table.Answer:
         """Linked once; who asks again is told the same."""

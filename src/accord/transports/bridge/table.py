@@ -118,6 +118,25 @@ class PactChanged(Asking, frozen=True, kw_only=True):
     ]
 
 
+class Places(Asking, frozen=True, kw_only=True):
+    """Where the pact of a repository lies, and what the server sees there."""
+
+    repo: Repo
+
+
+class PlaceRemoved(Asking, frozen=True, kw_only=True):
+    """The pact of a repository lies there no longer: what only that place has counts no more."""
+
+    repo: Repo
+    directory: Annotated[
+        str,
+        Meta(min_length=1, max_length=4096, description="the whole path of its `.pact`"),
+    ]
+    force: Annotated[
+        bool, Meta(description="even if a session works here and the place has what no other has")
+    ] = False
+
+
 class SessionEnded(Asking, frozen=True, kw_only=True):
     """Commits in this repository are of this session no longer."""
 
@@ -180,6 +199,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("POST", "session-started", SessionStarted),
     Action("POST", "session-ended", SessionEnded),
     Action("POST", "pact-changed", PactChanged),
+    Action("GET", "places", Places),
+    Action("POST", "place-removed", PlaceRemoved),
     Action("POST", "message", MessageSaid),
     Action("POST", "reset", Reset),
 )
