@@ -132,3 +132,22 @@ def test_after_an_amend_nothing_is_left_to_carry(session: Work, tmp_path: Path) 
 
     assert Bench(session, "post-rewrite", call).gits(tmp_path / "trace") == 1
     assert session.decisions() == session.decisions(old)
+
+
+def test_a_push_costs_the_same_however_many_branches_there_are(
+    session: Work, work: Work, tmp_path: Path
+) -> None:
+    """What has no record may be the squash of a branch, so all of them are looked at."""
+    old = session.commit("feat: begin")
+    gits = []
+    for many in range(1, 7):
+        work.git("switch", "-qc", f"b{many}", "main")
+        session.commit(f"feat: {many}", f"{many}.txt")
+        if many in {2, 6}:
+            work.git("switch", "-q", "main")
+            new = work.commit("said in my own way", f"{many}.md")
+            pushed = f"refs/heads/main {new} refs/heads/main {old}\n".encode()
+            call = Call(("origin", "there"), pushed, records=records(work))
+            gits.append(Bench(work, "pre-push", call).gits(tmp_path / f"trace{many}"))
+
+    assert gits == [9, 9]

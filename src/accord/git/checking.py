@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from accord.core.provenance.check import WIDEST, Rules, cleaned
 from accord.core.provenance.check import check as findings
-from accord.core.provenance.message import parse
+from accord.core.provenance.message import MOST_READ, parse
 
 from .repository import Repository
 
@@ -22,6 +22,8 @@ def check(repo: Repository, draft: bytes) -> int:
     text = draft.decode("utf-8", "surrogateescape")
     settings = repo.settings(r"^(accord\.|core\.commentchar$|i18n\.commitencoding$)")
     said = cleaned(text, comment_sign(settings))
+    if len(said) > MOST_READ:
+        return 0  # nobody wrote that by hand
     message = parse(said)
     if not message.has_context and not _only_trailers(said):
         return 0

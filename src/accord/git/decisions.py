@@ -98,10 +98,16 @@ def known(repo: Repository) -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".json") for name in names))
 
 
-def links(repo: Repository) -> dict[str, frozenset[str]]:
-    """Every commit on record with its decisions."""
+def commits(repo: Repository) -> list[str]:
+    """Every commit on record."""
     listed = repo.maybe("ls-tree", "-r", "-z", "--name-only", DECISIONS, "--", "by-commit/") or ""
-    return of_commits(repo, (path.rpartition("/")[2] for path in listed.split("\0") if path))
+    names = (path.rpartition("/")[2] for path in listed.split("\0"))
+    return [name for name in names if is_object(name)]
+
+
+def links(repo: Repository) -> dict[str, frozenset[str]]:
+    """The same with its decisions."""
+    return of_commits(repo, commits(repo))
 
 
 def decision_ids(note: Note) -> tuple[str, ...]:

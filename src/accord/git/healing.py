@@ -18,7 +18,6 @@ from .process import GitError
 from .repository import Commit, Repository
 
 MOST = 1000
-MOST_TIPS = 200
 # Compiled when they are first needed: `pre-push` loads this and seldom needs them.
 _TRAILER = rf"(?mi)^\s*{DECISION}:\s*(\S+)\s*$"
 _REF = r"\[pvp:(dec-[A-Za-z0-9_.-]+)\]"
@@ -73,7 +72,7 @@ def find(repo: Repository, commits: Sequence[Commit]) -> Iterator[Healed]:
         elif ids := named.get(commit.sha, frozenset()) | same:
             yield Healed(commit, ids, "name" if named.get(commit.sha) else "patch")
         elif patch := names.get(commit.sha):
-            squashed = _branches(repo, commits) if squashed is None else squashed
+            squashed = branches.unmerged(repo, shas[0]) if squashed is None else squashed
             if ids := squashed.get(patch, frozenset()):
                 yield Healed(commit, ids, "branch")
 
@@ -122,39 +121,6 @@ def _files_in(note: Mapping[str, object]) -> Iterator[str]:
         yield from (
             path for path in (files if isinstance(files, list) else []) if isinstance(path, str)
         )
-
-
-# A branch as one patch
-
-
-def _branches(repo: Repository, commits: Sequence[Commit]) -> dict[str, frozenset[str]]:
-    """What each branch that is not merged changed as a whole, and the decisions in it.
-
-    A branch that a forge squashed lives on as a ref or, when that was deleted, as commits on
-    record that no other commit on record follows.
-    """
-    linked = decisions.links(repo)
-    tips = _tips(repo, linked)
-    found: dict[str, frozenset[str]] = {}
-    onto = {commit.parents[0] for commit in commits if len(commit.parents) == 1}
-    newest = next((commit.sha for commit in commits), None)
-    for tip in tips[:MOST_TIPS]:
-        base = repo.maybe("merge-base", newest, tip) if newest and onto else None
-        if base and base != tip:
-            found |= branches.whole(repo, base, tip, linked)
-    return found
-
-
-def _tips(repo: Repository, linked: Mapping[str, frozenset[str]]) -> list[str]:
-    shown = repo.ask("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes")
-    asked = "".join(f"{sha}\n" for sha in linked).encode()
-    checked = repo.ask("cat-file", "--batch-check=%(objectname) %(objecttype)", data=asked)
-    there = [line.split()[0] for line in checked.splitlines() if line.endswith(" commit")]
-    both = list(dict.fromkeys([*shown.splitlines(), *there]))[: MOST_TIPS * 5]
-    if not both:
-        return []
-    alone = repo.maybe("merge-base", "--independent", *both[:MOST_TIPS])
-    return alone.splitlines() if alone else both
 
 
 def ids_of(repo: Repository, commit: Commit) -> tuple[frozenset[str], str]:

@@ -3,7 +3,7 @@
 Spaces count: in some languages they are half of what a line means.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from .process import Done
@@ -18,11 +18,6 @@ class Patch(NamedTuple):
 
     name: str
     files: tuple[str, ...]
-
-
-def between(repo: Repository, base: str, tip: str) -> str:
-    """Of all that differs between two commits; empty where nothing does."""
-    return _named(repo, repo.run("diff-tree", "-r", *SHAPE, base, tip))
 
 
 def of(repo: Repository, commit: Commit) -> Patch:
@@ -50,15 +45,27 @@ def _ids(repo: Repository, diff: bytes) -> str:
 
 def of_many(repo: Repository, shas: Iterable[str], *, merges: bool = False) -> dict[str, str]:
     """Of each of these commits; with `merges`, of these as well all that they brought in."""
-    wanted = "\n".join(shas).encode()
-    if not wanted:
-        return {}
-    words = ("diff-tree", "-r", "--stdin", *SHAPE, "--root")
-    found = repo.run(*words, *(MERGES if merges else ()), data=wanted + b"\n")
-    if merges and found.code:  # git before 2.31 has no word for it
-        return of_many(repo, wanted.decode().split("\n"))
-    if found.code:
-        raise refusal(found)
-    diff = found.out
-    lines = _ids(repo, diff).splitlines() if diff else []
+    wanted = list(shas)
+    done = _differences(repo, wanted, *(MERGES if merges else ()))
+    if merges and done.code:  # git before 2.31 has no word for it
+        done = _differences(repo, wanted)
+    return _all_named(repo, done)
+
+
+def since(repo: Repository, bases: Mapping[str, str]) -> dict[str, str]:
+    """Of all that differs between each of these commits and an earlier one."""
+    return _all_named(repo, _differences(repo, (f"{tip} {base}" for tip, base in bases.items())))
+
+
+def _differences(repo: Repository, asked: Iterable[str], *words: str) -> Done:
+    lines = "".join(f"{each}\n" for each in asked).encode()
+    if not lines:
+        return Done(0, b"", "")
+    return repo.run("diff-tree", "-r", "--stdin", *SHAPE, "--root", *words, data=lines)
+
+
+def _all_named(repo: Repository, done: Done) -> dict[str, str]:
+    if done.code:
+        raise refusal(done)
+    lines = _ids(repo, done.out).splitlines() if done.out else []
     return {sha: patch for patch, _, sha in (line.partition(" ") for line in lines)}

@@ -40,6 +40,8 @@ def prepare(repo: Repository, file: str, raw: bytes, source: str) -> None:
     settings = repo.settings(SETTINGS)
     comment = comment_sign(settings)
     draft = cleaned(raw.decode("utf-8", "surrogateescape"), comment)
+    if len(draft) > words.MOST_READ:
+        return  # nobody wrote that by hand
     if source and not draft.strip():
         return  # `-m ""`: nothing to add to
     context = known(repo, os.environ, settings)

@@ -1,5 +1,7 @@
 """What is wrong with a commit message."""
 
+import time
+
 import pytest
 from hypothesis import given
 
@@ -199,3 +201,26 @@ def test_a_team_can_begin_with_who_decided_and_add_the_rest_later(phase: int) ->
     trailers = ("Decision-By: human:a", "PVP-Session: s", "PVP-Confidence: 0.80")[:phase]
 
     assert problems("fix: x\n\n" + "\n".join(trailers) + "\n") == []
+
+
+@pytest.mark.parametrize("line", [SCISSORS, SCISSORS.rstrip(), SCISSORS.rstrip() + " \t\r\n"])
+def test_scissors_cut_wherever_their_line_ends(line: str) -> None:
+    near = f"{SCISSORS.rstrip()}!\n x {SCISSORS}"
+
+    assert cleaned(f"x\n {near}{line}") == f"x\n {near}"
+    assert cleaned(line) == ""
+    assert cleaned(f"{near}y\n") == f" x {SCISSORS}y\n"
+
+
+def test_what_nobody_can_have_written_is_not_read_for_long() -> None:
+    for part in ("a\n", "PVP-Session: s\n", " b\n", "#\n", SCISSORS.rstrip() + " x\n", "word "):
+        text = f"feat: x\n\n{part * (10_000_000 // len(part))}"
+        before = time.process_time()
+        (found,) = check(cleaned(text))
+
+        assert (found.error, found.mend) == (True, "Say it in fewer words")
+        assert time.process_time() - before < 1
+    diff = "+a\n" * 3_000_000
+    before = time.process_time()
+    assert check(cleaned(f"feat: x\n{SCISSORS}{diff}")) == []
+    assert time.process_time() - before < 1

@@ -1,5 +1,7 @@
 """A commit message, read."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -267,3 +269,15 @@ def test_any_text_can_be_read(text: str) -> None:
 @given(st.text())
 def test_reading_refuses_nothing(text: str) -> None:
     metadata(parse(text))
+
+
+def test_of_a_message_of_any_length_header_and_trailers_are_read() -> None:
+    body = "a\n" * 5_000_000
+    before = time.process_time()
+    found = parse(f"feat: x\n\n{body}\nPVP-Session: s\nDecision-By: human:a\n")
+    whole = parse(f"feat: {'x' * 5_000_000}\n\nPVP-Session: s\n")
+
+    assert (found.header.text, found.session_id) == ("feat: x", "s")
+    assert whole.session_id == "s"
+    assert whole.header.type == "feat"
+    assert time.process_time() - before < 3

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from . import confidence, kinds, participants
 from . import message as words
-from .message import CommitMessage, parse
+from .message import MOST_READ, CommitMessage, parse
 from .trailers import COMMENT, SCISSORS, Trailer, lines_of
 
 WIDEST = 72
@@ -78,14 +78,26 @@ class Checked(NamedTuple):
 
 
 def cleaned(text: str, comment: str = COMMENT) -> str:
-    """What git will keep of a message file: no comments, nothing below the scissors."""
-    kept: list[str] = []
-    for line in lines_of(text):
-        if line.rstrip() == SCISSORS.rstrip().replace(COMMENT, comment, 1):
+    """What git will keep of a message file: no comments, nothing below the scissors.
+
+    One that is too long to be read keeps its comments.
+    """
+    said = _above(text, SCISSORS.rstrip().replace(COMMENT, comment, 1))
+    if len(said) > MOST_READ:
+        return said
+    return "".join(line for line in lines_of(said) if not line.startswith(comment))
+
+
+def _above(text: str, scissors: str) -> str:
+    """What is above the scissors; below them may be a difference of any length."""
+    begin = f"\n{scissors}"
+    at = 0 if text.startswith(scissors) else text.find(begin) + 1 or len(text)
+    while at < len(text):
+        end = text.find("\n", at) + 1 or len(text)
+        if text[at:end].rstrip() == scissors:
             break
-        if not line.startswith(comment):
-            kept.append(line)
-    return "".join(kept)
+        at = text.find(begin, end - 1) + 1 or len(text)
+    return text[:at]
 
 
 def check(text: str, rules: Rules | None = None) -> list[Finding]:
@@ -93,6 +105,9 @@ def check(text: str, rules: Rules | None = None) -> list[Finding]:
 
     A message without any PVP metadata is as good as one with (GIT-COMPAT-1).
     """
+    if len(text) > MOST_READ:
+        problem = f"The message has {len(text)} characters; {MOST_READ} are read at most"
+        return [error(1, problem, "Say it in fewer words")]
     lines = tuple(line.rstrip("\n") for line in lines_of(text))
     first = next((n for n, line in enumerate(lines, 1) if line.strip()), 0)
     if not first:

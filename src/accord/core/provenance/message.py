@@ -41,7 +41,8 @@ GENERATED = ("Merge ", 'Revert "', "fixup! ", "squash! ", "amend! ")
 # Compiled when they are first needed: hooks load this at every commit.
 _HEAD = r"(?P<type>\w+)(?:\((?P<scope>[^)]+)\))?(?P<breaking>!)?:\s+"
 _ALTERNATIVE = r"[-*][ \t]+(?P<what>[^:]+):[ \t]*(?P<why>.*)"
-REF = "[pvp:"
+REF, LINE_END = "[pvp:", "\n"
+MOST_READ = 1 << 20
 OPTIONS, SURE, CONTEXT = "alternatives considered", "confidence", "discussion context"
 
 
@@ -182,14 +183,22 @@ class CommitMessage(NamedTuple):
 
 
 def parse(text: str) -> CommitMessage:
-    """The message in this text; blank lines before the header are passed over."""
-    lines = lines_of(text)
+    """The message in this text; blank lines before the header are passed over.
+
+    Of one that nobody can have written by hand both ends are read: the header and the trailers.
+    """
+    lines = lines_of(text if len(text) <= MOST_READ else _ends(text))
     first = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
     block = find("".join(lines[first:]))
     trailers = tuple(each._replace(line=each.line + first) for each in block.trailers)
     rest = lines[first + 1 : first + (block.start if trailers else block.end)]
     header = lines[first] if first < len(lines) else ""
     return CommitMessage(parse_header(header), "".join(rest).strip("\n").rstrip(), trailers)
+
+
+def _ends(text: str) -> str:
+    half = MOST_READ // 2
+    return f"{text[:half]}\n\n{text[-half:].partition(LINE_END)[2]}"
 
 
 def parse_header(line: str) -> Header:
