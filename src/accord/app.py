@@ -151,7 +151,7 @@ class Server:
         self.archive, self.callers = archive.Archive(self.engine), Callers(self.reception)
         self.http = Http(self.callers, self.archive)
         self.signer = HeadSigner(events, self.keyring, self.engine.clock)
-        self.engine.heard.append(self.heard)
+        self.engine.turned.append(self.heard)
         self.mirrors = Mirrors(self.engine)
         self.tasks: list[asyncio.Task[None]] = []
         self.stopping = False

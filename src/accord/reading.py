@@ -89,8 +89,8 @@ class Shelf:
             sealed = canonical.unseal(row.stream, row.version, row.body)
             ensure_next(id, sealed.record, version, heard)
             version, heard = row.version, max(heard, sealed.record.seq)
-            if sealed.frame and sealed.record.seq > after:
-                yield msgspec.json.decode(sealed.frame)
+            if sealed.record.seq > after and (frame := sealed.frame):
+                yield msgspec.json.decode(frame)
 
     async def head(self, id: str) -> str:
         """`version:hash` of the session's newest record."""

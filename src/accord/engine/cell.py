@@ -11,11 +11,22 @@ import msgspec
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.chain import genesis
-from accord.core.kernel.log import Context, Effect, Instant, Message, Record, Silence
+from accord.core.kernel.log import (
+    Body,
+    Context,
+    Effect,
+    Event,
+    Instant,
+    Message,
+    Record,
+    Seats,
+    Silence,
+)
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import Sealed
 
 MOST_SIGNALS = 256
+MOST_FLOWS = 64
 # What a stream keeps at hand, besides so many records.
 LARGEST_WINDOW = 8 << 20
 NOTHING: Mapping[str, Sealed | None] = {}
@@ -58,6 +69,7 @@ class Asked(msgspec.Struct, gc=False, eq=False):
     answer: "Answerer | None" = None
     peer: Peer | None = None
     found: Mapping[str, Sealed | None] = NOTHING
+    at: Instant = 0  # when it was decided
 
     def tell(self, outcome: "Outcome") -> None:
         """Answer whoever asked, once.
@@ -82,6 +94,32 @@ class Place(msgspec.Struct, gc=False):
     seq: int
     hash: bytes
     at: Instant
+
+
+class Flow(msgspec.Struct, frozen=True, gc=False):
+    """What came of the last piece of something that flows, and where things stood then.
+
+    While they stand so, the same comes of the next piece: deciding has no other ground.
+    """
+
+    state: Any
+    actor: Actor
+    kind: type[Body]
+    fork: str | None
+    event: Callable[..., Event]
+    ref: str | None
+    to: Seats | None
+    into: str | None
+
+    def bears(self, state: Any, message: Message, actor: Actor) -> bool:
+        """Whether this message is a next piece, and nothing has changed."""
+        return (
+            self.state is state
+            and self.actor is actor
+            and self.kind is type(message.body)
+            and self.fork == message.fork
+            and not message.causal_refs
+        )
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -111,9 +149,11 @@ class Cell:
         "committing",
         "context",
         "deadline",
+        "flows",
         "index",
         "kept",
         "made",
+        "most",
         "newest",
         "outbox",
         "place",
@@ -134,7 +174,8 @@ class Cell:
         self.stream = stream
         self.context = context
         self.stand(Place(context.start(stream), 0, 0, genesis(stream), 0))
-        self.window: deque[Sealed] = deque(maxlen=window)
+        self.window: deque[Sealed] = deque()
+        self.most = window
         self.weight = 0
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
@@ -151,6 +192,7 @@ class Cell:
         self.seen: dict[str, Instant] = {}
         self.quiet: dict[str, Silence] = {}
         self.signals: dict[str, str | None] = {}  # drafts and the like, and where they were sent
+        self.flows: dict[str | None, Flow] = {}  # by the `ref` of their pieces
         self.since = 0.0  # when the oldest of the outbox was decided
         self.cause: contextvars.Context | None = None  # what it was part of, if anybody traces
         self.ahead = 0  # how far the time of its records is ahead of our clock
@@ -161,15 +203,14 @@ class Cell:
 
     def remember(self, fresh: Iterable[Sealed]) -> None:
         """Keep committed records at hand; the oldest give way."""
-        window, index, most, weight = self.window, self.index, self.window.maxlen, self.weight
-        for sealed in fresh:
-            weight += len(sealed.body)
-            while window and (len(window) == most or weight > LARGEST_WINDOW):
-                oldest = window.popleft()
-                weight -= len(oldest.body)
-                index.pop(oldest.record.id, None)
-            window.append(sealed)
-            index[sealed.record.id] = sealed
+        window, index = self.window, self.index
+        window.extend(fresh)
+        index.update([(sealed.record.id, sealed) for sealed in fresh])
+        weight = self.weight + sum([len(sealed.body) for sealed in fresh])
+        while len(window) > self.most or (weight > LARGEST_WINDOW and len(window) > 1):
+            oldest = window.popleft()
+            weight -= len(oldest.body)
+            index.pop(oldest.record.id, None)
         self.weight = weight
 
     def forget_window(self) -> None:
@@ -186,6 +227,21 @@ class Cell:
         signals[message.id] = message.fork
         if len(signals) > MOST_SIGNALS:
             del signals[next(iter(signals))]
+
+    def note_flow(self, message: Message, actor: Actor, event: Event) -> None:
+        """More of this may follow."""
+        if len(self.flows) >= MOST_FLOWS:
+            self.flows.clear()
+        self.flows[message.ref] = Flow(
+            self.place.state,
+            actor,
+            type(message.body),
+            message.fork,
+            type(event),
+            event.ref,
+            event.to,
+            event.fork,
+        )
 
     def signalled(self, id: str, fork: str | None) -> bool:
         """Whether such a signal was sent in that fork not long ago."""

@@ -76,7 +76,7 @@ class Committer:
                 self._lose(cell, error)
             else:
                 self.engine.load.less(cell, size)
-                self._committed(cell, after)
+                self._committed(cell, after, made)
                 tally.delivered(since)
                 if cause is not None:
                     batch = Batch(cell.stream, messages, len(made), since, began, stored)
@@ -85,11 +85,11 @@ class Committer:
         self.engine.opener.keep_up(cell)
         self.engine.opener.let_go(cell)
 
-    def _committed(self, cell: Cell, after: Place) -> None:
+    def _committed(self, cell: Cell, after: Place, fresh: Sequence[Sealed]) -> None:
         """What was decided is durable now, and the stream stands behind it."""
         before, cell.base = cell.base, after
         outbox, cell.underway = cell.underway, []
-        fresh = [sealed for outcome in outbox if not outcome.again for sealed in outcome.sealed]
+        turned = after.state is not before.state
         cell.remember(fresh)
         try:
             self.engine.peers.deliver(cell, outbox)
@@ -99,8 +99,9 @@ class Committer:
             self.engine.peers.cut_off(cell.stream)
         self._answer(outbox)
         self.engine.tally.told(outbox)
-        self.publish(cell.stream, fresh)
-        if after.state is not before.state:
+        self.publish(cell.stream, fresh, turned=turned)
+        if turned:
+            cell.flows.clear()
             self.engine.reschedule(cell)
         if self.engine.peers.unsaid and after is not before:
             self.engine.peers.say_again(cell.stream)
@@ -118,10 +119,11 @@ class Committer:
                 log.exception("answer.failed", extra={"type": outcome.asked.message.body.type})
                 self.engine.failed(error)
 
-    def publish(self, stream: str, fresh: Sequence[Sealed]) -> None:
+    def publish(self, stream: str, fresh: Sequence[Sealed], *, turned: bool) -> None:
         """Let every listener of the process hear; one that fails is no other's loss."""
         self.engine.tally.events.update([type(sealed.record.event) for sealed in fresh])
-        for listener in self.engine.heard if fresh else ():
+        concerned = self.engine.heard + self.engine.turned if turned else self.engine.heard
+        for listener in concerned if fresh else ():
             try:
                 listener(stream, fresh)
             except Exception as error:

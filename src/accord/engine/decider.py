@@ -76,31 +76,43 @@ class Decider:
         if message.sender != seat and actor.kind is not SERVER:
             detail = f"You are {seat}; the sender says {message.sender}"
             raise Refused(Why.CLAIM_MISMATCH, detail)
-        engine, place, context, body = self.engine, cell.place, cell.context, message.body
-        at = max(engine.clock.now() + cell.ahead, place.at)
-        ask = Ask(message, actor, at, NOTHING_KNOWN, engine.house)
-        state, ref = place.state, message.ref
-        context.admit(state, ask)
-        vouched = ref is None or context.knows(state, ref, seat)
-        if message.causal_refs or body.names_others or not vouched:
-            ask.known = self._known(cell, asked)
-        facts = tuple(context.decide[type(body)](state, ask, body))
+        engine, place, body = self.engine, cell.place, message.body
+        asked.at = at = max(engine.clock.now() + cell.ahead, place.at)
+        flow = cell.flows.get(message.ref) if body.flows else None
+        if flow is not None and flow.bears(place.state, message, actor):
+            event = flow.event(said=body, ref=flow.ref, to=flow.to, fork=flow.into)
+            outcome = Outcome(asked, (stamp_one(engine.codec, cell, asked, event),))
+        else:
+            outcome = self._weigh(cell, asked)
         cell.seen[seat] = at
         if seat in cell.quiet:
             engine.pulse.heard(cell, seat)
-        if len(facts) == 1 and isinstance(facts[0], Event):
-            outcome = Outcome(asked, (stamp_one(engine.codec, cell, ask, facts[0]),))
-        else:
-            outcome = self._several(cell, asked, ask, facts)
         engine.committer.post(cell, outcome)
 
-    def _several(self, cell: Cell, asked: Asked, ask: Ask, facts: tuple[Fact, ...]) -> Outcome:
+    def _weigh(self, cell: Cell, asked: Asked) -> Outcome:
+        """What the rules of its context make of a message."""
+        message, actor, context, codec = asked.message, asked.actor, cell.context, self.engine.codec
+        ask = Ask(message, actor, asked.at, NOTHING_KNOWN, self.engine.house)
+        state, ref, body = cell.place.state, message.ref, message.body
+        context.admit(state, ask)
+        vouched = ref is None or context.knows(state, ref, actor.seat)
+        if message.causal_refs or body.names_others or not vouched:
+            ask.known = self._known(cell, asked)
+        facts = tuple(context.decide[type(body)](state, ask, body))
+        if len(facts) != 1 or not isinstance(facts[0], Event):
+            return self._several(cell, asked, facts)
+        sealed = stamp_one(codec, cell, asked, facts[0])
+        if body.flows and cell.place.state is state:
+            cell.note_flow(message, actor, facts[0])
+        return Outcome(asked, (sealed,))
+
+    def _several(self, cell: Cell, asked: Asked, facts: tuple[Fact, ...]) -> Outcome:
         """What comes of a message that leads to anything but one event."""
         events = [fact for fact in facts if isinstance(fact, Event)]
         says = tuple(fact for fact in facts if isinstance(fact, Effect))
-        if says and not events and ask.message.body.lifetime is SIGNAL:
-            cell.note_signal(ask.message)
-        return Outcome(asked, stamp(self.engine.codec, cell, ask, events), says)
+        if says and not events and asked.message.body.lifetime is SIGNAL:
+            cell.note_signal(asked.message)
+        return Outcome(asked, stamp(self.engine.codec, cell, asked, events), says)
 
     def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
         """The records a message cites; each must be here and visible to its sender (OPEN-35)."""

@@ -77,7 +77,8 @@ class Engine:
         self.opener = Opener(self)
         self.decider = Decider(self)
         self.committer = Committer(self)
-        self.heard: list[Listener] = []
+        self.heard: list[Listener] = []  # of every commit
+        self.turned: list[Listener] = []  # of those after which things stand otherwise
         self.failures: list[BaseException] = []
         self.pinned: set[str] = set()
         self._from: int | None = None

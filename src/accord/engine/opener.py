@@ -195,8 +195,9 @@ class Opener:
         base, fresh = self._fold(cell, before, rows)
         cell.stand(base)
         self.engine.peers.deliver_foreign(cell, fresh)
-        self.engine.committer.publish(cell.stream, fresh)
-        if cell.base.state is not before.state:
+        turned = base.state is not before.state
+        self.engine.committer.publish(cell.stream, fresh, turned=turned)
+        if turned:
             self.engine.reschedule(cell)
 
 

@@ -208,9 +208,9 @@ class Peers:
             for sealed in outcome.sealed:
                 record = sealed.record
                 event = record.event
-                if sealed.frame is not None:
+                if (frame := sealed.frame) is not None:
                     plain = record.fork is None and not event.whispers
-                    lines.append((sealed.frame, record.to) if plain else self._line(cell, sealed))
+                    lines.append((frame, record.to) if plain else self._line(cell, sealed))
                 if event.door is OUT:
                     self._write(cell.stream, lines)
                     lines = []
@@ -322,7 +322,7 @@ class Peers:
             if sealed.record.event.hushes:
                 # Ours is worth nothing any more; the new one, if any, is held elsewhere.
                 self.engine.vault.forget(cell.stream, sealed.record.said.key)  # type: ignore[union-attr]
-            if sealed.frame is not None:
+            if sealed.record.said is not None:
                 lines.append(self._line(cell, sealed))
             if sealed.record.event.door is OUT:
                 self._write(cell.stream, lines)
@@ -404,18 +404,18 @@ class Peers:
 
     def _oldest(self, cell: Cell) -> int:
         """The version a window begins with that is as long as it may be."""
-        return max(1, cell.base.version - (cell.window.maxlen or 0) + 1)
+        return max(1, cell.base.version - cell.most + 1)
 
     def _missed(self, cell: Cell, entry: Entry, until: int | None = None) -> Iterator[bytes]:
         since, seat = entry.since or 0, entry.peer.seat
         for sealed in cell.window:
             record = sealed.record
-            if sealed.frame is None or record.version <= since:
+            if record.version <= since or (frame := sealed.frame) is None:
                 continue
             if until is not None and record.version > until:
                 return
             if cell.may_see(record, seat):
-                yield sealed.frame
+                yield frame
 
     def _roll_call(self, cell: Cell, seat: str, told: Container[str] = ()) -> Iterator[bytes]:
         """Who and what is here, unless the replay says it anyway."""
@@ -467,7 +467,7 @@ class Peers:
         while (end := self._end(cell, peer)) > at:
             rows = await proven.read(self.engine.events, cell.stream, at, min(page, end - at))
             sealed = [self.engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
-            mine = [s.frame for s in sealed if s.frame and cell.may_see(s.record, peer.seat)]
+            mine = [f for s in sealed if (f := s.frame) and cell.may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))
             told += len(mine)

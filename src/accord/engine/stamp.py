@@ -5,37 +5,39 @@ from copy import copy
 
 from accord.core.kernel.chain import link
 from accord.core.kernel.ids import SYSTEM, derived
-from accord.core.kernel.log import Ask, Body, Event, Message, Record
+from accord.core.kernel.log import Body, Event, Message, Record
 from accord.core.kernel.times import iso
-from accord.engine.cell import Cell, Place
+from accord.engine.cell import Asked, Cell, Place
 from accord.engine.ports import Codec, Row, Sealed
 
 
-def stamp(codec: Codec, cell: Cell, ask: Ask, events: Sequence[Event]) -> tuple[Sealed, ...]:
+def stamp(codec: Codec, cell: Cell, asked: Asked, events: Sequence[Event]) -> tuple[Sealed, ...]:
     """The records of these events; the cell stands behind the last, or where it was."""
     if len(events) == 1:
-        return (stamp_one(codec, cell, ask, events[0]),)
+        return (stamp_one(codec, cell, asked, events[0]),)
     if not events:
         return ()
     now = copy(cell.place)
-    spoken = own_voice(ask.message, events)
+    spoken = own_voice(asked.message, events)
     made: list[Sealed] = []
     for place, event in enumerate(events):
         own = place == spoken
-        record = said_by(ask, cell, now, event) if own else added_to(ask, cell, now, event, place)
+        record = (
+            said_by(asked, cell, now, event) if own else added_to(asked, cell, now, event, place)
+        )
         made.append(codec.seal(record))
         now.state = cell.context.evolve[type(event)](now.state, event, record)
-        now.version, now.seq, now.at = record.version, record.seq or now.seq, ask.at
+        now.version, now.seq, now.at = record.version, record.seq or now.seq, record.at
     cell.place = now
     cell.made += made
     cell.index.update((sealed.record.id, sealed) for sealed in made)
     return tuple(made)
 
 
-def stamp_one(codec: Codec, cell: Cell, ask: Ask, event: Event) -> Sealed:
+def stamp_one(codec: Codec, cell: Cell, asked: Asked, event: Event) -> Sealed:
     """The same for the one event that almost every message leads to, without a copy."""
     now = cell.place
-    record = said_by(ask, cell, now, event)
+    record = said_by(asked, cell, now, event)
     sealed = codec.seal(record)
     now.state = cell.context.evolve[type(event)](now.state, event, record)
     now.version, now.seq, now.at = record.version, record.seq or now.seq, record.at
@@ -57,17 +59,17 @@ def chained(stream: str, before: bytes, made: Iterable[Sealed]) -> list[Row]:
     return rows
 
 
-def said_by(ask: Ask, cell: Cell, now: Place, event: Event) -> Record:
+def said_by(asked: Asked, cell: Cell, now: Place, event: Event) -> Record:
     """An event as what the sender said: its envelope is the message's."""
-    message = ask.message
+    message = asked.message
     said: Body | None = getattr(event, "said", None)
     return Record(
         cell.stream,
         now.version + 1,
         0 if said is None else now.seq + 1,
         message.id,
-        ask.at,
-        ask.actor.seat,
+        asked.at,
+        asked.actor.seat,
         message.id,
         message.ts,
         message.sender,
@@ -80,19 +82,19 @@ def said_by(ask: Ask, cell: Cell, now: Place, event: Event) -> Record:
     )
 
 
-def added_to(ask: Ask, cell: Cell, now: Place, event: Event, place: int) -> Record:
+def added_to(asked: Asked, cell: Cell, now: Place, event: Event, place: int) -> Record:
     """An event as what the server adds: the `place`th of what the message led to."""
-    message = ask.message
+    message = asked.message
     said: Body | None = getattr(event, "said", None)
     return Record(
         cell.stream,
         now.version + 1,
         0 if said is None else now.seq + 1,
-        derived(ask.at, cell.stream, message.id, str(place)),
-        ask.at,
-        ask.actor.seat,
+        derived(asked.at, cell.stream, message.id, str(place)),
+        asked.at,
+        asked.actor.seat,
         message.id,
-        iso(ask.at),
+        iso(asked.at),
         SYSTEM,
         event,
         said,

@@ -107,8 +107,10 @@ class Tally:
     def told(self, outcomes: Iterable[Outcome]) -> None:
         """What became of messages, as it is told; refusals are counted where they are answered."""
         done = [each for each in outcomes if each.refused is None]
-        self.taken.update([type(each.asked.message.body) for each in done if not each.again])
-        self.repeated.update([type(each.asked.message.body) for each in done if each.again])
+        if again := [type(each.asked.message.body) for each in done if each.again]:
+            self.repeated.update(again)
+            done = [each for each in done if not each.again]
+        self.taken.update([type(each.asked.message.body) for each in done])
 
     def committed(self, records: int, began: float, ended: float) -> None:
         """The store kept so many records of a stream."""

@@ -87,7 +87,7 @@ class Mirrors:
         self.pacts: dict[str, Pact] = {}
         self._bell = asyncio.Event()
         self._steps: set[asyncio.Task[None]] = set()
-        engine.heard.append(self.heard)
+        engine.turned.append(self.heard)
 
     async def run(self) -> None:
         """Look after all of them, for ever."""

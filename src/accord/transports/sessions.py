@@ -31,7 +31,7 @@ class OpenSessions:
         self.owners: dict[str, Owner] = {}
         self.by_owner: Counter[Owner] = Counter()
         self.by_workspace: Counter[str] = Counter()
-        engine.heard.append(self.heard)
+        engine.turned.append(self.heard)
 
     def look(self, gists: Gists) -> None:
         """Take up what the log holds, as a start found it."""

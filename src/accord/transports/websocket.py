@@ -301,7 +301,7 @@ class Connection(WSListener):
             message = outcome.asked.message
             self.refuse(outcome.refused, message.room, message.id, type(message.body))
         elif outcome.again:
-            again = [s.frame for s in outcome.sealed if s.frame and may_see(s.record, self.seat)]
+            again = [f for s in outcome.sealed if (f := s.frame) and may_see(s.record, self.seat)]
             if again:
                 self.write(self.join(again))
 

@@ -93,7 +93,13 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
 
     record: Record
     body: bytes
-    frame: bytes | None
+    start: int = 0
+    end: int = 0
+
+    @property
+    def frame(self) -> bytes | None:
+        """The envelope, which is a part of what is stored: cut out when it is asked for."""
+        return self.body[self.start : self.end] if self.end else None
 
 
 def _own_fields(event: type[Event]) -> list[str]:
@@ -132,7 +138,7 @@ def seal(record: Record) -> Sealed:
     if type(event) in _PLAIN and _is_plain(record):
         # Cutting out what was encoded with the rest is quicker than putting it in.
         body = pvp.encode(Plain(event.name, record.at, pvp.sent(record)))
-        return Sealed(record, body, body[body.index(MARK) + len(MARK) : -1])
+        return Sealed(record, body, body.index(MARK) + len(MARK), len(body) - 1)
     frame = pvp.frame(record)
     own = _OWN[type(event)]
     meta = _encode(
@@ -148,10 +154,9 @@ def seal(record: Record) -> Sealed:
         )
     )
     if frame is None:
-        return Sealed(
-            _unspoken(record.stream, record.version, record.id, record, event), meta, None
-        )
-    return Sealed(record, b"%b%b%b}" % (meta[:-1], MARK, frame), frame)
+        return Sealed(_unspoken(record.stream, record.version, record.id, record, event), meta)
+    body = b"%b%b%b}" % (meta[:-1], MARK, frame)
+    return Sealed(record, body, len(body) - 1 - len(frame), len(body) - 1)
 
 
 def _is_plain(record: Record) -> bool:
@@ -173,7 +178,7 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
     facts = {name: getattr(fact, name) for name in _OWN[kind]}
     if said is None:
         event = kind(fork=stored.fork, **facts)
-        return Sealed(_unspoken(stream, version, stored.id, stored, event), body, None)
+        return Sealed(_unspoken(stream, version, stored.id, stored, event), body)
     read = _BODIES.get(said.type) if kind is not Unknown else None
     heard: Body = read(said.payload) if read else Unread()
     words = {} if kind is Unknown else {"said": heard}
@@ -195,7 +200,8 @@ def unseal(stream: str, version: int, body: bytes) -> Sealed:
         said.fork,
         stored.to,
     )
-    return Sealed(record, body, bytes(stored.said))
+    start = body.rindex(stored.said)
+    return Sealed(record, body, start, start + len(bytes(stored.said)))
 
 
 def _kind(name: str, said: Said | None) -> type[Event]:

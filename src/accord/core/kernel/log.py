@@ -39,6 +39,7 @@ class Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     names_others: ClassVar[bool] = False  # whether `cites` can yield anything
     scoped: ClassVar[bool] = False  # whether it can be said inside a fork
     refs_freely: ClassVar[bool] = False  # whether its `ref` may be to what is on no record
+    flows: ClassVar[bool] = False  # whether its `ref` decides, and never what it says or when
 
     def claims(self) -> Iterator[str]:
         """Identities the payload states; each must be the sender's own (UNI-1)."""

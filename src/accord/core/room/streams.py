@@ -61,6 +61,7 @@ class ResponseChunk(Body, frozen=True, omit_defaults=True, gc=False):
     type = "response.chunk"
     needs = May.ACT
     scoped = True
+    flows = True
 
     text: Text
 

@@ -38,6 +38,7 @@ class ThinkingChunk(Body, frozen=True, omit_defaults=True, gc=False):
     type = "thinking.chunk"
     needs = May.ACT
     scoped = True
+    flows = True
 
     text: Text
 

@@ -10,8 +10,10 @@ from accord.stores.bell import Bell
 from accord.stores.sqlite.jobs import Commit
 from accord.stores.sqlite.recent import Recent
 
-# Commits of this process ring at once; those of others are looked for this often.
+# Commits of others are looked for this often.
 EVERY_S = 0.2
+# Commits of this process ring so soon, together: nobody who follows the log is in more of a hurry.
+SOON_S = 0.02
 
 
 class Follow:
@@ -22,6 +24,7 @@ class Follow:
         self.recent = Recent()
         self._changes = changes
         self._followers = 0
+        self._soon: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -41,7 +44,12 @@ class Follow:
         """This process appended."""
         if commit.rows and self._followers:
             self.recent.add(commit.rows, commit.last)
-            self.bell.ring()
+            if self._soon is None:
+                self._soon = asyncio.get_running_loop().call_later(SOON_S, self._ring)
+
+    def _ring(self) -> None:
+        self._soon = None
+        self.bell.ring()
 
     def end(self) -> None:
         """Wake everybody for the last time."""
@@ -50,6 +58,9 @@ class Follow:
 
     def _stop(self) -> None:
         self.recent.forget()
+        if self._soon:
+            self._soon.cancel()
+            self._soon = None
         if self._watch:
             self._watch.cancel()
             self._watch = None

@@ -68,7 +68,7 @@ class Reader:
     @staticmethod
     def window_start(cell: Cell) -> int:
         """The version behind which somebody new is told what was said."""
-        return max(0, cell.base.version - (cell.window.maxlen or 0))
+        return max(0, cell.base.version - cell.most)
 
     async def page(self, id: str, actor: Actor, since: int, limit: int) -> Page:
         """What is there behind a version; never more than an answer may hold."""
