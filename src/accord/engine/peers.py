@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Container, Iterable, Iterator
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -368,6 +369,7 @@ class Peers:
         """Where a joiner left off: behind the message its `ref` names (OPEN-37)."""
         ref = asked.message.ref
         last = (cell.index.get(ref) or asked.found.get(ref)) if ref else None
+        asked = copy(asked)  # it is answered now, and may have to be told of a damaged page later
         if last:
             return Entry(peer, last.record.version, asked=asked)
         return Entry(peer, None, ref, ref is None, asked)
