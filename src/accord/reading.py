@@ -33,7 +33,8 @@ def ensure_there(url: str) -> None:
     """Refuse where opening would make a new log."""
     scheme, _, path = url.partition(":")
     if scheme == "sqlite" and not Path(path).is_file():
-        raise Refused(Why.UNKNOWN, f"There is no log at {path}")
+        detail = f"There is no log at {path}; `accord serve` makes one, --data-dir names another"
+        raise Refused(Why.UNKNOWN, detail)
 
 
 @asynccontextmanager

@@ -268,6 +268,7 @@ async def test_a_server_that_does_not_answer_is_told_of(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
+    assert await accord("keys rotate") == 0
     monkeypatch.setenv("ACCORD_URL", f"http://127.0.0.1:{port}")
 
     assert await accord("keys list") == 0
@@ -297,7 +298,7 @@ async def test_a_flag_names_the_server(
 async def test_keys_that_others_can_read_are_the_wrong_state(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await accord("keys list") == 0
+    assert await accord("keys rotate") == 0
     (store / "keys").chmod(0o755)
 
     assert await accord("keys list") == 5

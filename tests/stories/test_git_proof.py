@@ -131,5 +131,5 @@ def test_without_a_server_and_its_data_nothing_is_made_up(
     ran = squashed.export("HEAD", "--data-dir", str(tmp_path / "empty"))
 
     assert ran.returncode == 4
-    assert "name it with --data-dir or --url" in ran.stderr
+    assert "`accord serve` makes one, --data-dir names another" in ran.stderr
     assert not (tmp_path / "empty").exists()

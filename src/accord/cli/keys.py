@@ -31,8 +31,9 @@ def run(args: argparse.Namespace) -> int:
 
     verbs = {"list": _list, "rotate": _rotate}
     # A key is not to change here because a server that was named does not answer.
-    elsewhere = args.verb != "rotate"
-    return office.run(args, lambda place: verbs[args.verb](place, args), elsewhere=elsewhere)
+    rotates = args.verb == "rotate"
+    work = verbs[args.verb]
+    return office.run(args, lambda at: work(at, args), elsewhere=not rotates, makes=rotates)
 
 
 async def _list(office: "Office", args: argparse.Namespace) -> None:

@@ -154,22 +154,27 @@ def run(
     work: Callable[[Office], Awaitable[None]],
     *,
     elsewhere: bool = True,
+    makes: bool = True,
 ) -> int:
-    """Do the work at the right place; `elsewhere`: the store here will do for a silent server."""
-    asyncio.run(_work(args, work, elsewhere=elsewhere))
+    """Do the work at the right place.
+
+    `elsewhere`: the store here will do for a silent server; `makes`: one that is not there yet,
+    too, and is made.
+    """
+    asyncio.run(_work(args, work, elsewhere=elsewhere, makes=makes))
     return 0
 
 
 async def _work(
-    args: argparse.Namespace, work: Callable[[Office], Awaitable[None]], *, elsewhere: bool
+    args: argparse.Namespace, work: Callable[[Office], Awaitable[None]], **how: bool
 ) -> None:
-    async with reach(args.url, args.data_dir, elsewhere=elsewhere) as office:
+    async with reach(args.url, args.data_dir, **how) as office:
         await work(office)
 
 
 @asynccontextmanager
 async def reach(
-    url: str | None, data_dir: Path | None, *, elsewhere: bool = True
+    url: str | None, data_dir: Path | None, *, elsewhere: bool = True, makes: bool = True
 ) -> AsyncIterator[Office]:
     """The office to go to; an address or a data directory that was named is meant."""
     settings = Settings.here(url=url, home=data_dir)
@@ -181,8 +186,18 @@ async def reach(
         if url or not elsewhere or not is_local(settings.url):
             raise silent(settings.url)
         print(f"accord: {settings.url} does not answer; using {settings.home}", file=sys.stderr)
+    if not makes:
+        ensure_made(settings.home)
     async with local(settings) as desk:
         yield desk.office()
+
+
+def ensure_made(home: Path) -> None:
+    """Refuse where nothing is yet; what is there and no log is for whoever opens it to tell."""
+    from accord.reading import DATABASE, ensure_there, place
+
+    if not home.exists() or (home.is_dir() and not (home / DATABASE).exists()):
+        ensure_there(place(home))
 
 
 def local(settings: Settings) -> AbstractAsyncContextManager[LocalDesk]:

@@ -61,14 +61,13 @@ def export(repo: "Repository", args: argparse.Namespace) -> int:
     sha = naming.commit(repo, args.commit)
     if not (id := repo.maybe("config", "accord.repo")):
         raise Refused(Why.UNKNOWN, "This repository has no id; `accord git install` gives it one")
-    local = has_data(args)
     made: dict[str, str] = {}
 
     async def work(place: "Office") -> None:
         made.update(await attested(place, id.strip(), sha, lambda: came_of(repo, sha)))
 
     try:
-        code = office.run(args, work, elsewhere=local)
+        code = office.run(args, work, makes=False)
     except Refused as no:
         if no.why in {Why.UNAUTHENTICATED, Why.FORBIDDEN}:
             raise Refused(no.why, OPERATOR.format(commit=args.commit)) from None
@@ -83,20 +82,6 @@ def export(repo: "Repository", args: argparse.Namespace) -> int:
     else:
         print(text, end="")
     return code
-
-
-def has_data(args: argparse.Namespace) -> bool:
-    """Whether there is a log here to sign from; refused where nothing else could be asked."""
-    from accord.core.kernel.refusal import Refused, Why
-    from accord.reading import place
-    from accord.settings import Settings
-
-    settings = Settings.here(url=args.url, home=args.data_dir)
-    there = Path(place(settings.home).partition(":")[2]).exists()
-    if not there and (args.data_dir or not settings.url):
-        detail = f"No server has its data in {settings.home}; name it with --data-dir or --url"
-        raise Refused(Why.UNKNOWN, detail)
-    return there
 
 
 async def attested(

@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli import office
 
     verbs = {"issue": _issue, "list": _list, "revoke": _revoke}
-    return office.run(args, lambda place: verbs[args.verb](place, args))
+    makes = args.verb != "list"  # a token is made void also where the store was lost
+    return office.run(args, lambda place: verbs[args.verb](place, args), makes=makes)
 
 
 def _issue_arguments(parser: argparse.ArgumentParser) -> None:

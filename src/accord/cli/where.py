@@ -68,14 +68,15 @@ def client(args: argparse.Namespace) -> "Client":
     from accord.client.identity import read
 
     known = settings(args.url)
-    checked(known.url or DEFAULT_URL)
+    url = checked(known.url or DEFAULT_URL)
     if not (args.id or known.token):
-        raise Refused(Why.UNAUTHENTICATED, who_are_you(known))
+        # Who has not started a server yet has no token either.
+        raise Refused(Why.UNAUTHENTICATED, who_are_you(known)) if answers(url) else silent(url)
     if not args.id and known.token and read(known.token) is None:
         raise Refused(Why.UNAUTHENTICATED, "What is in ACCORD_TOKEN is no token of Accord")
     try:
         token = None if args.id else known.token
-        return Client(known.url or DEFAULT_URL, token=token, id=args.id)
+        return Client(url, token=token, id=args.id)
     except ValueError as no:
         raise Refused(Why.MALFORMED, str(no)) from None
 

@@ -307,3 +307,33 @@ def test_no_key_changes_here_because_a_server_is_silent(tmp_path: Path) -> None:
     ran = accord("keys", "rotate", cwd=tmp_path, ACCORD_URL="http://127.0.0.1:9")
 
     assert ran.code == 6
+
+
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    "words", [("session", "create"), ("gates",), ("approve", "g"), ("session", "list")]
+)
+def test_who_has_no_server_yet_is_told_how_to_start_one(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    ran = accord(*words, cwd=tmp_path, ACCORD_URL=NOBODY, ACCORD_HOME=str(tmp_path / "home"))
+
+    assert (ran.code, ran.out) == (6, "")
+    assert f"{NOBODY} does not answer" in ran.err
+    assert "`accord serve --port 9` starts a server" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("keys", "list"), ("token", "list"), ("verify",), ("backup", "b")],
+)
+def test_looking_makes_no_log_where_there_is_none(tmp_path: Path, words: tuple[str, ...]) -> None:
+    home = tmp_path / "home"
+
+    ran = accord(*words, cwd=tmp_path, ACCORD_HOME=str(home))
+
+    assert (ran.code, ran.out) == (4, "")
+    assert "`accord serve` makes one, --data-dir names another" in ran.err
+    assert not home.exists()
