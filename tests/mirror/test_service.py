@@ -17,6 +17,7 @@ from accord.core.room.state import Lane, Pact, Room
 from accord.core.views import tasks
 from accord.mirror import place as places
 from accord.mirror import service, telling
+from accord.mirror.copy import Copy
 from accord.mirror.record import PACT
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, line
@@ -321,6 +322,35 @@ async def test_there_is_an_end_to_the_pacts(
     with pytest.raises(Refused, match="followed here already") as no:
         await house.place(ledger, "one-more")
     assert no.value.why is Why.FULL
+
+
+async def test_a_log_that_takes_long_holds_up_no_other_repository(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LONG_S", 0.01)
+    house, read, began = House(MemoryLog()), asyncio.Event(), list[str]()
+    await house.place(ledger, "long")
+    other = Ledger(tmp_path / "other").add(INIT)
+    await house.place(other, REPO)
+    slow, whole = house.mirrors.pacts["long"].copy, Copy._learn
+
+    async def learn(copy: Copy) -> None:
+        if copy is slow:
+            began.append(copy.repo)
+            await read.wait()
+        await whole(copy)
+
+    monkeypatch.setattr(Copy, "_learn", learn)
+    while not await house.recorded(REPO):
+        await house.mirrors.look()
+    other.add(ASSIGN)
+    while len(await house.recorded(REPO)) < 2:
+        await house.mirrors.look()
+
+    assert began == ["long"], "and it is not asked twice meanwhile"
+    read.set()
+    while not await house.recorded("long"):
+        await house.mirrors.look()
 
 
 async def test_it_goes_on_by_itself(ledger: Ledger) -> None:

@@ -251,12 +251,13 @@ class Copy:
             self._stale = False
 
     async def _rebind(self) -> Book:
-        sorting = Sorting(self._image)
+        sorting = await asyncio.to_thread(Sorting, self._image)
         async for events in self.record.since(0):
             for event in events:
                 if isinstance(event, Mirrored):
                     sorting.take(event)
-        return await asyncio.to_thread(gently, bound(sorting.lines()))
+        lines = await asyncio.to_thread(sorting.lines)
+        return await asyncio.to_thread(gently, bound(lines))
 
 
 def gently(steps: Generator[None, None, T]) -> T:

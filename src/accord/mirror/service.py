@@ -28,6 +28,7 @@ from .telling import Summary, Teller, summary
 log = logging.getLogger("accord.mirror")
 
 PAUSE_S = 1.0
+LONG_S = 1.0  # for a look; others do not wait longer for it
 MOST_REPOS = 256
 MOST_SEATS = 64
 MOST_UNREAD = 20
@@ -86,11 +87,19 @@ class Mirrors:
         self.pause = pause
         self.pacts: dict[str, Pact] = {}
         self._bell = asyncio.Event()
+        self._looks: dict[str, asyncio.Task[None]] = {}
         self._steps: set[asyncio.Task[None]] = set()
         engine.turned.append(self.heard)
 
     async def run(self) -> None:
         """Look after all of them, for ever."""
+        try:
+            await self._run()
+        finally:
+            for each in self._looks.values():
+                each.cancel()
+
+    async def _run(self) -> None:
         found = False
         while True:
             found = found or await self._find()
@@ -103,8 +112,16 @@ class Mirrors:
             self._bell.clear()
 
     async def look(self) -> None:
-        """One look at each, side by side; what fails is looked at again the next time."""
-        await asyncio.gather(*map(self._follow, list(self.pacts.values())))
+        """One look at each, side by side; what fails is looked at again the next time.
+
+        One that takes long, for a log that is long, is left to go on while others are looked at.
+        """
+        for pact in list(self.pacts.values()):
+            if pact.repo not in self._looks:
+                self._looks[pact.repo] = asyncio.create_task(self._follow(pact))
+        if self._looks:
+            done, _ = await asyncio.wait(self._looks.values(), timeout=LONG_S)
+            self._looks = {repo: each for repo, each in self._looks.items() if each not in done}
 
     async def _follow(self, pact: Pact) -> None:
         try:
