@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from accord.git import process, repository
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 LIGHT = ("build", "check", "confidence", "kinds", "message", "note", "participants", "redaction")
 HEAVY = (
@@ -17,6 +19,31 @@ HEAVY = (
     "urllib",
     "typing_extensions",
 )
+
+HEAVIER = (*HEAVY, "typing", "re", "enum", "json", "functools", "contextlib", "pathlib", "socket")
+
+
+def test_what_every_hook_loads_is_lighter_still() -> None:
+    script = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import accord.git.hook; "
+    script += f"print([each for each in {HEAVIER!r} if each in sys.modules])"
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "[]\n"
+
+
+def test_a_named_tuple_is_as_typing_has_it() -> None:
+    ours = process.Bounds
+
+    assert (ours._fields, set(ours._field_defaults)) == (("patience", "most"), {"patience", "most"})
+    assert ours(1.0) == (1.0, process.MOST_BYTES) == ours(1.0)._replace(patience=1.0)
+    assert (ours.__doc__, ours.__module__) == (
+        *("How long git may take, and how much it may print.",),
+        process.__name__,
+    )
+    assert repository.Commit("a", (), "b", "c", "d\ne").subject == "d"
 
 
 def test_reading_and_writing_messages_and_notes_needs_the_standard_library_alone() -> None:

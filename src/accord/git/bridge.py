@@ -4,15 +4,18 @@ Standard library alone, and little of it: this runs in hooks. An impostor's sock
 asked: both must belong to this user.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # a name that type checkers take for true
 if TYPE_CHECKING:
     import socket
+    from typing import Any
 
 PATIENCE_S = 1.0
 PORT = 9847
@@ -102,7 +105,7 @@ def _over_socket(path: str, said: dict[str, Any], until: float) -> dict[str, Any
         return None
 
 
-def _server_of(line: "socket.socket") -> int | None:
+def _server_of(line: socket.socket) -> int | None:
     """The user who listens there, as the kernel says it; None where it does not."""
     import socket
 
@@ -163,7 +166,7 @@ def _port_is_ours() -> bool:
     return any(row[1] == wanted and row[3] == "0A" and row[7] in ours for row in rows[1:])
 
 
-def _received(line: "socket.socket", until: float, end: bytes = b"") -> bytes:
+def _received(line: socket.socket, until: float, end: bytes = b"") -> bytes:
     heard = b""
     while len(heard) <= MOST_BYTES and not (end and end in heard):
         line.settimeout(_left(until))

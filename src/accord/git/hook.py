@@ -7,14 +7,19 @@ where the repository asks for it. `ACCORD_DEBUG=1` shows what went wrong.
 What a commit without a session has no need of is imported only once there is one.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from . import bridge, places, squash
 from .ledger import any_record, by_commit, look
 from .repository import Commit, Repository, is_object
+
+TYPE_CHECKING = False  # a name that type checkers take for true
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 REBASING = ("rebase-merge", "rebase-apply")
 REPLAYING = (*REBASING, "CHERRY_PICK_HEAD")

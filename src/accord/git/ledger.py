@@ -4,12 +4,14 @@
 commit contains the old one: compare and swap. Whoever loses reads again and tries again.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from .process import GitError
 from .repository import Repository, refusal, text
+from .tuples import NamedTuple
 
 NOTES = "refs/notes/pvp"
 DECISIONS = "refs/accord/decisions"

@@ -3,9 +3,12 @@
 What is not plain here is None, and git is to be asked.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from .tuples import NamedTuple
 
 BRANCHES = "refs/heads/"
 NO_BRANCH = f"{BRANCHES}.invalid"  # what `HEAD` says where refs are kept in other files

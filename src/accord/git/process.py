@@ -3,11 +3,14 @@
 Hooks do this at every commit, so it goes without `subprocess`, whose import takes longer than git.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from .tuples import NamedTuple
 
 SIGKILL, SIGPIPE = 9, 13  # as everywhere; `signal` takes a millisecond to import
 PATIENCE_S = 20.0

@@ -1,16 +1,19 @@
 """A repository, asked through git itself: with a work tree or bare, in a hook or at a path."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
 
 from . import places, process
 from .places import BRANCHES, Directories
 from .process import MOST_BYTES, PATIENCE_S, Bounds, Done, GitError, Talk
+from .tuples import NamedTuple
 
-if TYPE_CHECKING:  # hooks go without it: it takes as long to import as all that they need of it
+TYPE_CHECKING = False  # a name that type checkers take for true
+if TYPE_CHECKING:  # hooks go without: each takes as long to import as all that they need of it
     from pathlib import Path
+    from typing import Self
 
 LONG_S = 120.0
 # Nothing that we ask may run somebody's hooks, or ours again.
@@ -64,7 +67,7 @@ class Repository:
     """The repository at a path, or the one that git finds from here."""
 
     def __init__(
-        self, path: "str | os.PathLike[str] | None" = None, where: Directories | None = None
+        self, path: str | os.PathLike[str] | None = None, where: Directories | None = None
     ) -> None:
         self.path = None if path is None else os.fspath(path)
         self._where = where
@@ -139,11 +142,13 @@ class Repository:
 
     # What it is
 
-    @cached_property
+    @property
     def places(self) -> Directories:
         """Where it lies, as git says."""
-        if self._where:
-            return self._where
+        self._where = self._where or self._asked()
+        return self._where
+
+    def _asked(self) -> Directories:
         asked = ("--git-dir", "--git-common-dir", "--show-toplevel")
         done = self.run("rev-parse", *asked)
         said = text(done.out).removesuffix("\n").split("\n") if done.out else []
@@ -153,17 +158,17 @@ class Repository:
         return Directories("".join(said[2:3]), own, common)
 
     @property
-    def root(self) -> "Path":
+    def root(self) -> Path:
         """The work tree."""
         return _path(self.places.root)
 
     @property
-    def directory(self) -> "Path":
+    def directory(self) -> Path:
         """The git directory of this work tree."""
         return _path(self.places.own)
 
     @property
-    def common(self) -> "Path":
+    def common(self) -> Path:
         """The git directory of all its work trees."""
         return _path(self.places.common)
 
@@ -286,7 +291,7 @@ class Repository:
         return bool(self.ask("ls-files", "--others", "--ignored", "--exclude-standard", "--", path))
 
 
-def _path(name: str) -> "Path":
+def _path(name: str) -> Path:
     from pathlib import Path
 
     return Path(name)
@@ -311,7 +316,7 @@ def _batch(out: bytes, wanted: list[str]) -> Iterator[tuple[str, Object]]:
             place += size + 1
 
 
-def find(start: "Path") -> Repository | None:
+def find(start: Path) -> Repository | None:
     """The work tree that `start` is in, if it is in one; git is not asked, which takes longer."""
     for root in (start, *start.parents):
         if where := places.at(str(root)):

@@ -1,7 +1,8 @@
 """Which commits a `merge --squash` brings; git forgets it before `post-commit` runs."""
 
+from __future__ import annotations
+
 import os
-from contextlib import suppress
 
 from .repository import Repository, is_object
 
@@ -16,8 +17,10 @@ def remember(repo: Repository) -> None:
         with open(repo.file(FROM), encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             said = file.read()
     except OSError:
-        with suppress(OSError):
-            os.unlink(repo.file(OURS))  # noqa: PTH108 - hooks have no `pathlib`
+        try:  # noqa: SIM105 - hooks have no `contextlib`, which takes longer to import
+            os.unlink(repo.file(OURS))  # noqa: PTH108 - nor `pathlib`
+        except OSError:
+            pass
         return
     rows = (line.removeprefix(MARK) for line in said.split("\n") if line.startswith(MARK))
     found = [sha for sha in rows if is_object(sha)]
