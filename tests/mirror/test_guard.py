@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind
 from accord.core.kernel.log import Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
@@ -27,6 +29,7 @@ from tests.spec import proves
 OTHER = "market-2"
 OPEN = Lane("cart", "cart", ("T1",))
 ROOM = f"room/{SESSION}"
+BOBBY = Actor(seat="bobby", kind=Kind.HUMAN)
 
 
 class Scene:
@@ -113,6 +116,20 @@ async def test_who_left_before_anybody_looked_is_bound_too(scene: Scene) -> None
 
     assert (await scene.room()).pacts[REPO].lanes == (OPEN,)
     assert await scene.house.said() == ["tasks.guarded"]
+
+
+async def test_who_comes_while_a_session_leaves_brings_nothing_back(scene: Scene) -> None:
+    await scene.bind()
+    await scene.look()
+
+    await scene.house.mirrors.release(REPO, SESSION)
+    await scene.house.join(BOBBY)
+    await scene.look()
+    await scene.house.say(f"repo/{REPO}", SessionUnbind(SESSION), PACT)
+    await scene.look()
+
+    room = await scene.room()
+    assert (room.pact, room.pacts[REPO].lanes) == (None, (OPEN,))
 
 
 @proves("UNI-21")

@@ -205,3 +205,29 @@ async def recorded(server: ServerProcess, stream: str, kind: str) -> list[dict[s
     finally:
         await events.close()
     return [each for each in found if each["kind"] == kind]
+
+
+@proves("UNI-21")
+async def test_unbinding_frees_no_fork_whose_tasks_are_open(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path / "shop", server.home)
+    repo = await asyncio.to_thread(shop.begin)
+    work = await in_session(server, repo)
+    await asyncio.to_thread(shop.assign)
+    await until(work.bob, "T1", "assigned")
+    prompt = await work.prompt("Make a cart")
+    fork = {"name": "cart", "from_point": prompt, "reason": "The cart", "copy_context": False}
+    await work.talk.alice.say("fork.create", work.session, fork | {"participants": ["bot"]})
+    made = await work.talk.alice.hear_until("fork.create")
+
+    said = await asyncio.to_thread(shop.accord, "git", "unbind", work.session)
+    assert "Commits here are of no session" in said
+    await work.bob.hear_until("context.remove", key=TASKS)
+    back = {"source_fork": made["fork"], "target_fork": "main", "strategy": "append"}
+    await work.talk.alice.say("merge.propose", work.session, back | {"summary": "Done"})
+
+    no = await error(work.talk.alice)
+    assert (no["code"], no["details"]["tasks"]) == ("INVALID_STATE", ["T1"])
+    assert f"`accord git bind {work.session}` in that repository" in no["message"]
+    await work.leave()

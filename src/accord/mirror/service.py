@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
@@ -17,7 +17,6 @@ from accord.core.provenance.commits import (
     SessionBound,
     SessionUnbound,
 )
-from accord.core.room.pact import TasksReleased
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, Sealed, StoreError
 
@@ -150,12 +149,19 @@ class Mirrors:
         """A session that comes to a repository or goes, or somebody who comes to a session."""
         kind, _, name = stream.partition("/")
         if kind == "repo" and any(isinstance(each.record.event, CHANGES) for each in fresh):
+            self._gone(each.record.event for each in fresh)
             self._bell.set()
-        elif kind == "room" and any(is_news(each.record.event) for each in fresh):
+        elif kind == "room" and any(each.record.event.door is Door.IN for each in fresh):
             for pact in self.pacts.values():
                 if name in pact.sessions:
                     pact.news = True
                     self._bell.set()
+
+    def _gone(self, events: Iterable[Event]) -> None:
+        """Where a session left one repository, the pact of another can be shown."""
+        left = {event.session for event in events if isinstance(event, SessionUnbound)}
+        for pact in self.pacts.values():
+            pact.news = pact.news or not left.isdisjoint(pact.sessions)
 
     def _take_on(self, repo: str) -> Pact:
         if (known := self.pacts.get(repo)) is not None:
@@ -237,8 +243,3 @@ class Mirrors:
         """The session works there no longer; it is told before that is on record."""
         if (pact := self.pacts.get(repo)) is not None:
             await pact.teller.release(session)
-
-
-def is_news(event: Event) -> bool:
-    """Whether somebody came who was told nothing, or another pact can be shown now."""
-    return event.door is Door.IN or isinstance(event, TasksReleased)

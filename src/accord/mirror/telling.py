@@ -155,8 +155,9 @@ class Teller:
             await self._say(session, self.engine.ids(), wish)
 
     async def guard(self, session: str, book: Book, now: Summary) -> None:
-        """What merges go by in a session that left."""
+        """What merges go by in a session that left; should it show the tasks still, no longer."""
         if (room := await self._open(session, book, now)) is not None:
+            await self.release(session)
             await self._guard(session, self._lanes(room, book, now), now)
 
     async def _guard(self, session: str, lanes: tuple[Lane, ...], now: Summary) -> None:
