@@ -15,6 +15,7 @@ from accord.stores.sqlite.committer import Committer
 from accord.stores.sqlite.faults import store_error
 from accord.stores.sqlite.file import connect
 from accord.stores.sqlite.jobs import Commit, Job
+from accord.stores.sqlite.runway import Runway
 
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 CACHE_KIB = 32 << 10
@@ -72,6 +73,7 @@ class Writer:
     def _run(self) -> None:
         committer = Committer(self._db)
         checkpointer = Checkpointer(self._beside, self._db)
+        runway = Runway(self._db, self._path, KEEP_BYTES)
         more = MORE
         while more:
             more = self._turns.get()
@@ -79,6 +81,7 @@ class Writer:
             while batch := self._take():
                 self._tell(batch, self._commit(committer, batch))
                 checkpointer.after_commit()
+                runway.after_commit()
         checkpointer.close()
         self._let_go()
 
