@@ -17,10 +17,11 @@ def cores() -> tuple[int | None, int | None]:
     return (mine[0], mine[1]) if len(mine) > 1 else (None, None)
 
 
-def pin(core: int | None) -> None:
-    """Stay on this core from now on."""
+def pin(core: int | None, pid: int = 0) -> None:
+    """This process, or that one with all its threads, stays on this core from now on."""
     if core is not None:
-        os.sched_setaffinity(0, {core})
+        for thread in Path(f"/proc/{pid}/task").iterdir() if pid else (Path("0"),):
+            os.sched_setaffinity(int(thread.name), {core})
 
 
 def cpu_s(pid: int) -> float:

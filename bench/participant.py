@@ -122,8 +122,10 @@ async def create(one: Participant) -> str:
     session, asked = fresh("ses"), fresh("m")
     said = {"name": "bench", "config": CONFIG}
     one.send(envelope("session.create", asked, session, one.seat, said))
-    await one.frame(lambda f: f["type"] == "session.create" and f["session"] == session)
-    return session
+    made = await one.frame(
+        lambda f: f["type"] == "session.create" and (f["session"] == session or f["id"] == asked)
+    )
+    return str(made["session"])  # a server may have a name of its own for it
 
 
 async def join(one: Participant, session: str, kind: str = "human", role: str = "observer") -> None:
@@ -139,7 +141,17 @@ async def join(one: Participant, session: str, kind: str = "human", role: str = 
     }
     said = {"participant": participant, "supported_versions": [1]}
     one.send(envelope("session.join", asked, session, one.seat, said))
-    await one.frame(lambda f: f["type"] == "participant.announce" and f.get("ref") == asked)
+    await one.frame(
+        lambda f: (
+            f["type"] == "participant.announce"
+            and (f.get("ref") == asked or one.seat in subjects(f["payload"]))
+        )
+    )
+
+
+def subjects(announced: Frame) -> tuple[object, ...]:
+    """Whom an announcement is about, in either of its shapes."""
+    return announced.get("id"), (announced.get("participant") or {}).get("id")
 
 
 class Room:
@@ -218,10 +230,12 @@ class Room:
         await self.arrived()
 
     async def arrived(self) -> None:
-        """Everybody has everything, once and in order."""
-        for one in self.people:
+        """Everybody has everything, once and in order; a server may spare the sender its own."""
+        for one in self.receivers:
             await one.until(self.sent)
-        for one in self.people:
+        if self.agent.count:
+            await self.agent.until(self.sent)
+        for one in (*self.receivers, *([self.agent] if self.agent.count else [])):
             if one.count != self.sent or not one.in_order:
                 raise RuntimeError(f"{one.seat} heard {one.count} of {self.sent}, or in disorder")
 

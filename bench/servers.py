@@ -22,11 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Running(NamedTuple):
-    """A server process of ours."""
+    """A server process."""
 
     url: str
     pid: int
     home: Path
+    ours: bool = True  # else what it keeps is its own affair
 
     @property
     def cpu_s(self) -> float:

@@ -51,7 +51,7 @@ def test_outside_a_repository_every_verb_says_so(plain: Work, tmp_path: Path, ve
         (("git", "parse", "x"), 4, "x is no commit here"),
         (("git", "export"), 4, NOTHING_YET),
         (("git", "branch", "f"), 4, NOTHING_YET),
-        (("git", "log", "--session", "s"), 0, ""),
+        (("git", "log", "--session", "s"), 0, "there is no commit here of s"),
         (("git", "share"), 4, NO_REMOTE),
         (("git", "fetch"), 4, NO_REMOTE),
         (("why", "HEAD"), 4, NOTHING_YET),
