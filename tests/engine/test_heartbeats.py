@@ -10,6 +10,7 @@ from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
 from accord.core.room.heartbeats import HeartbeatPing, HeartbeatPong
+from accord.core.room.members import SessionLeave
 from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import OnTimeout, Presence
 from accord.engine import opener
@@ -223,3 +224,19 @@ async def test_the_load_of_the_timers_does_not_grow(stage: Stage) -> None:
     assert len(scheduler.when) == 1
     assert {*cell.seen} <= {"alice", "bob", "claude", "system", "system:timer", "system:presence"}
     assert cell.quiet == {}
+
+
+@proves("UNI-22", "UNI-12")
+@pytest.mark.parametrize("body", [prompts(), SessionLeave()])
+async def test_who_speaks_after_silence_is_heard_in_the_order_of_the_log(
+    stage: Stage, body: Any
+) -> None:
+    await stage.open(BOB, CLAUDE)
+    await pass_by(stage, IDLE, ALICE, CLAUDE)
+
+    await stage.say(BOB, body, "at last")
+
+    assert news_of(stage, "bob") == ["idle", "active"]
+    for ear in stage.ears.values():
+        assert ear.seqs == sorted(ear.seqs)
+    assert stage.ears["alice"].ids == await stage.ids()

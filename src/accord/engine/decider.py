@@ -79,19 +79,25 @@ class Decider:
         engine, place, body = self.engine, cell.place, message.body
         asked.at = at = max(engine.clock.now() + cell.ahead, place.at)
         flow = cell.flows.get(message.ref) if body.flows else None
+        facts: tuple[Fact, ...] = ()
         if flow is not None and flow.bears(place.state, message, actor):
-            event = flow.event(said=body, ref=flow.ref, to=flow.to, fork=flow.into)
+            event: Fact | None = flow.event(said=body, ref=flow.ref, to=flow.to, fork=flow.into)
+        else:
+            facts = self._weigh(cell, asked)
+            event = facts[0] if len(facts) == 1 else None
+        cell.seen[seat] = at
+        if seat in cell.quiet:  # that they are back is on record before what they say
+            engine.pulse.heard(cell, seat)
+            asked.at = max(at, cell.place.at)
+        if isinstance(event, Event):
             outcome = Outcome(asked, (stamp_one(engine.codec, cell, asked, event),))
         else:
-            outcome = self._weigh(cell, asked)
-        cell.seen[seat] = at
-        if seat in cell.quiet:
-            engine.pulse.heard(cell, seat)
+            outcome = self._several(cell, asked, facts)
         engine.committer.post(cell, outcome)
 
-    def _weigh(self, cell: Cell, asked: Asked) -> Outcome:
+    def _weigh(self, cell: Cell, asked: Asked) -> tuple[Fact, ...]:
         """What the rules of its context make of a message."""
-        message, actor, context, codec = asked.message, asked.actor, cell.context, self.engine.codec
+        message, actor, context = asked.message, asked.actor, cell.context
         ask = Ask(message, actor, asked.at, NOTHING_KNOWN, self.engine.house)
         state, ref, body = cell.place.state, message.ref, message.body
         context.admit(state, ask)
@@ -99,12 +105,9 @@ class Decider:
         if message.causal_refs or body.names_others or not vouched:
             ask.known = self._known(cell, asked)
         facts = tuple(context.decide[type(body)](state, ask, body))
-        if len(facts) != 1 or not isinstance(facts[0], Event):
-            return self._several(cell, asked, facts)
-        sealed = stamp_one(codec, cell, asked, facts[0])
-        if body.flows and cell.place.state is state:
+        if body.flows and len(facts) == 1 and isinstance(facts[0], Event):
             cell.note_flow(message, actor, facts[0])
-        return Outcome(asked, (sealed,))
+        return facts
 
     def _several(self, cell: Cell, asked: Asked, facts: tuple[Fact, ...]) -> Outcome:
         """What comes of a message that leads to anything but one event."""
