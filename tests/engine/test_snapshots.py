@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from accord.core.kernel.authority import Role
+from accord.core.room.members import SessionLeave
 from accord.engine import snapshots
 from accord.engine.ports import Snapshot
 from accord.engine.snapshots import CHECKSUM, checksum
@@ -14,6 +15,7 @@ from tests.helpers.room import (
     ALICE,
     BOB,
     CLAUDE,
+    DAVE,
     STREAM,
     announces,
     approves_tool,
@@ -176,3 +178,39 @@ async def test_opening_a_room_takes_as_long_whatever_its_age(make: Make, age: in
     assert counted.rows_read <= 20 + EVERY + 1
     assert len(bob.ids) == 20, "the newest are at hand for whoever joins"
     assert await second.state() == await make(log, window=20).state()
+
+
+async def test_what_is_at_hand_behind_a_snapshot_is_known_by_its_id(make: Make) -> None:
+    log = MemoryLog()
+    await lively(make(log))
+    second = make(log)
+    await second.state()
+
+    cell = second.engine.cells[STREAM]
+
+    assert list(cell.index) == [sealed.record.id for sealed in cell.window]
+    assert cell.weight == sum(len(sealed.body) for sealed in cell.window)
+
+
+async def test_what_is_tried_again_behind_a_snapshot_gets_the_first_outcome(make: Make) -> None:
+    log = MemoryLog()
+    first = make(log)
+    await lively(first)
+    await first.say(ALICE, prompts(), "p")
+    await first.say(BOB, SessionLeave(), "gone")
+    second = make(log)
+
+    (again,) = await second.say(BOB, SessionLeave(), "gone")
+
+    assert again.record.id == "gone"
+
+
+async def test_who_comes_in_behind_a_snapshot_is_told_everything_once(make: Make) -> None:
+    log = MemoryLog()
+    await lively(make(log))
+    second = make(log)
+
+    await second.say(DAVE, joins(DAVE, Role.DRIVER))
+
+    heard = [each["id"] for each in second.ears["dave"].heard]
+    assert len(heard) == len(set(heard))

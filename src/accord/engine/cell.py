@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol
 
@@ -201,7 +201,7 @@ class Cell:
         """This is durable, and nothing is decided beyond it."""
         self.base, self.place = base, copy(base)
 
-    def remember(self, fresh: Iterable[Sealed]) -> None:
+    def remember(self, fresh: Sequence[Sealed]) -> None:
         """Keep committed records at hand; the oldest give way."""
         window, index = self.window, self.index
         window.extend(fresh)

@@ -86,7 +86,7 @@ class Opener:
             rows = await proven.read(self.engine.events, cell.stream, after, version - after)
             cell.forget_window()
             unseal = self.engine.codec.unseal
-            cell.remember(unseal(row.stream, row.version, row.body) for row in rows)
+            cell.remember([unseal(row.stream, row.version, row.body) for row in rows])
 
     def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> tuple[Place, list[Sealed]]:
         """Where the stream stands behind these rows, and the records in them."""
