@@ -15,12 +15,14 @@ from accord.core.room.pact import reviews
 from accord.core.room.shelf import TASKS
 from accord.core.room.state import Lane, Pact, Room
 from accord.core.views import tasks
+from accord.engine.ports import StoreError
 from accord.mirror import place as places
 from accord.mirror import service, telling
 from accord.mirror.copy import Copy
 from accord.mirror.record import PACT
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, line
+from tests.helpers.engine import turns
 from tests.helpers.room import ALICE
 from tests.mirror.scene import (
     ACCEPTED,
@@ -549,3 +551,27 @@ async def test_a_session_whose_pact_cannot_be_followed_is_told_so(
     room = await house.room()
     assert room.pact is not None
     assert room.pact.trouble == ""
+
+
+async def test_what_fails_in_the_middle_of_a_long_log_waits_for_the_next_look(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = await at_work(ledger)
+    house.mirrors.pause = 60
+    house.mirrors.pacts[REPO].copy.more = True  # the look before was not the last
+    asked = list[str]()
+
+    async def state(stream: str) -> Any:
+        asked.append(stream)
+        raise StoreError("the disk does not answer")
+
+    monkeypatch.setattr(house.engine, "state", state)
+    running = asyncio.create_task(house.mirrors.run())
+    await turns(100)
+    tries = len(asked)
+    await turns(100)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert tries
+    assert len(asked) == tries

@@ -126,6 +126,7 @@ class Mirrors:
         try:
             await pact.follow()
         except Exception as error:  # noqa: BLE001 - one repository is no other's loss
+            pact.copy.more = False  # not at once, and again and again
             about = {"stream": pact.copy.stream, "error": type(error).__name__}
             log.warning("pact.failed", extra=about)
 
