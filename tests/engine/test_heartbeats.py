@@ -15,7 +15,7 @@ from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import OnTimeout, Presence
 from accord.engine import opener
 from tests.engine.conftest import Make
-from tests.helpers.engine import Stage
+from tests.helpers.engine import Stage, Watch
 from tests.helpers.room import ALICE, BOB, CLAUDE, T0, approves_tool, ends, joins, prompts, proposes
 from tests.spec import proves
 
@@ -240,3 +240,20 @@ async def test_who_speaks_after_silence_is_heard_in_the_order_of_the_log(
     for ear in stage.ears.values():
         assert ear.seqs == sorted(ear.seqs)
     assert stage.ears["alice"].ids == await stage.ids()
+
+
+async def test_time_goes_on_while_somebody_is_put_on_record_as_back(make: Make) -> None:
+    class Ticking(Watch):
+        def now(self) -> int:
+            self.at += 1
+            return self.at
+
+    stage = make(clock=Ticking())
+    await stage.open(BOB, CLAUDE)
+    await pass_by(stage, IDLE + EVERY, ALICE, CLAUDE)
+    assert news_of(stage, "bob") == ["idle"]
+
+    await stage.say(BOB, prompts())
+
+    assert news_of(stage, "bob") == ["idle", "active"]
+    await stage.records()  # which looks at their times
