@@ -224,3 +224,87 @@ def test_writers_at_the_same_time_lose_nothing(work: Work) -> None:
     assert [each.wait(60) for each in running] == [0, 0, 0]
 
     assert len(work.decisions(sha)) == 12
+
+
+def test_what_a_session_commits_while_a_rebase_waits_has_a_record(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.commit("feat: one", "b", "2\n")
+    one = session.decisions()
+    session.commit("feat: two", "c", "3\n")
+    two = session.decisions()
+    edits = session.told(GIT_SEQUENCE_EDITOR="sed -i -e '1s/pick/edit/'")
+    edits.git("rebase", "-q", "-i", "HEAD~2")
+    session.commit("feat: in between", "d", "4\n")
+    between = session.decisions()
+    session.git("rebase", "--continue")
+
+    assert session.trailers("HEAD~1")["PVP-Session"] == session.env["PVP_SESSION_ID"]
+    assert len(between) == 1
+    assert [session.decisions(f"HEAD~{n}") for n in range(3)] == [two, between, one]
+
+
+def test_a_commit_that_is_split_in_a_rebase_leaves_no_part_without_a_record(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.write("b", "2\n")
+    session.commit("feat: one", "c", "3\n")
+    one = session.decisions()
+    edits = session.told(GIT_SEQUENCE_EDITOR="sed -i -e '1s/pick/edit/'")
+    edits.git("rebase", "-q", "-i", "HEAD~1")
+    session.git("reset", "-q", "HEAD~1")
+    session.commit("feat: first half", "b", "2\n")
+    session.commit("feat: second half", "c", "3\n")
+    session.git("rebase", "--continue")
+
+    assert session.decisions("HEAD~1")
+    assert set(one) <= set(session.decisions())
+
+
+def test_a_commit_in_a_list_of_what_to_do_has_the_record_of_its_words(session: Work) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.commit("feat: one", "b", "2\n")
+    one = session.decisions()
+    said = "feat: by hand\n\nPVP-Session: ses_1\nDecision-By: human:alice\n"
+    (session.path.parent / "said").write_text(said)
+    session.git("rebase", "-q", "-x", "git commit -q --allow-empty -F ../said", "HEAD~1")
+
+    assert len(session.decisions()) == 1
+    assert session.decisions("HEAD~1") == one
+
+
+def test_without_a_reflog_a_merge_has_its_record(session: Work) -> None:
+    session.git("config", "core.logAllRefUpdates", "false")
+    session.commit("feat: begin", "a", "1\n")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: one", "b", "2\n")
+    session.git("switch", "-q", "main")
+    session.commit("feat: two", "c", "3\n")
+    said = "feat: take it in\n\nPVP-Session: ses_1\nDecision-By: human:alice\n"
+    session.git("merge", "-q", "--no-ff", "-m", said, "topic")
+    made = session.decisions()
+    session.git("switch", "-q", "topic")
+    session.git("merge", "-q", "--ff-only", "main")
+    session.git("switch", "-q", "-c", "again", "main^1")
+    session.git("merge", "-q", "--ff-only", "main")
+
+    assert not (session.path / ".git/logs/HEAD").exists()
+    assert len(made) == 1
+    assert session.decisions() == made
+
+
+def test_what_a_session_settles_in_a_rebase_stays_whose_it_was(session: Work, work: Work) -> None:
+    """Git itself makes these commits again, for whoever continues."""
+    work.commit("begin", "a", "1\n")
+    work.commit("my own way", "b", "2\n")
+    edits = session.told(GIT_SEQUENCE_EDITOR="sed -i -e '1s/pick/edit/'")
+    edits.git("rebase", "-q", "-i", "HEAD~1")
+    session.write("b", "3\n")
+    session.git("rebase", "--continue")
+    assert (session.message(), session.decisions()) == ("my own way\n", [])
+
+    work.commit("third", "c", "2\n")
+    work.commit("fourth", "b", "5\n")
+    edits = session.told(GIT_SEQUENCE_EDITOR="sed -i -e 1d -e '3s/pick/fixup/'")
+    assert edits.run("git", "rebase", "-q", "-i", "HEAD~3").code == 1
+    session.write("b", "9\n")
+    session.git("rebase", "--continue")
+    assert (session.message(), session.decisions()) == ("third\n", [])

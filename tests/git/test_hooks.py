@@ -164,6 +164,20 @@ def test_a_package_that_is_broken_lets_commits_pass(work: Work, tmp_path: Path) 
     assert work.message() == "no type at all\n"
 
 
+def test_an_older_package_is_run_as_it_was(work: Work, tmp_path: Path) -> None:
+    (tmp_path / "accord" / "git").mkdir(parents=True)
+    says_no = "def main(words):\n    return words[0] == 'commit-msg'\n"
+    (tmp_path / "accord" / "git" / "hook.py").write_text(says_no)
+    for name in HOOKS:
+        path = hooks(work) / name
+        path.write_text(
+            path.read_text().replace(str(Path(bridge.__file__).parents[2]), str(tmp_path))
+        )
+    work.commit("said in my own way")
+
+    assert work.run("git", "commit", "-q", "--allow-empty", "-m", "about PVP").code == 1
+
+
 def test_a_session_that_came_with_the_repository_is_not_ours(work: Work) -> None:
     work.write(".accord.toml", 'session = "ses_stranger"')
     with listening(work, commit_context={}) as heard:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 REBASING = ("rebase-merge", "rebase-apply")
-REPLAYING = (*REBASING, "CHERRY_PICK_HEAD")
+PICKING = "CHERRY_PICK_HEAD"
+WAITS = "rebase-merge/amend"  # a rebase stopped: somebody may change a commit, or make others
+OWN = ("commit: ", "commit (merge): ")  # what git notes of a commit that is no copy
 MOST_REWRITTEN = 5000
 ACTS = frozenset({"", "message", "template"})  # OPEN-69: not of a merge, a squash or an amend
 
@@ -55,11 +57,18 @@ def prepare_commit_msg(repo: Repository, words: Sequence[str]) -> int:
     draft = _content(file)
     named = any(name.startswith("PVP_") for name in os.environ)
     somebody = named or bridge.in_reach(os.environ) or b"pvp" in draft.lower()
-    if somebody and source in ACTS and not repo.has_file(*REPLAYING):
+    if somebody and source in ACTS and not _copies(repo):
         from . import preparing
 
         preparing.prepare(repo, file, draft, source)
     return 0
+
+
+def _copies(repo: Repository) -> bool:
+    """Whether git makes a commit again, as a rebase does while it does not wait."""
+    rebases = os.environ.get("GIT_REFLOG_ACTION", "").startswith("rebase")
+    waits = repo.has_file(WAITS) and not rebases
+    return repo.has_file(PICKING) or (repo.has_file(*REBASING) and not waits)
 
 
 def commit_msg(repo: Repository, words: Sequence[str]) -> int:
@@ -80,21 +89,26 @@ def post_commit(repo: Repository, words: Sequence[str]) -> int:
 
 def post_merge(repo: Repository, words: Sequence[str]) -> int:
     """A record of the merge commit, for which git calls no `post-commit`."""
-    del words
     commit = repo.checked_out()
-    fresh = "Merge made by" in commit.reflog  # no fast-forward, and no squash
-    return _linked(repo, commit) if fresh else 0
+    squashes = words[:1] == ["1"]
+    forwards = f"GITHEAD_{commit.sha}" in os.environ  # git names what it merges
+    made = len(commit.parents) > 1 and not squashes and not forwards
+    return _linked(repo, commit) if made else 0
 
 
 def _linked(repo: Repository, commit: Commit) -> int:
     squashed = squash.taken(repo)
     speaks = "pvp" in commit.message.lower()
-    # During a rebase, `post-rewrite` will come and carry over whatever there is.
-    if (speaks or squashed or _joins(repo, commit)) and not repo.has_file(*REBASING):
+    if (speaks or squashed or _joins(repo, commit)) and not _moves(repo, commit):
         from . import linking
 
         linking.link(repo, commit, squashed)
     return 0
+
+
+def _moves(repo: Repository, commit: Commit) -> bool:
+    """Whether a rebase made it: then `post-rewrite` will carry over whatever there is."""
+    return repo.has_file(*REBASING) and not commit.reflog.startswith(OWN)
 
 
 def _joins(repo: Repository, commit: Commit) -> bool:
@@ -104,7 +118,7 @@ def _joins(repo: Repository, commit: Commit) -> bool:
 
 def post_rewrite(repo: Repository, words: Sequence[str]) -> int:
     """Records go on to the commits that took the others' place."""
-    rows = [line.split()[:2] for line in sys.stdin.read().splitlines()[:MOST_REWRITTEN]]
+    rows = [line.split()[:2] for line in _given().split("\n")[:MOST_REWRITTEN]]
     pairs = [(row[0], row[1]) for row in rows if len(row) == 2 and all(map(is_object, row))]
     shas = {sha for pair in pairs for sha in pair}
     seen = look(repo, map(by_commit, shas), shas)
@@ -119,7 +133,12 @@ def pre_push(repo: Repository, words: Sequence[str]) -> int:
     """Records follow what is pushed, and a word on what is not covered."""
     from . import pushing
 
-    return pushing.check(repo, words[0], sys.stdin.read())
+    return pushing.check(repo, words[0], _given())
+
+
+def _given() -> str:
+    """What git says to the hook; the names in it may be any bytes."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 def _content(file: str) -> bytes:

@@ -38,12 +38,13 @@ ALIASES = {
 }
 # The package's place is given, so that neither PYTHONPATH nor the repository decides what runs;
 # a Python or an Accord that is gone lets every commit pass. What runs for so short a time needs
-# nobody to look for garbage: that would take a fifth of it.
+# nobody to look for garbage: that would take a fifth of it. An older Accord cannot `leave`.
 START = (
     "import gc, sys; gc.disable(); sys.path.insert(0, sys.argv.pop(1))\n"
-    "try:\n from accord.git.hook import main, leave\n"
+    "try:\n from accord.git import hook\n"
     "except ImportError: sys.exit(0)\n"
-    f"leave({REFUSED} if main(sys.argv[1:]) else 0)"
+    f"code = {REFUSED} if hook.main(sys.argv[1:]) else 0\n"
+    "getattr(hook, 'leave', sys.exit)(code)"
 )
 
 

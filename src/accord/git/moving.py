@@ -91,7 +91,7 @@ def _onto(repo: Repository) -> str:
 def _joined(repo: Repository) -> frozenset[str] | None:
     """The commits that were to become part of the one before; None where git keeps no list."""
     said = _read(repo, "rebase-merge/done")
-    rows = [line.split() for line in said.splitlines()]
+    rows = [line.split() for line in said.split("\n")]
     named = (row[2] if row[1] in {"-C", "-c"} else row[1] for row in rows if _joins(row))
     return frozenset(named) if said else None
 

@@ -51,7 +51,7 @@ def commits(repo: Repository, which: str) -> list[str]:
 def remote(repo: Repository, name: str) -> str:
     """A remote by its name, or an address."""
     is_address = any(mark in name for mark in "/:.")
-    if not is_address and name not in repo.ask("remote").splitlines():
+    if not is_address and name not in repo.ask("remote").split("\n"):
         detail = f"There is no remote {shown(name)} here; `git remote` lists those there are"
         raise Refused(Why.UNKNOWN, detail)
     return name

@@ -27,7 +27,7 @@ def check(repo: Repository, remote: str, lines: str) -> int:
         return 0
     tips = [tip for tip, _ in moves]
     there = [found[old] for old in olds if old in found]
-    commits = repo.commits(*_range(remote, tips, there), most=MOST_COMMITS)
+    commits = repo.commits(*_unseen(remote), most=MOST_COMMITS, asked=_range(tips, there))
     if recorded:
         base = next((found[name] for name in names if name in found), None)
         _heal(repo, commits, tips, base)
@@ -71,19 +71,23 @@ def _tied(repo: Repository, commits: list[Commit]) -> dict[str, frozenset[str]]:
 
 def _moves(lines: str) -> Iterator[tuple[str, str]]:
     """What shall be where, and what is there now; empty for nothing."""
-    for line in lines.splitlines():
-        match line.split():
+    for line in lines.split("\n"):
+        match line.rsplit(" ", 3):  # what is pushed may be named with spaces
             case [_, tip, _, old]:
                 yield tip.strip("0") and tip, old.strip("0") and old
             case _:
                 pass
 
 
-def _range(remote: str, tips: list[str], there: list[str]) -> Iterator[str]:
-    """What the remote does not have; a new branch leaves out what is on a remote already."""
+def _unseen(remote: str) -> tuple[str, ...]:
+    """A new branch leaves out what is on the remote already."""
+    return ("--not", f"--remotes={remote}", "--not")
+
+
+def _range(tips: list[str], there: list[str]) -> Iterator[str]:
+    """What the remote does not have."""
     yield from tips
     yield from (f"^{sha}" for sha in there)
-    yield from ("--not", f"--remotes={remote}", "--not")
 
 
 def _number(text: str) -> float:

@@ -202,7 +202,7 @@ class Repository:
     def refs(self, *names: str) -> dict[str, str]:
         """Which of these refs there are, by their full names, and what they point at."""
         listed = self.ask("for-each-ref", "--format=%(refname) %(objectname)", *names)
-        found = dict(line.split(" ") for line in listed.splitlines())
+        found = dict(line.split(" ") for line in listed.split("\n") if line)
         return {name: found[name] for name in names if name in found}
 
     def branch(self) -> str:
@@ -222,11 +222,16 @@ class Repository:
 
     # Commits and objects
 
-    def commits(self, *which: str, most: int | None = None) -> list[Commit]:
-        """Commits with their messages, newest first."""
+    def commits(
+        self, *which: str, most: int | None = None, asked: Iterable[str] = ()
+    ) -> list[Commit]:
+        """Commits with their messages, newest first; `asked` are revisions of any number."""
         limit = [] if most is None else [f"-n{most}"]
+        data = "".join(f"{each}\n" for each in asked).encode()
+        more = ["--stdin"] if data else []
         shape = "--format=%H%x00%P%x00%an%x00%cI%x00%B%x00%gs%x00"
-        out = self.raw("log", shape, "--no-color", "--no-notes", *limit, *which, "--")
+        words = ("log", shape, "--no-color", "--no-notes", *limit, *which, *more, "--")
+        out = self.raw(*words, data=data)
         return list(_commits(text(out)))
 
     def commit(self, sha: str) -> Commit:
