@@ -1,5 +1,6 @@
 """Repositories that lie, trip or wait: what is in them is neither run nor believed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,37 @@ def test_asking_about_a_file_runs_no_filter(session: Work, command: str) -> None
         assert told.code == 0, told.err
         assert [each["subject"] for each in told.json["reasons"]] == ["feat: a"]
     assert not ran.exists()
+
+
+def test_lines_of_a_filtered_file_are_those_that_lie_there(session: Work) -> None:
+    session.commit("feat: filters", ".gitattributes", "*.py filter=evil\n")
+    session.git("config", "filter.evil.clean", "cat; touch RAN")
+    session.commit("feat: a", "a.py", "x = 1\n")
+    session.commit("feat: b", "a.py", "x = 1\ny = 2\n")
+    (session.path / "RAN").unlink()
+    (session.path / "a.py").write_text("mine\nx = 1\ny = 2\nmine, too\n")
+    told = [session.accord("why", f"a.py:{n}", "--offline", "--json") for n in range(1, 6)]
+    found = [[each["subject"] for each in ran.json["reasons"]] for ran in told[:4]]
+
+    assert found == [[], ["feat: a"], ["feat: b"], []]
+    assert "a.py goes through the filter evil, which is not run" in told[0].err
+    assert told[1].err == ""
+    assert "has only 4 lines" in told[4].err
+    assert not (session.path / "RAN").exists()
+
+
+@pytest.mark.parametrize("name", ["evil", "a=b"])
+def test_a_file_that_its_filter_changes_altogether_is_asked_as_committed(
+    session: Work, name: str
+) -> None:
+    session.git("config", f"filter.{name}.clean", "tr a-z n-za-m; touch RAN")
+    session.commit("feat: filters", ".gitattributes", f"*.py filter={name}\n")
+    session.commit("feat: a", "a.py", "one\ntwo\n")
+    (session.path / "RAN").unlink()
+    told = session.accord("why", "a.py", "--offline", "--json")
+
+    assert [each["subject"] for each in told.json["reasons"]] == ["feat: a"]
+    assert not (session.path / "RAN").exists()
 
 
 @pytest.mark.parametrize("encoding", ["ISO-8859-1", "UTF-16"])
@@ -256,3 +288,53 @@ def test_a_comment_sign_that_git_chooses_costs_no_line(session: Work) -> None:
 
     assert session.trailers()["PVP-Session"] == session.env["PVP_SESSION_ID"]
     assert session.decisions()
+
+
+def test_a_message_that_is_too_long_for_trailers_is_told_of(session: Work, work: Work) -> None:
+    long = f"feat: begin\n\n{'word ' * 250_000}"
+    session.write("a.txt", "a")
+    told = session.run("git", "commit", "-q", "-F", "-", data=long.encode())
+    work.write("a.txt", "b")
+    nobody = work.run("git", "commit", "-q", "-F", "-", data=long.encode())
+    work.write("a.txt", "c")
+    spoken = f"{long}\n\nPVP-Session: ses_1\n".encode()
+    unread = work.run("git", "commit", "-q", "-F", "-", data=spoken)
+
+    assert (told.code, nobody.code, unread.code) == (0, 0, 0)
+    assert "longer than 1048576 characters, so it gets no trailers" in told.err
+    assert nobody.err == ""
+    assert "longer than 1048576 characters, so nothing checked it" in unread.err
+    session.git("commit", "-q", "--amend", "-m", "feat: begin")
+    assert session.decisions()
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "link"])
+def test_where_squashed_commits_are_noted_may_lie_anything(
+    session: Work, tmp_path: Path, kind: str
+) -> None:
+    session.commit("feat: begin", "a", "1\n")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: one", "b", "2\n")
+    one = session.decisions()
+    session.git("switch", "-q", "main")
+    session.git("merge", "-q", "--squash", "topic")
+    place, other = session.path / ".git/accord-squashed", tmp_path / "other"
+    other.write_text("mine")
+    makes = {
+        "directory": lambda: (place / "x").mkdir(parents=True),
+        "pipe": lambda: os.mkfifo(place),
+        "link": lambda: place.symlink_to(other),
+    }
+    makes[kind]()
+    session.git("commit", "-q", "-m", "feat: both")
+
+    assert session.trailers()["PVP-Session"] == session.env["PVP_SESSION_ID"]
+    assert (set(one) <= set(session.decisions())) == (kind != "directory")
+    assert other.read_text() == "mine"
+
+
+def test_what_is_noted_of_a_squash_is_read_from_a_file_alone(work: Work) -> None:
+    work.commit("begin")
+    os.mkfifo(work.path / ".git/accord-squashed")
+
+    assert work.run(".git/hooks/post-commit") == (0, "", "")

@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     repo, began = Repository(), time.monotonic()
     try:
         naming.repository(repo)
-        reasons = why.why(repo, why.target(repo, args.target))
+        target = why.target(repo, args.target)
+        reasons = why.why(repo, target)
     except GitError as no:
         raise naming.spoken(no) from None
     took = time.monotonic() - began
@@ -65,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
     if why.cut_off(repo, reasons):
         said = "this clone is shallow, so older lines look like its first commit's"
         print(f"accord: {said}; `git fetch --unshallow` brings the rest", file=sys.stderr)
+    if name := why.unfiltered(repo, target, reasons):
+        said = f"{plain(target.path)} goes through the filter {plain(name)}, which is not run"
+        print(f"accord: {said}, so lines that it changes look new", file=sys.stderr)
     if not args.json and took > SLOW_S:
         hint = "git commit-graph write --reachable --changed-paths"
         print(f"accord: `{hint}` makes this quicker", file=sys.stderr)

@@ -8,6 +8,8 @@ from .repository import Repository, refusal, text
 
 IGNORED = ".git-blame-ignore-revs"
 PATIENCE_S = 60.0
+OFF = ("clean=", "process=", "required=false")
+NO_FILTER = frozenset({"unspecified", "unset", "set"})
 _head = re.compile(r"([0-9a-f]{40,64}) (\d+) (\d+)(?: \d+)?").fullmatch
 
 
@@ -26,10 +28,25 @@ class Line(NamedTuple):
 
 
 def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str = "") -> list[Line]:
-    """The lines of a file, all or from one to another; nothing of the repository's own is run."""
+    """The lines of a file, all or from one to another; nothing of the repository's own is run.
+
+    A file with a filter is read as it lies there; one of which nothing is left then, as committed.
+    """
+    name = "" if rev else filter_of(repo, path)
+    if "=" in name:  # what the command line cannot name
+        return blame(repo, path, lines, "HEAD")
+    found = _blamed(repo, path, lines, rev, name)
+    unlike = name and not lines and all(line.uncommitted for line in found)
+    return _blamed(repo, path, lines, "HEAD") if unlike else found
+
+
+def _blamed(
+    repo: Repository, path: str, lines: tuple[int, int] | None, rev: str, name: str = ""
+) -> list[Line]:
+    """`name` is the filter of the file, which is not run."""
     span = [f"-L{lines[0]},{lines[1]}"] if lines else []
-    words = ["blame", "-w", "-M", "-C20", "--porcelain", "--no-textconv", *span]
-    rev = rev or ("HEAD" if _is_filtered(repo, path) else "")
+    without = [word for key in OFF if name for word in ("-c", f"filter.{name}.{key}")]
+    words = [*without, "blame", "-w", "-M", "-C20", "--porcelain", "--no-textconv", *span]
     where = [*([rev] if rev else []), "--", path]
     done = repo.run(*words, *_ignoring(repo), *where, patience=PATIENCE_S)
     if done.code:
@@ -39,10 +56,11 @@ def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str =
     return list(_lines(text(done.out)))
 
 
-def _is_filtered(repo: Repository, path: str) -> bool:
-    """Whether git would run a program on the file of the work tree; it is asked as committed."""
+def filter_of(repo: Repository, path: str) -> str:
+    """What git would run on the file of the work tree, by its name; empty for nothing."""
     said = text(repo.raw("check-attr", "-z", "filter", "--", path)).split("\0")
-    return said[2:3] not in (["unspecified"], ["unset"])
+    name = "".join(said[2:3])
+    return "" if name in NO_FILTER else name
 
 
 def _ignoring(repo: Repository) -> list[str]:

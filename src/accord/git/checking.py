@@ -11,6 +11,7 @@ from .repository import Repository
 
 # In these no letter is one byte, and git writes a message as it is.
 WIDE = ("utf16", "utf32", "utf7", "ucs2", "ucs4")
+LONG = f"The message is longer than {MOST_READ} characters"
 UNREADABLE = (
     "i18n.commitEncoding is {coding}, so git cannot read this message back and no record is kept; "
     "`git config i18n.commitEncoding UTF-8` mends that"
@@ -23,15 +24,17 @@ def check(repo: Repository, draft: bytes) -> int:
     settings = repo.settings(r"^(accord\.|core\.commentchar$|i18n\.commitencoding$)")
     said = cleaned(text, comment_sign(settings))
     if len(said) > MOST_READ:
+        if parse(said).has_context:
+            say(f"{LONG}, so nothing checked it")
         return 0  # nobody wrote that by hand
     message = parse(said)
     if not message.has_context and not _only_trailers(said):
         return 0
     if _only_trailers(said):
-        _say("The message is empty, so nothing was committed")
+        say("The message is empty, so nothing was committed")
         return 1
     if _is_wide(coding := settings.get("i18n.commitencoding", "")):
-        _say(UNREADABLE.format(coding=coding))
+        say(UNREADABLE.format(coding=coding))
     return _told(said, _rules(settings))
 
 
@@ -62,12 +65,13 @@ def _told(said: str, rules: Rules) -> int:
     found = findings(said, rules)
     errors = [each for each in found if each.error]
     for each in errors:
-        _say(f"{each}. {each.mend}")
+        say(f"{each}. {each.mend}")
     if errors:
-        _say("The commit was not made; `git commit -eF .git/COMMIT_EDITMSG` goes on from there")
+        say("The commit was not made; `git commit -eF .git/COMMIT_EDITMSG` goes on from there")
     return 1 if errors else 0
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell whoever commits."""
     plain = "".join(c if c.isprintable() else "?" for c in text)
     print(f"accord: {plain}", file=sys.stderr)  # noqa: T201 - git shows what a hook says

@@ -14,7 +14,7 @@ from accord.core.provenance.participants import HUMAN, Participant, items
 from accord.core.provenance.trailers import Trailer
 
 from . import bridge, process
-from .checking import comment_sign
+from .checking import LONG, comment_sign, say
 from .repository import Repository, refusal
 
 SETTINGS = r"^(accord\.|user\.name$|core\.commentchar$)"
@@ -26,6 +26,7 @@ TOLD = {
     "decision_type": "PVP_DECISION_TYPE",
 }
 FILE = ".accord.toml"
+SHORTER = "`git commit --amend -m` with fewer words has both"
 # Git without anybody's configuration, and without a repository that has one.
 TOLD_GIT = frozenset({"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "XDG_CONFIG_HOME"})
 UNTOLD = {
@@ -41,6 +42,8 @@ def prepare(repo: Repository, file: str, raw: bytes, source: str) -> None:
     comment = comment_sign(settings)
     draft = cleaned(raw.decode("utf-8", "surrogateescape"), comment)
     if len(draft) > words.MOST_READ:
+        if known(repo, os.environ, settings):
+            say(f"{LONG}, so it gets no trailers and no record; {SHORTER}")
         return  # nobody wrote that by hand
     if source and not draft.strip():
         return  # `-m ""`: nothing to add to

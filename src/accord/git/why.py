@@ -14,7 +14,7 @@ from accord.core.provenance.note import VERSION, Note, merged
 from accord.core.provenance.record import decisions_of
 
 from . import bridge, decisions, healing, naming, notes
-from .blame import Line, blame
+from .blame import Line, blame, filter_of
 from .decisions import decision_ids, shown
 from .process import GitError
 from .repository import Commit, Repository
@@ -180,6 +180,13 @@ def cut_off(repo: Repository, reasons: Iterable[Reason]) -> list[str]:
     except OSError:
         return []
     return [each.commit.sha for each in reasons if each.lines and each.commit.sha in ends]
+
+
+def unfiltered(repo: Repository, asked: Target, reasons: Iterable[Reason]) -> str:
+    """The filter that may be why lines look as if they were not committed; empty for none."""
+    told = sum(len(each.lines) for each in reasons)
+    first, last = asked.lines or (1, 0)
+    return filter_of(repo, asked.path) if told <= last - first and not repo.bare else ""
 
 
 def ask_server(repo: Repository, reasons: Iterable[Reason]) -> list[Reason]:
