@@ -71,6 +71,22 @@ def test_a_hook_that_says_no_is_still_obeyed(plain: Work) -> None:
     assert (ran.code, ran.err) == (1, "no\n")
 
 
+def test_a_hook_that_fails_after_the_fact_costs_no_record(plain: Work) -> None:
+    """Git does not care how these end."""
+    for name in ("post-commit", "post-rewrite", "post-merge"):
+        put(hooks(plain) / name, '#!/bin/sh\necho "$0" >> ran.log\nexit 3\n')
+    plain.accord("git", "install")
+    session = plain.told(PVP_SESSION_ID="ses_1")
+    session.commit("feat: begin")
+    made = plain.decisions()
+    plain.git("commit", "-q", "--amend", "-m", "feat: begin again")
+
+    assert len(made) == 1
+    assert plain.decisions() == made
+    assert plain.run(".git/hooks/post-commit").code == 3
+    assert "post-rewrite" in (plain.path / "ran.log").read_text()
+
+
 def test_what_git_tells_a_hook_reaches_both(plain: Work, tmp_path: Path) -> None:
     put(hooks(plain) / "pre-push")
     plain.accord("git", "install")

@@ -8,8 +8,10 @@ from shutil import which
 import pytest
 
 from accord.git import patches
+from accord.git.process import MOST_BYTES
 from accord.git.repository import Repository
 from tests.helpers.git import a_repository
+from tests.helpers.worktree import Work
 
 SHAPE = ("-p", "-U3", "--no-renames", "--no-color")
 
@@ -90,3 +92,35 @@ def test_an_older_git_names_all_but_merges(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
     assert patches.of_many(repo, shas, merges=True) == plain
+
+
+def test_a_change_that_nobody_would_read_has_a_record_all_the_same(session: Work) -> None:
+    session.commit("feat: begin", "a.txt")
+    session.git("switch", "-qc", "topic")
+    session.commit("feat: everything", "all.txt", f"{'x' * 79}\n" * (MOST_BYTES // 80 + 1))
+    everything = session.decisions()
+    session.commit("feat: a little", "b.txt")
+    little = session.decisions()
+    session.git("switch", "-q", "main")
+    session.commit("feat: meanwhile", "c.txt")
+    session.git("switch", "-q", "topic")
+    session.git("rebase", "-q", "main")
+
+    assert [len(everything), len(little)] == [1, 1]
+    assert [session.decisions(rev) for rev in ("HEAD~1", "HEAD")] == [everything, little]
+
+
+def test_many_changes_are_named_in_parts(plain: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    shas = [plain.commit(f"feat: {n}", f"{n}.txt", f"{n}\n" * 100 * n) for n in range(1, 10)]
+    repo = Repository(plain.path)
+    whole = patches.of_many(repo, shas)
+    assert set(whole) == set(shas)
+    monkeypatch.setattr(patches, "MOST_AT_ONCE", 2500)
+    assert patches.of_many(repo, shas) == whole
+    monkeypatch.setattr(patches, "MOST_BYTES", 2500)
+    few = patches.of_many(repo, shas)
+    assert {shas[0]} <= set(few) < set(shas)
+    assert few.items() <= whole.items()
+    monkeypatch.setattr(patches, "MOST_TURNS", 1)
+
+    assert patches.of_many(repo, shas) == {}

@@ -84,6 +84,9 @@ def program(name: str) -> str:
     ours = f'{python} -I -S -c {start} {source} {name} "$@"'
     first = [SPEAKS] if name == "commit-msg" else []
     takes, gives = (TAKES, GIVES) if name in WITH_INPUT else ([], "")
+    # After the fact nothing is refused: what went wrong before us keeps no record from being made.
+    after = name.startswith("post-")
+    fails, ends = ("code=$?", "exit ${code:-0}") if after else ("exit $?", f"[ $? -ne {REFUSED} ]")
     return "\n".join(
         [
             "#!/bin/sh",
@@ -95,12 +98,12 @@ def program(name: str) -> str:
             "}",
             'if [ -x "$before" ]; then',
             *(f"  {each}" for each in takes),
-            f'  {gives}"$before" "$@" || exit $?',
+            f'  {gives}"$before" "$@" || {fails}',
             f'  {gives}accord "$@"',
             "else",
             '  accord "$@"',
             "fi",
-            f"[ $? -ne {REFUSED} ]",
+            ends,
             "",
         ]
     )

@@ -6,7 +6,7 @@ skipped, or whose changes somebody threw away. A wrong reason is worse than none
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .process import GitError
+from .process import GitError, TooMuchError
 from .repository import Repository, text
 
 WHERE = ("rebase-merge", "rebase-apply")
@@ -78,7 +78,10 @@ def _alike(repo: Repository, old: str, new: str, changed: Mapping[str, set[str]]
 
 def _lines(repo: Repository, sha: str) -> set[bytes]:
     words = ("diff-tree", "-r", "-p", "-U0", "--root", "--no-commit-id", "--no-renames")
-    diff = repo.run(*words, "--no-ext-diff", "--no-textconv", "--no-color", sha).out
+    try:
+        diff = repo.run(*words, "--no-ext-diff", "--no-textconv", "--no-color", sha).out
+    except TooMuchError:
+        return set()
     marked = (line for line in diff.split(b"\n")[:MOST_LINES] if line[:1] in (b"+", b"-"))
     return {line for line in marked if line[1:].strip() and line[:3] not in (b"+++", b"---")}
 

@@ -6,15 +6,20 @@ Spaces count: in some languages they are half of what a line means.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .process import Done
+from .process import MOST_BYTES, Done, TooMuchError
 from .repository import Commit, Repository, refusal, text
 
 SHAPE = ("-p", "-U3", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
 MERGES = ("--diff-merges=first-parent",)
+MOST_AT_ONCE = 16 << 20
+MOST_TURNS = 40
 
 
 class Patch(NamedTuple):
-    """What a commit does: the name of its change, empty where it changes nothing, and the paths."""
+    """What a commit does: the name of its change and the paths.
+
+    The name is empty where it changes nothing, or more than anybody would read.
+    """
 
     name: str
     files: tuple[str, ...]
@@ -23,7 +28,10 @@ class Patch(NamedTuple):
 def of(repo: Repository, commit: Commit) -> Patch:
     """Of what a commit changed; of a merge, all that it brought in."""
     sides = (commit.parents[0], commit.sha) if commit.parents else ("--root", commit.sha)
-    diff = repo.run("diff-tree", "-r", "--no-commit-id", "--raw", *SHAPE, *sides)
+    try:
+        diff = repo.run("diff-tree", "-r", "--no-commit-id", "--raw", *SHAPE, *sides)
+    except TooMuchError:
+        return Patch("", repo.files(commit.sha))
     rows, _, patch = diff.out.partition(b"\n\n")
     paths = tuple(row.partition("\t")[2] for row in text(rows).split("\n") if row)
     quoted = any(path.startswith('"') for path in paths)
@@ -45,27 +53,41 @@ def _ids(repo: Repository, diff: bytes) -> str:
 
 def of_many(repo: Repository, shas: Iterable[str], *, merges: bool = False) -> dict[str, str]:
     """Of each of these commits; with `merges`, of these as well all that they brought in."""
-    wanted = list(shas)
-    done = _differences(repo, wanted, *(MERGES if merges else ()))
-    if merges and done.code:  # git before 2.31 has no word for it
-        done = _differences(repo, wanted)
-    return _all_named(repo, done)
+    return _all_named(repo, list(shas), *(MERGES if merges else ()))
 
 
 def since(repo: Repository, bases: Mapping[str, str]) -> dict[str, str]:
     """Of all that differs between each of these commits and an earlier one."""
-    return _all_named(repo, _differences(repo, (f"{tip} {base}" for tip, base in bases.items())))
+    return _all_named(repo, [f"{tip} {base}" for tip, base in bases.items()])
 
 
-def _differences(repo: Repository, asked: Iterable[str], *words: str) -> Done:
-    lines = "".join(f"{each}\n" for each in asked).encode()
-    if not lines:
-        return Done(0, b"", "")
-    return repo.run("diff-tree", "-r", "--stdin", *SHAPE, "--root", *words, data=lines)
+def _all_named(repo: Repository, asked: list[str], *words: str) -> dict[str, str]:
+    """By halves where it is too much at once; what is too much alone costs no other its name."""
+    found: dict[str, str] = {}
+    rest = [asked] if asked else []
+    for _ in range(MOST_TURNS):
+        if not rest:
+            break
+        part = rest.pop()
+        half = len(part) // 2
+        try:
+            found |= _named_at_once(repo, part, MOST_AT_ONCE if half else MOST_BYTES, *words)
+        except TooMuchError:
+            rest += [part[half:], part[:half]] if half else []
+    return found
 
 
-def _all_named(repo: Repository, done: Done) -> dict[str, str]:
+def _named_at_once(repo: Repository, asked: list[str], most: int, *words: str) -> dict[str, str]:
+    done = _differences(repo, asked, most, *words)
+    if words and done.code:  # git before 2.31 has no word for merges
+        done = _differences(repo, asked, most)
     if done.code:
         raise refusal(done)
     lines = _ids(repo, done.out).splitlines() if done.out else []
     return {sha: patch for patch, _, sha in (line.partition(" ") for line in lines)}
+
+
+def _differences(repo: Repository, asked: Iterable[str], most: int, *words: str) -> Done:
+    lines = "".join(f"{each}\n" for each in asked).encode()
+    every = ("diff-tree", "-r", "--stdin", *SHAPE, "--root", *words)
+    return repo.run(*every, data=lines, most=most)

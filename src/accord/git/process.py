@@ -39,6 +39,10 @@ class GitError(Exception):
     """Git refused, or is not there; the sentence is its own."""
 
 
+class TooMuchError(GitError):
+    """Git said more than anybody would read."""
+
+
 class Done(NamedTuple):
     """How a run of git ended."""
 
@@ -190,7 +194,7 @@ class _Git:
         else:
             kept += part[: MOST_SAID - len(kept)]
         if len(kept) > self.bounds.most:
-            raise GitError(f"git said more than {self.bounds.most} bytes")
+            raise TooMuchError(f"git said more than {self.bounds.most} bytes")
         return bool(part)
 
     def _ended(self) -> tuple[int] | None:
