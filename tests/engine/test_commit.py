@@ -360,6 +360,28 @@ async def test_an_answer_that_cannot_be_given_is_no_loss_for_others(make: Make) 
     stage.engine.failures.clear()
 
 
+async def test_a_loss_that_somebody_cannot_be_told_of_is_told_to_the_others(make: Make) -> None:
+    log = Tricky()
+    stage = make(log)
+    await stage.open(CLAUDE)
+
+    def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    log.failing.add("append")
+    message = Message("first", iso(T0), "r", "alice", prompts())
+    stage.engine.submit("room/r", Asked(message, ALICE, breaks))
+    second = stage.ask(ALICE, prompts(), "second")
+    await stage.settle()
+
+    assert second.refused
+    assert second.refused.why is Why.UNAVAILABLE
+    log.failing.clear()
+    assert await stage.say(ALICE, prompts(), "third")
+    assert [type(error) for error in stage.engine.failures] == [ZeroDivisionError]
+    stage.engine.failures.clear()
+
+
 # Rooms that are not there, and too many of them
 
 

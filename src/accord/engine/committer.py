@@ -91,14 +91,7 @@ class Committer:
         outbox, cell.underway = cell.underway, []
         turned = after.state is not before.state
         cell.remember(fresh)
-        try:
-            self.engine.peers.deliver(cell, outbox)
-        except Exception as error:
-            log.exception("commit.untold", extra={"stream": cell.stream})
-            self.engine.failed(error)
-            self.engine.peers.cut_off(cell.stream)
-        self._answer(outbox)
-        self.engine.tally.told(outbox)
+        self._tell(cell, outbox)
         self.publish(cell.stream, fresh, turned=turned)
         if turned:
             cell.flows.clear()
@@ -109,6 +102,17 @@ class Committer:
             self.engine.spawn(self.engine.snapshots.take(cell))
         if self.engine.check:
             self.engine.spawn(self._check(cell))
+
+    def _tell(self, cell: Cell, outbox: list[Outcome]) -> None:
+        """The room and everybody who asked, whatever happens."""
+        try:
+            self.engine.peers.deliver(cell, outbox)
+        except Exception as error:
+            log.exception("commit.untold", extra={"stream": cell.stream})
+            self.engine.failed(error)
+            self.engine.peers.cut_off(cell.stream)
+        self._answer(outbox)
+        self.engine.tally.told(outbox)
 
     def _answer(self, outbox: list[Outcome]) -> None:
         """Everybody who asked; one who cannot be told is no other's loss."""
@@ -164,8 +168,7 @@ class Committer:
         # What was refused may have been refused because of what is lost.
         told = error.told if isinstance(error, StoreError) else str(error)
         no = Refused(kind_of(error), f"It could not be stored, so nothing was changed: {told}")
-        for outcome in lost:
-            self.tell_one(cell, Outcome(outcome.asked, refused=no))
+        self._tell(cell, [Outcome(outcome.asked, refused=no) for outcome in lost])
 
     async def _check(self, cell: Cell) -> None:
         """Folding afresh must give the state at hand."""
