@@ -1,12 +1,13 @@
 """Hooks are quick, chain to what is there, and go away without a trace."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -323,6 +324,30 @@ def test_the_environment_beats_the_bridge(session: Work) -> None:
 
     assert session.trailers()["PVP-Messages"] == "msg-01,msg-05"
     assert session.trailers()["PVP-Decision"] == CONTEXT["decision"]
+
+
+@pytest.mark.parametrize("kind", ["deep", "long", "pipe"])
+def test_settings_that_nobody_can_read_cost_no_trailer(work: Work, kind: str) -> None:
+    place = work.path / ".accord.toml"
+    makes: dict[str, Callable[[], object]] = {
+        "deep": lambda: place.write_text(f"session = {'[' * 20_000}"),
+        "long": lambda: place.write_text(f"session = '{'x' * 100_000}'"),
+        "pipe": lambda: os.mkfifo(place),
+    }
+    makes[kind]()
+    with listening(work, commit_context=CONTEXT, commit_created={}) as heard:
+        work.commit("fix: mend the race")
+
+    assert work.trailers()["PVP-Session"] == "ses_live"
+    assert "session" not in heard.asked[0]
+
+
+def test_the_bridge_is_told_text_whatever_a_branch_is_called(work: Work) -> None:
+    work.git("switch", "-qc", "b\udcff")
+    with listening(work, commit_context=CONTEXT, commit_created={}) as heard:
+        work.commit("fix: mend the race")
+
+    assert [each["branch"] for each in heard.asked] == ["b?", "b\\xff"]
 
 
 @proves("OPEN-57")

@@ -1,5 +1,6 @@
 """Repositories that lie, trip or wait: what is in them is neither run nor believed."""
 
+import json
 import os
 from pathlib import Path
 
@@ -103,6 +104,18 @@ def test_lines_of_a_filtered_file_are_those_that_lie_there(session: Work) -> Non
     assert "a.py goes through the filter evil, which is not run" in told[0].err
     assert told[1].err == ""
     assert "has only 4 lines" in told[4].err
+    assert not (session.path / "RAN").exists()
+
+
+@pytest.mark.parametrize("name", ["", "set", "unset", "unspecified", "a.b", "a b"])
+def test_a_filter_may_be_called_anything(session: Work, name: str) -> None:
+    session.commit("feat: a", "a.py", "x = 1\n")
+    session.commit("feat: filters", ".gitattributes", f'"*.py" filter={name}\n')
+    session.git("config", f"filter.{name}.clean", "touch RAN; cat")
+    (session.path / "a.py").write_text("x = 1\ny = 2\n")
+    told = session.accord("why", "a.py", "--offline", "--json")
+
+    assert [each["subject"] for each in told.json["reasons"]] == ["feat: a"]
     assert not (session.path / "RAN").exists()
 
 
@@ -338,3 +351,13 @@ def test_what_is_noted_of_a_squash_is_read_from_a_file_alone(work: Work) -> None
     os.mkfifo(work.path / ".git/accord-squashed")
 
     assert work.run(".git/hooks/post-commit") == (0, "", "")
+
+
+def test_a_name_in_an_old_encoding_costs_no_record(session: Work) -> None:
+    alone = session.told(PVP_DECISION_BY="")
+    alone.git("config", "user.name", "J\udcfcrgen")
+    alone.git("switch", "-qc", "b\udcff")
+    alone.commit("feat: begin")
+
+    assert alone.trailers()["Decision-By"] == "human:J%EF%BF%BDrgen"
+    assert [each["branch"] for each in json.loads(alone.note())["decisions"]] == ["b\\xff"]

@@ -9,7 +9,7 @@ from .repository import Repository, refusal, text
 IGNORED = ".git-blame-ignore-revs"
 PATIENCE_S = 60.0
 OFF = ("clean=", "process=", "required=false")
-NO_FILTER = frozenset({"unspecified", "unset", "set"})
+NO_FILTER = frozenset({"unspecified", "unset", "set", None})
 _head = re.compile(r"([0-9a-f]{40,64}) (\d+) (\d+)(?: \d+)?").fullmatch
 
 
@@ -32,20 +32,20 @@ def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str =
 
     A file with a filter is read as it lies there; one of which nothing is left then, as committed.
     """
-    name = "" if rev else filter_of(repo, path)
-    if "=" in name:  # what the command line cannot name
+    name = None if rev else _filter(repo, path)
+    if name and "=" in name:  # what the command line cannot name
         return blame(repo, path, lines, "HEAD")
     found = _blamed(repo, path, lines, rev, name)
-    unlike = name and not lines and all(line.uncommitted for line in found)
+    unlike = name not in NO_FILTER and not lines and all(line.uncommitted for line in found)
     return _blamed(repo, path, lines, "HEAD") if unlike else found
 
 
 def _blamed(
-    repo: Repository, path: str, lines: tuple[int, int] | None, rev: str, name: str = ""
+    repo: Repository, path: str, lines: tuple[int, int] | None, rev: str, name: str | None = None
 ) -> list[Line]:
     """`name` is the filter of the file, which is not run."""
     span = [f"-L{lines[0]},{lines[1]}"] if lines else []
-    without = [word for key in OFF if name for word in ("-c", f"filter.{name}.{key}")]
+    without = [word for key in OFF if name is not None for word in ("-c", f"filter.{name}.{key}")]
     words = [*without, "blame", "-w", "-M", "-C20", "--porcelain", "--no-textconv", *span]
     where = [*([rev] if rev else []), "--", path]
     done = repo.run(*words, *_ignoring(repo), *where, patience=PATIENCE_S)
@@ -58,9 +58,14 @@ def _blamed(
 
 def filter_of(repo: Repository, path: str) -> str:
     """What git would run on the file of the work tree, by its name; empty for nothing."""
-    said = text(repo.raw("check-attr", "-z", "filter", "--", path)).split("\0")
-    name = "".join(said[2:3])
+    name = _filter(repo, path)
     return "" if name in NO_FILTER else name
+
+
+def _filter(repo: Repository, path: str) -> str:
+    """The same, or a word for none, which a filter may be called, too."""
+    said = text(repo.raw("check-attr", "-z", "filter", "--", path)).split("\0")
+    return "".join(said[2:3])
 
 
 def _ignoring(repo: Repository) -> list[str]:

@@ -90,8 +90,7 @@ def _is_ours(path: str) -> bool:
 
 
 def _over_socket(path: str, said: dict[str, Any], until: float) -> dict[str, Any] | None:
-    import json  # only where somebody listens: these take longer than all the rest
-    import socket
+    import socket  # only where somebody listens: this takes longer than all the rest
 
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
@@ -99,10 +98,17 @@ def _over_socket(path: str, said: dict[str, Any], until: float) -> dict[str, Any
             line.connect(path)
             if _server_of(line) not in (None, os.getuid()):
                 return None
-            line.sendall(json.dumps(said).encode() + b"\n")
+            line.sendall(_json(said) + b"\n")
             return _answer(_received(line, until, b"\n"))
     except (OSError, ValueError):
         return None
+
+
+def _json(said: Mapping[str, Any]) -> bytes:
+    """What git calls something may be no text; the server reads nothing else."""
+    import json
+
+    return json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _server_of(line: socket.socket) -> int | None:
@@ -116,17 +122,16 @@ def _server_of(line: socket.socket) -> int | None:
 
 
 def _over_http(said: dict[str, Any], env: Mapping[str, str], until: float) -> dict[str, Any] | None:
-    import json
     import socket
     from urllib.parse import urlencode
 
     facts = {name: value for name, value in said.items() if name != "action"}
     path, body = f"/{said['action']}", b""
     if said["action"] in READS:
-        path += f"?{urlencode(facts)}" if facts else ""
+        path += f"?{urlencode(facts, errors='replace')}" if facts else ""
         verb = "GET"
     else:
-        verb, body = "POST", json.dumps(facts).encode()
+        verb, body = "POST", _json(facts)
     head = (
         f"{verb} {path} HTTP/1.0\r\nHost: 127.0.0.1:{PORT}\r\n"
         f"Authorization: Bearer {_token(env)}\r\n"

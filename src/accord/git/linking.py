@@ -57,7 +57,7 @@ def _is_in(repo: Repository, squashed: list[str], sha: str) -> bool:
 
 def _made(repo: Repository, commit: Commit, message: CommitMessage, patch: Patch) -> Made:
     files = [shown(path) for path in patch.files[:MOST_FILES]]
-    return Made(commit, message, patch.name, repo.branch(), files)
+    return Made(commit, message, patch.name, shown(repo.branch()), files)
 
 
 def _copied(repo: Repository, reflog: str, patch: str) -> frozenset[str]:

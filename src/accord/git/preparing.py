@@ -26,6 +26,7 @@ TOLD = {
     "decision_type": "PVP_DECISION_TYPE",
 }
 FILE = ".accord.toml"
+MOST_SETTINGS = 64 << 10
 SHORTER = "`git commit --amend -m` with fewer words has both"
 # Git without anybody's configuration, and without a repository that has one.
 TOLD_GIT = frozenset({"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "XDG_CONFIG_HOME"})
@@ -89,7 +90,12 @@ def _trailers(context: Mapping[str, Any], settings: Mapping[str, str]) -> Iterat
     yield from found
     if not any(each.key == words.DECISION_BY for each in found):
         name = settings.get("user.name") or os.environ.get("GIT_AUTHOR_NAME") or "unknown"
-        yield Trailer(words.DECISION_BY, str(Participant(HUMAN, " ".join(name.split()))))
+        yield Trailer(words.DECISION_BY, str(Participant(HUMAN, " ".join(_readable(name).split()))))
+
+
+def _readable(name: str) -> str:
+    """As far as it is UTF-8: a configuration may be older than that."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def known(repo: Repository, env: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, Any]:
@@ -134,11 +140,14 @@ def _is_plain(value: str) -> bool:
 
 def in_file(repo: Repository) -> str:
     """The session that an untracked `.accord.toml` names; one that was cloned is a stranger's."""
+    if not os.path.isfile(FILE):  # noqa: PTH113 - the same; nobody may ever write to a pipe
+        return ""
     try:
         with open(FILE, "rb") as file:  # noqa: PTH123 - the same
-            import tomllib
+            said = file.read(MOST_SETTINGS + 1)
+        import tomllib
 
-            found = tomllib.load(file).get("session")
-    except (OSError, ValueError):
+        found = tomllib.loads(said.decode()).get("session") if len(said) <= MOST_SETTINGS else ""
+    except (OSError, ValueError, RecursionError):
         return ""
     return found if isinstance(found, str) and not repo.is_tracked(FILE) else ""
