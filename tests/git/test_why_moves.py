@@ -2,6 +2,8 @@
 
 import pytest
 
+from accord.git.repository import Repository
+from accord.git.reviewing import mark
 from tests.helpers.worktree import Work
 
 LINE = "total = sum(price * (1 + rate) for price in prices)"
@@ -152,3 +154,39 @@ def test_a_revert_is_its_own_commit_and_a_revert_of_it_another(topic: Work) -> N
 
     # The line is there again by the same change, for the same reason.
     assert why(topic, "cart.py:3") == (before, "patch")
+
+
+def reviewed(work: Work, commit: str) -> tuple[list[str], str]:
+    """Who reviewed this very commit, for programs; and what people read of it."""
+    (reason,) = work.accord("why", commit, "--offline", "--json").json["reasons"]
+    sha = work.git("rev-parse", commit)
+    said = work.accord("why", commit, "--offline").out.partition("reviewed by")[2]
+    by = [each["by"] for each in reason["reviews"] if each["commit"] == sha]
+    return by, said.partition("\n")[0].strip()
+
+
+@pytest.mark.parametrize("copied", [True, False], ids=["git copies notes", "the hooks do"])
+@pytest.mark.parametrize(
+    "moved",
+    [
+        ("commit", "-q", "--amend", "--no-edit", "-a"),
+        ("commit", "-q", "--amend", "-a", "-m", "feat: something else"),
+        ("rebase", "-q", "--force-rebase", "--autostash", "main"),
+    ],
+    ids=["amend", "amend -m", "rebase"],
+)
+def test_who_reviewed_a_commit_did_not_review_what_took_its_place(
+    topic: Work, moved: tuple[str, ...], copied: bool
+) -> None:
+    if copied:
+        topic.git("config", "notes.rewriteRef", "refs/notes/pvp")
+    before, ids = topic.git("rev-parse", "HEAD"), topic.decisions()
+    mark(Repository(topic.path), [before], ["human:ann"])
+    assert reviewed(topic, before) == (["human:ann"], "human:ann")
+
+    topic.write("cart.py", FILE + "# nobody saw this\n")
+    alone(topic).told(GIT_COMMITTER_DATE="2030-01-01T00:00:00Z").git(*moved)
+
+    assert topic.git("rev-parse", "HEAD") != before
+    assert why(topic, "cart.py:3")[0] == ids
+    assert reviewed(topic, "HEAD") == ([], f"human:ann, as it was in {before[:10]}")

@@ -40,7 +40,7 @@ def on_record(team: GitTeam, *commits: str) -> None:
 
 def reviewers(team: GitTeam, commit: str) -> Any:
     note = json.loads(team.repo.ask("notes", "--ref=pvp", "show", commit))
-    return note["decisions"][0].get("reviewed_by", [])
+    return [each["by"] for each in note.get("reviews", []) if each["commit"] == commit]
 
 
 def payloads(team: GitTeam, kind: str) -> list[dict[str, Any]]:

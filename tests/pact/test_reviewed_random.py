@@ -151,8 +151,7 @@ class Model:
 
     def reviewers(self, sha: str) -> list[str]:
         note = json.loads(self.repo.ask("notes", "--ref=pvp", "show", sha))
-        found: list[str] = note["decisions"][0].get("reviewed_by", [])
-        return found
+        return [each["by"] for each in note.get("reviews", []) if each["commit"] == sha]
 
 
 @pytest.fixture(scope="module")

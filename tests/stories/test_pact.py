@@ -138,7 +138,7 @@ async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
     note = json.loads(shop.git("notes", "--ref=pvp", "show", made))
     assert [each["name"] for each in note["tools"]["executions"]] == ["shell"]
     (told,) = note["decisions"]
-    assert told["reviewed_by"] == ["human:bob"]
+    assert note["reviews"] == [{"by": "human:bob", "commit": made, "decision": told["id"]}]
     for words in (("cart.py:1",), ("cart.py:1", "--offline")):
         why = await asyncio.to_thread(shop.accord, "why", *words)
         assert "bob" in why.partition("reviewed by")[2].splitlines()[0]

@@ -103,6 +103,18 @@ def _unknown(reason: "Reason") -> Iterator[str]:
     yield from _table(told, INDENT)
 
 
+def _reviews(decision: str, reason: "Reason") -> Iterator[Fact]:
+    """Who saw this commit; a review of one whose place it took says which that was."""
+    says = ", as the record in git says" if decision in reason.vouched else ""
+    seen: dict[str, list[str]] = {}
+    for each in reason.reviews:
+        if each.decision == decision:
+            seen.setdefault(each.commit, []).append(each.by)
+    for commit, by in seen.items():
+        other = "" if commit == reason.commit.sha else f", as it was in {line(commit)[:SHORT]}"
+        yield "reviewed by", f"{people(by)}{other}{says}"
+
+
 # A decision
 
 
@@ -123,9 +135,7 @@ def _facts(made: "DecisionCommit", reason: "Reason") -> Iterator[Fact]:
     name = paint.green if vouched else str
     for said in dict.fromkeys(_approval(each, made, name) for each in made.approvals):
         yield "approved by", said
-    yield "reviewed by", people(made.reviewed_by)
-    if by := reason.reviewed.get(made.id):
-        yield "reviewed by", f"{people(by)}, as the record in git says"
+    yield from _reviews(made.id, reason)
     for other in made.alternatives_considered:
         because = f": {line(other.reason)}" if other.reason else ""
         yield "instead of", f"{line(other.description or other.id)}{because}"

@@ -107,6 +107,6 @@ def told(reason: "Reason") -> dict[str, Any]:
         ],
         "message": metadata(reason.message),
         "vouched": dict(reason.vouched),
-        "reviewed": {id: list(by) for id, by in reason.reviewed.items() if by},
+        "reviews": [each._asdict() for each in reason.reviews],
         "record": reason.record,
     }

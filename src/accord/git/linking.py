@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from accord.core.kernel.ulid import ulid
 from accord.core.provenance.kinds import recorded, usual
 from accord.core.provenance.message import CommitMessage, parse
-from accord.core.provenance.note import VERSION, Note
+from accord.core.provenance.note import Note
+from accord.core.provenance.reviews import Review, note_of
 
 from . import bridge, decisions, patches
 from .decisions import Link, decision_ids, decisions_in, is_id, shown
@@ -145,7 +146,6 @@ def _from_message(made: Made) -> dict[str, Note]:
         "files_changed": made.files,
         "fork": message.fork_id,
         "decided_by": [str(each) for each in message.decided_by],
-        "reviewed_by": [str(each) for each in message.reviewed_by],
         "decided_at": commit.at,
         "branch": made.branch,
         "parents": list(commit.parents),
@@ -153,7 +153,8 @@ def _from_message(made: Made) -> dict[str, Note]:
     }
     filled = {name: value for name, value in told.items() if value or name == "pvp_session"}
     session = {"session": {"id": message.session_id}} if message.session_id else {}
-    return {id: {"version": VERSION, **session, "decisions": [filled]}}
+    seen = note_of(Review(str(each), commit.sha, id) for each in message.reviewed_by)
+    return {id: {**seen, **session, "decisions": [filled]}}
 
 
 def _usual(message: CommitMessage) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from accord.core.provenance.note import VERSION, Note
+from accord.core.provenance.reviews import Review, note_of
 
 from . import decisions
 from .decisions import Link
@@ -13,11 +13,10 @@ def mark(repo: Repository, shas: Iterable[str], by: Sequence[str]) -> int:
     """Add the reviewers to the decisions of these commits; how many commits have one."""
     found = decisions.of_commits(repo, shas) if by else {}
     linked = {sha: Link(ids) for sha, ids in found.items() if ids}
-    ids = {id for link in linked.values() for id in link.ids}
+    seen: dict[str, list[Review]] = {}
+    for sha, link in linked.items():
+        for id in link.ids:
+            seen.setdefault(id, []).extend(Review(who, sha, id) for who in by)
     if linked:
-        decisions.attach(repo, linked, {id: _said(id, by) for id in ids})
+        decisions.attach(repo, linked, {id: note_of(each) for id, each in seen.items()})
     return len(linked)
-
-
-def _said(id: str, by: Sequence[str]) -> Note:
-    return {"version": VERSION, "decisions": [{"id": id, "reviewed_by": list(by)}]}

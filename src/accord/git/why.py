@@ -12,6 +12,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.message import CommitMessage, parse
 from accord.core.provenance.note import VERSION, Note, merged
 from accord.core.provenance.record import decisions_of
+from accord.core.provenance.reviews import Review, reviews_of
 
 from . import bridge, decisions, healing, naming, notes
 from .blame import Line, blame, filter_of
@@ -42,7 +43,7 @@ class Reason(NamedTuple):
     by: str
     lines: tuple[Line, ...] = ()
     vouched: Mapping[str, str] = {}  # decisions that the server's log has, and for which commit
-    reviewed: Mapping[str, tuple[str, ...]] = {}  # who reviewed those, as git says
+    reviews: tuple[Review, ...] = ()  # as git says; of its commit, or of one whose place it took
 
     @property
     def known(self) -> bool:
@@ -152,7 +153,8 @@ def reason(repo: Repository, sha: str, lines: Iterable[Line] = ()) -> Reason:
     """What is known of one commit."""
     commit = repo.commit(sha)
     record, by = _record(repo, commit)
-    return Reason(commit, parse(commit.message), record, by, tuple(lines))
+    seen = reviews_of(record)
+    return Reason(commit, parse(commit.message), record, by, tuple(lines), reviews=seen)
 
 
 def _record(repo: Repository, commit: Commit) -> tuple[Note, str]:
@@ -220,9 +222,8 @@ def _heard(id: str | None, reason: Reason, until: float) -> Reason:
     if not told:
         return reason
     record = merged(*told.values(), *_rest(reason.record, told))
-    reviewed = {each.id: tuple(map(str, each.reviewed_by)) for each in made if each.id in told}
     by = reason.by or "commit"
-    return reason._replace(record=record, by=by, vouched=vouched, reviewed=reviewed)
+    return reason._replace(record=record, by=by, vouched=vouched)
 
 
 def _about(id: str | None, sha: str) -> dict[str, str | None]:

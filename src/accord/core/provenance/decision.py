@@ -125,7 +125,6 @@ class DecisionCommit(_Part, frozen=True, kw_only=True, omit_defaults=True):
     session_name: str = ""
     fork: str = ""
     decided_by: tuple[Participant, ...] = ()
-    reviewed_by: tuple[Participant, ...] = ()
     decided_at: str = ""
     branch: str = ""
     parents: tuple[str, ...] = ()
@@ -171,7 +170,7 @@ def context(decision: DecisionCommit) -> dict[str, Any]:
         "decision_type": decision.decision_type or None,
         "confidence": decision.confidence_score,
         "decision_by": list(decision.decided_by),
-        "reviewed_by": list(decision.reviewed_by),
+        "reviewed_by": [],  # nobody has seen what is not committed yet
         "approved_by": list(decision.approved_by),
         "tools": list(decision.tools),
     }
