@@ -14,9 +14,13 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.log import Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
-from accord.core.provenance.commits import SessionUnbind
+from accord.core.provenance.commits import Repo, SessionUnbind
 from accord.core.room import forks
-from accord.core.room.state import Lane, Room
+from accord.core.room.state import Lane, Pact, Room
+from accord.engine.ports import StoreError
+from accord.mirror import place as places
+from accord.mirror import service
+from accord.mirror.copy import Copy
 from accord.mirror.record import PACT
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, folded, line
@@ -24,6 +28,7 @@ from tests.helpers.forks import START, executes_merge, merges
 from tests.helpers.forks import forks as branches_off
 from tests.helpers.room import ALICE, CLAUDE, prompts
 from tests.mirror.scene import ACCEPTED, ASSIGN, INIT, MERGED, REPO, SESSION, SHOWN, House, Ledger
+from tests.mirror.test_aside import hanging
 from tests.spec import proves
 
 OTHER = "market-2"
@@ -116,6 +121,130 @@ async def test_who_left_before_anybody_looked_is_bound_too(scene: Scene) -> None
 
     assert (await scene.room()).pacts[REPO].lanes == (OPEN,)
     assert await scene.house.said() == ["tasks.guarded"]
+
+
+# From the first moment
+
+
+async def heed(scene: Scene) -> None:
+    """As the bridge does before it binds a session."""
+    await scene.house.mirrors.heed(await scene.house.engine.state(f"repo/{REPO}"), SESSION)
+
+
+@proves("UNI-21")
+async def test_a_session_goes_by_the_pact_before_it_is_bound(scene: Scene) -> None:
+    fork = await scene.fork("cart")
+
+    await heed(scene)
+
+    with pytest.raises(Refused, match="Rule 2: cart"):
+        await scene.says(merges(fork), "merge")
+    assert await scene.house.said() == ["tasks.guarded"]
+    await scene.bind()
+    await scene.look()
+    assert await scene.house.said() == ["tasks.guarded", "tasks.mirrored"]
+
+
+@proves("UNI-21")
+@pytest.mark.parametrize("again", [False, True])
+async def test_while_a_long_pact_is_read_nothing_is_merged(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    monkeypatch.setattr(places, "BLOCK", 1)
+    fork = await scene.fork("another")
+    await heed(scene)
+    if again:
+        await scene.restart()
+
+    with pytest.raises(Refused, match="the server is still reading the pact; try again"):
+        await scene.says(merges(fork), "merge")
+
+    await scene.bind()
+    await scene.look()
+    await scene.says(merges(fork), "merge")
+    await scene.says(executes_merge("merge"), "done")
+    assert (await scene.room()).forks[fork].merged
+
+
+@proves("UNI-21")
+async def test_a_look_that_fails_or_takes_long_frees_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = asyncio.Event()
+
+    async def look(_: Copy) -> bool:
+        await held.wait()
+        raise StoreError
+
+    monkeypatch.setattr(service, "SOON_S", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Copy, "look", look)
+        await heed(scene)
+        assert (await scene.room()).pacts[REPO].trouble == service.READING
+        held.set()
+        monkeypatch.setattr(service, "SOON_S", 60)
+        await heed(scene)
+        assert (await scene.room()).pacts[REPO].trouble == service.READING
+
+    await heed(scene)
+    assert (await scene.room()).pacts[REPO] == Pact(REPO, (OPEN,))
+
+
+@proves("UNI-21")
+async def test_who_is_bound_again_while_nobody_can_look_is_freed_by_the_next_look(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.bind()
+    await scene.look()
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "SOON_S", 0)
+        await heed(scene)
+    assert (await scene.room()).pacts[REPO] == Pact(REPO, (OPEN,), service.READING)
+
+    await scene.look()
+
+    assert (await scene.room()).pacts[REPO] == Pact(REPO, (OPEN,))
+    assert (await scene.house.said()).count("tasks.mirrored") == 1, "nobody hears it twice"
+
+
+@proves("UNI-21")
+async def test_a_disk_that_never_answered_may_hold_tasks(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = hanging(scene.ledgers[REPO], monkeypatch)
+    await heed(scene)
+    await scene.bind()
+    await scene.look()
+    assert (await scene.room()).pacts[REPO].trouble == places.SILENT
+
+    disk.set()
+    while (await scene.room()).pacts[REPO].trouble:
+        await scene.look()
+    assert (await scene.room()).pacts[REPO].lanes == (OPEN,)
+
+
+async def test_what_was_feared_and_is_no_pact_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path)
+    scene.ledgers[REPO].add(ASSIGN, SHOWN)
+    await scene.begin()
+    with monkeypatch.context() as patch:
+        patch.setattr(places, "BLOCK", 1)
+        await heed(scene)
+    assert (await scene.room()).pacts[REPO].trouble == service.READING
+    await scene.bind()
+    await scene.look()
+
+    assert (await scene.room()).pacts[REPO] == Pact(REPO)
+    assert await scene.house.said() == ["tasks.guarded", "tasks.guarded"]
+
+
+async def test_where_there_is_no_pact_there_is_nothing_to_go_by(scene: Scene) -> None:
+    await scene.house.mirrors.heed(Repo("elsewhere"), SESSION)
+
+    assert not await scene.house.mirrors.show(Repo("elsewhere"))
+    assert not (await scene.room()).pacts
 
 
 async def test_who_comes_while_a_session_leaves_brings_nothing_back(scene: Scene) -> None:

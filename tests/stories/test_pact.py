@@ -146,6 +146,29 @@ async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
     await work.leave()
 
 
+@proves("UNI-21")
+async def test_a_merge_right_after_binding_goes_by_the_pact(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path / "shop", server.home)
+    repo = await asyncio.to_thread(shop.begin)
+    await asyncio.to_thread(shop.assign)
+    work = await at_work(server)
+    alice = work.talk.alice
+    fork = {"name": "cart", "from_point": await work.prompt("Make a cart"), "reason": "The cart"}
+    said = fork | {"participants": ["bot"], "copy_context": False}
+    await alice.say("fork.create", work.session, said)
+    made = await alice.hear_until("fork.create")
+    back = {"source_fork": made["fork"], "target_fork": "main", "strategy": "append"}
+
+    await work.ask("session-started", repo=repo)
+    await alice.say("merge.propose", work.session, back | {"summary": "Quick"})
+
+    no = await error(alice)
+    assert (no["code"], "Rule 2: cart" in no["message"]) == ("INVALID_STATE", True)
+    await work.leave()
+
+
 def shown(server: ServerProcess, session: str) -> str:
     """The session as Bob reads it."""
     token = server.issue("bob", roles=["approver"])

@@ -93,6 +93,11 @@ class Copy:
         """Why there may be tasks that the server does not see."""
         return self.full or next(filter(None, (each.blind for each in self.places.values())), "")
 
+    @property
+    def known(self) -> bool:
+        """Whether the book says all that the files said at the last look."""
+        return self.ready and not self.more
+
     def alone(self, directory: str) -> int:
         """How many events no other place has; one that cannot be read may have had any."""
         here = self.places[directory]

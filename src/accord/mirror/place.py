@@ -66,6 +66,8 @@ class Place:
     @property
     def blind(self) -> str:
         """Why there may be events that nobody read; a log that is gone is as it was."""
+        if self.silent and not self.held.size:
+            return SILENT
         return "" if self.look.trouble == UNREADABLE else self.look.trouble
 
     def refresh(self) -> Seen:

@@ -28,9 +28,11 @@ log = logging.getLogger("accord.mirror")
 
 PAUSE_S = 1.0
 LONG_S = 1.0  # for a look; others do not wait longer for it
+SOON_S = 0.4  # for a look that somebody waits for; who binds a session waits for two
 MOST_REPOS = 256
 MOST_SEATS = 64
 MOST_UNREAD = 20
+READING = "the server is still reading the pact; try again in a moment"
 CHANGES = SessionBound | SessionUnbound | LedgerPlaced | LedgerRemoved
 Tell = Callable[[str, Book, Summary], Awaitable[None]]
 
@@ -57,9 +59,16 @@ class Pact:
             self.sessions, self.left = state.bound, state.left
             self.news = await self.copy.look() or self.news
             # Half of a log may say that something waits which was judged long ago.
-            if self.news and self.copy.ready and not self.copy.more:
+            if self.news and self.copy.known:
                 await self._tell_all()
                 self.news = False
+
+    async def heed(self, session: str, *, read: bool) -> None:
+        """Have the merges of a session go by it; what is not read yet may say anything."""
+        copy = self.copy
+        known = summary(copy.book, self.repo, copy.blind) if read and copy.known else None
+        self.news = True  # a look that goes on meanwhile may know more than this
+        await self.teller.heed(session, copy.book, known or Summary({}, trouble=READING))
 
     async def _tell_all(self) -> None:
         if not (self.sessions or self.left):
@@ -185,10 +194,7 @@ class Mirrors:
     async def now(self, repo: str, directory: str) -> Mapping[str, Any]:
         """Look at once, and say what was found; who asks may give up, the look goes on."""
         pact = self._take_on(repo)
-        step = asyncio.create_task(pact.follow())
-        self._steps.add(step)
-        step.add_done_callback(self._steps.discard)
-        await asyncio.shield(step)
+        await asyncio.shield(self._step(pact))
         copy = pact.copy
         found = {"events": copy.events, "unread": [], "trouble": copy.full}
         if (place := copy.places.get(directory)) is not None:
@@ -196,6 +202,26 @@ class Mirrors:
             found["trouble"] = copy.full or place.trouble
         names = await self._names(pact)
         return {"repo": repo, "sessions": list(pact.sessions), "names": names, **found}
+
+    def _step(self, pact: Pact) -> asyncio.Task[None]:
+        step = asyncio.create_task(pact.follow())
+        self._steps.add(step)
+        step.add_done_callback(self._steps.discard)
+        return step
+
+    async def heed(self, repo: Repo, session: str) -> None:
+        """Before a session works there: no merge of its own comes before it goes by the pact."""
+        if repo.ledgers:
+            read = await self.show(repo)
+            await self.pacts[repo.id].heed(session, read=read)
+
+    async def show(self, repo: Repo) -> bool:
+        """Look and tell, as far as that takes a moment; whether it did. The look goes on."""
+        if not repo.ledgers:
+            return False
+        step = self._step(self._take_on(repo.id))
+        await asyncio.wait([step], timeout=SOON_S)
+        return step.done() and not step.cancelled() and step.exception() is None
 
     async def seen(self, repo: Repo) -> list[Mapping[str, Any]]:
         """What is known of each place; `alone` is how many events no other one has."""

@@ -48,6 +48,11 @@ def summary(book: Book, repo: str, blind: str = "") -> Summary:
     return Summary({**content, "trouble": trouble} if trouble else content, lanes, trouble)
 
 
+def says(book: Book, now: Summary) -> bool:
+    """Whether there is a pact that this server can read, or a reason to fear one."""
+    return (book.head.started and not book.head.too_new) or bool(now.trouble)
+
+
 def open_lanes(book: Book) -> Iterator[Lane]:
     """Features that are not merged, with the first of the tasks that nobody accepted."""
     for feature, left in book.standing.left.items():
@@ -141,6 +146,9 @@ class Teller:
         """The tasks as they are, and what waits for review."""
         if (room := await self._open(session, book, now)) is None:
             return
+        if not says(book, now):
+            await self._guard(session, (), now)  # what was feared before is no more
+            return
         lanes = self._lanes(room, book, now)
         told = rooms.TasksMirror(self.repo, now.content, lanes, now.trouble)
         try:
@@ -148,6 +156,8 @@ class Teller:
         except Refused:
             await self._guard(session, lanes, now)  # it is heeded, though another one is shown
             raise
+        if (held := room.pacts.get(self.repo)) is not None and held.trouble != now.trouble:
+            await self._guard(session, lanes, now)  # what is shown may be as it was all along
         for over in ended(book, room):
             await self._say(session, self.engine.ids(), over)
         room = await self.engine.state(f"room/{session}")
@@ -156,8 +166,13 @@ class Teller:
 
     async def guard(self, session: str, book: Book, now: Summary) -> None:
         """What merges go by in a session that left; should it show the tasks still, no longer."""
-        if (room := await self._open(session, book, now)) is not None:
+        if await self._open(session, book, now) is not None:
             await self.release(session)
+            await self.heed(session, book, now)
+
+    async def heed(self, session: str, book: Book, now: Summary) -> None:
+        """What merges go by, whatever is shown."""
+        if (room := await self._open(session, book, now)) is not None:
             await self._guard(session, self._lanes(room, book, now), now)
 
     async def _guard(self, session: str, lanes: tuple[Lane, ...], now: Summary) -> None:
@@ -171,14 +186,15 @@ class Teller:
 
     async def _open(self, session: str, book: Book, now: Summary) -> Room | None:
         """The room, if it can be told and there is something to tell."""
-        readable = (book.head.started and not book.head.too_new) or bool(now.trouble)
-        if not readable or session in self._over:
+        if session in self._over:
             return None
         room: Room = await self.engine.state(f"room/{session}")
-        if rooms.is_open(room):
-            return room
-        self._over.add(session)
-        return None
+        if not rooms.is_open(room):
+            self._over.add(session)
+            return None
+        held = room.pacts.get(self.repo)
+        feared = held is not None and bool(held.trouble)
+        return room if feared or says(book, now) else None
 
     async def release(self, session: str) -> None:
         """The session works here no longer."""

@@ -70,6 +70,14 @@ class Pacts(Protocol):
         """Bring the log in step with the files, and say what was found in this one."""
         ...
 
+    async def heed(self, repo: Repo, session: str) -> None:
+        """Have the merges of a session go by what lies there, before it works there."""
+        ...
+
+    async def show(self, repo: Repo) -> bool:
+        """Have what lies there told to the sessions that work there, if that takes a moment."""
+        ...
+
     async def seen(self, repo: Repo) -> Sequence[table.Answer]:
         """What is known of each place."""
         ...
@@ -164,8 +172,11 @@ class Desk:
             await self.tell(ask.repo, self.engine.ids(), SessionUnbind(over))
         if ask.directory:
             await self.lie(ask.repo, ask.directory)
+        await self.pacts.heed(await self.repo(ask.repo), room.id)
         await self.tell(ask.repo, self.engine.ids(), SessionBind(room.id))
-        return {"repo": ask.repo, "sessions": list((await self.repo(ask.repo)).bound)}
+        bound = await self.repo(ask.repo)
+        await self.pacts.show(bound)
+        return {"repo": ask.repo, "sessions": list(bound.bound)}
 
     async def session_ended(self, ask: table.SessionEnded) -> table.Answer:
         """On record; what was never bound is no error."""
