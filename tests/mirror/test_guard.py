@@ -174,7 +174,7 @@ async def test_a_look_that_fails_or_takes_long_frees_nothing(
 
     async def look(_: Copy) -> bool:
         await held.wait()
-        raise StoreError
+        raise StoreError("the disk is away")
 
     monkeypatch.setattr(service, "SOON_S", 0)
     with monkeypatch.context() as patch:
