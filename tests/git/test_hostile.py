@@ -264,9 +264,15 @@ def test_a_lock_that_was_left_behind_fails_no_commit(session: Work, lock: str) -
     session.commit("feat: begin")
     place = session.path / ".git" / lock
     place.touch()
-    session.commit("feat: locked", "a")
+    session.write("a", "a")
+    ran = session.run("git", "commit", "-q", "-m", "feat: locked")
     place.unlink()
 
+    assert ran.code == 0
+    assert "No record of this commit was kept: " in ran.err
+    assert place.name in ran.err
+    session.git("commit", "-q", "--amend", "--no-edit")
+    assert len(session.decisions()) == 1
     assert session.accord("git", "heal").code == 0
     assert session.accord("git", "coverage").code == 0
 

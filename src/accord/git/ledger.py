@@ -111,7 +111,7 @@ def save(repo: Repository, change: Callable[[], Change]) -> bool:
         if not (moved or "Not updating" in done.err or "lock" in done.err):
             raise refusal(done)
         if not moved and time.monotonic() > until:
-            break  # a lock that somebody left behind
+            raise refusal(done)  # a lock that somebody left behind
         time.sleep(0.01 * turn)
     raise GitError("too many others write to the decisions of this repository; try again")
 

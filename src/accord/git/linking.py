@@ -13,14 +13,17 @@ from accord.core.provenance.note import Note
 from accord.core.provenance.reviews import Review, note_of
 
 from . import bridge, decisions, patches
+from .checking import say
 from .decisions import Link, decision_ids, decisions_in, is_id, shown
 from .patches import Patch
+from .process import GitError
 from .repository import Commit, Repository
 
 MOST_BROUGHT = 5000
 MOST_FILES = 2000
 MOST_TRAILERS = 200
 MOST_TYPE = 64
+AGAIN = "once that is mended, `git commit --amend --no-edit` keeps one"
 
 
 class Made(NamedTuple):
@@ -47,7 +50,15 @@ def link(repo: Repository, commit: Commit, squashed: list[str]) -> None:
     new = _new(repo, _made(repo, commit, message, patch), forks) if fresh or forks else {}
     ids = frozenset(new) | earlier
     if ids:
-        decisions.attach(repo, {commit.sha: Link(ids, frozenset({patch.name} - {""}))}, new)
+        _attach(repo, {commit.sha: Link(ids, frozenset({patch.name} - {""}))}, new)
+
+
+def _attach(repo: Repository, links: Mapping[str, Link], new: Mapping[str, Note]) -> None:
+    try:
+        decisions.attach(repo, links, new)
+    except GitError as no:
+        said = str(no).removeprefix("fatal: ").removeprefix("error: ").partition("\n")[0]
+        say(f"No record of this commit was kept: {said}; {AGAIN}")
 
 
 def _is_in(repo: Repository, squashed: list[str], sha: str) -> bool:
@@ -67,8 +78,14 @@ def _copied(repo: Repository, reflog: str, patch: str) -> frozenset[str]:
         return decisions.of_patches(repo, [patch]).get(patch, frozenset())
     if reflog.startswith("commit (amend)"):
         before = repo.resolve("HEAD@{1}")
-        return _carried(repo, [before]) if before else frozenset()
+        return _on_record(repo, before) if before else frozenset()
     return frozenset()
+
+
+def _on_record(repo: Repository, sha: str) -> frozenset[str]:
+    """A commit's decisions; its note may have been written, and our ref not."""
+    linked, noted = decisions.on_record(repo, [sha])
+    return linked.get(sha, frozenset()) | frozenset(decision_ids(noted.get(sha, {})))
 
 
 def _carried(repo: Repository, shas: Iterable[str]) -> frozenset[str]:
