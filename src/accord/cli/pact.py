@@ -89,10 +89,12 @@ def reference() -> str:
 {rows}
 
 The two rules:
-  1. Nobody accepts their own work: only a task's reviewer accepts it, and never its owner.
+  1. Nobody accepts their own work: only a task's reviewer accepts it, and that
+     is never its owner.
   2. A feature is merged when every one of its tasks is accepted.
 
-PACT_AGENT_ID names your seat. `accord pact VERB --help` explains each verb, with examples."""
+PACT_AGENT_ID names your seat. `accord pact VERB --help` explains each verb,
+with examples."""
 
 
 # Flags

@@ -175,6 +175,8 @@ class Remote:
         try:
             found: dict[str, Any] = msgspec.to_builtins(await self._client.context(id, key, fork))
         except ServerRefused as no:
+            if no.code == NO_SESSION:
+                raise Refused(Why.NO_ROOM, f"{no.message}{not_in_yet(id)}") from None
             if no.code != "INVALID_STATE":
                 raise
             # PVP has one code for what is not there and for what cannot be done now.

@@ -50,6 +50,7 @@ class Timeline:
         self._present: set[str] = set()
         self._joins: set[str] = set()
         self._merges: dict[str, str] = {}
+        self._tasks: set[str] = set()  # of the pact, as they were told last
 
     def add(self, said: Envelope) -> None:
         """One more envelope."""
@@ -168,12 +169,14 @@ class Timeline:
     def tasked(self, said: Envelope, content: Envelope) -> None:
         tasks = content["tasks"]
         lines = [
-            f"{each['id']:12} {each['pact']['status']:18} "
+            f"{each['id']:12} {each['pact']['status'].replace('_', ' '):18} "
             f"{each['pact']['owner']} → {each['pact']['reviewer']}"
             for each in tasks
         ]
+        fresh = [each for each in lines if each not in self._tasks]
+        self._tasks = set(lines)
         title = f"The pact has {count(len(tasks), 'task')}"
-        self.tell(said, "context", title, code="\n".join(lines))
+        self.tell(said, "context", title, code="\n".join(fresh))
 
     def changed(self, said: Envelope, payload: Envelope) -> None:
         title = f"changes the context {payload['key']}"

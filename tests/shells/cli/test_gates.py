@@ -164,7 +164,8 @@ async def test_who_is_not_in_yet_is_told_how_to_come_in(
     bob = shell("bob", "approver")
     proposal = await asks(claude)
 
-    for ran in (bob("approve", proposal), bob("session", "show", session)):
+    context = bob("session", "context", session, "show", "session:tasks")
+    for ran in (bob("approve", proposal), bob("session", "show", session), context):
         assert ran.code == 4
         assert "accord gates --session" in ran.err
     assert bob("approve", proposal, "--as", "bob").err == (
