@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -38,13 +38,16 @@ from accord.transports import archive, bridge, descriptions, operator, pages, pr
 from accord.transports.caller import Callers
 from accord.transports.facts import Sources
 from accord.transports.guard import Guard
-from accord.transports.head import Porch
 from accord.transports.http import Http
 from accord.transports.identity import Keyring
+from accord.transports.porch import Porch
 from accord.transports.reception import Reception, Trust
 from accord.transports.requests import Counted, Requests, Tracer
 from accord.transports.scrape import Scrape
 from accord.transports.websocket import Hall
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 log = logging.getLogger("accord")
 
@@ -74,6 +77,7 @@ class Options(msgspec.Struct, frozen=True):
     keep_ended_days: int | None = None
     house: House = House()
     bridge: int | None = None
+    tls: tuple[Path, Path] | None = None
 
     @classmethod
     def of(cls, config: Config, home: Path, bridge: int | None = None) -> "Options":
@@ -100,7 +104,16 @@ class Options(msgspec.Struct, frozen=True):
             keep_ended_days=config.keep_ended_days,
             house=house,
             bridge=bridge,
+            tls=config.tls,
         )
+
+    def secure(self) -> "SSLContext | None":
+        """What TLS is spoken with, if it is; refused where that cannot be used."""
+        if self.tls is None:
+            return None
+        from accord.config.certificate import prepared  # few servers speak it themselves
+
+        return prepared(*self.tls)
 
     @property
     def store_url(self) -> str:

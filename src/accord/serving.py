@@ -20,7 +20,7 @@ import uvicorn
 from accord.app import Options, Server
 from accord.core.kernel.refusal import Refused, Why
 from accord.stores import open_log
-from accord.transports.head import http_class
+from accord.transports.doorway import door
 from accord.transports.identity import ensure_loopback
 from accord.transports.websocket import protocol_class
 
@@ -182,6 +182,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     """Run until a signal; `told` hears the address once connections are accepted."""
     if options.auth == "open":
         ensure_loopback(options.host)
+    secure = options.secure()
     tracing = traced() if options.otel else None
     sock = bind(options.host, options.port)
     try:
@@ -203,7 +204,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     config = uvicorn.Config(
         server.app(),
         ws=protocol_class(server.hall),
-        http=http_class(server.porch),
+        http=door(server.porch, secure),  # type: ignore[arg-type]  # only ever called
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -240,7 +241,8 @@ def _ready(options: Options, sock: socket.socket, token: str) -> Ready:
     port = sock.getsockname()[1]
     host = f"[{options.host}]" if ":" in options.host else options.host
     where = f"{host}:{port}"
-    return Ready(f"http://{where}", f"ws://{where}/ws", os.getpid(), token)
+    s = "s" if options.tls else ""
+    return Ready(f"http{s}://{where}", f"ws{s}://{where}/ws", os.getpid(), token)
 
 
 def run(options: Options, told: Callable[[Ready], None]) -> None:

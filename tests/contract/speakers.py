@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from accord.client.socket import LOSSES
 from tests.helpers.cli import environment
 from tests.helpers.server import ServerProcess
-from tests.helpers.web import Listening, envelope, participant
+from tests.helpers.web import Listening, envelope, participant, trust
 
 PATIENCE = 20.0
 Said = dict[str, Any]
@@ -165,7 +165,11 @@ class Http(Speaker):
     async def open(self) -> None:
         headers = {"Authorization": f"Bearer {self.token}"}
         self.http = httpx.AsyncClient(
-            base_url=self.server.url, headers=headers, timeout=PATIENCE, trust_env=False
+            base_url=self.server.url,
+            headers=headers,
+            timeout=PATIENCE,
+            trust_env=False,
+            verify=trust(self.server.url),
         )
         self.after: str | None = None
         self.page: deque[Said] = deque()

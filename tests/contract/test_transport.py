@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.speakers import TRANSPORTS, Refusal, Said, Speaker
+from tests.helpers.certificates import a_tls_server
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import Web, envelope, participant
 from tests.helpers.wire import CONFIG
@@ -32,10 +33,12 @@ REFUSED: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One for all tests here; each has a room of its own."""
-    with a_server(tmp_path_factory.mktemp("server")) as running:
+@pytest.fixture(scope="module", params=[a_server, a_tls_server], ids=["plain", "tls"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """One for all tests here, without TLS and with it; each has a room of its own."""
+    with request.param(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

@@ -43,6 +43,7 @@ class Ear:
     def __init__(self, who: Actor) -> None:
         self.seat = who.seat
         self.runtime = who.seat
+        self.private = True
         self.alive = True
         self.heard: list[dict[str, Any]] = []
 

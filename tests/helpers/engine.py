@@ -152,6 +152,7 @@ class Ear:
         self.engine = engine
         self.seat = who.seat
         self.runtime = runtime
+        self.private = True
         self.alive = True
         self.closed: str | None = None
         self.invited = False

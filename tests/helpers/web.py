@@ -1,6 +1,7 @@
 """A caller over plain HTTP who says exactly what a test wants said."""
 
 import json
+import ssl
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,11 @@ from tests.helpers.server import ServerProcess
 from tests.helpers.wire import CONFIG
 
 PATIENCE = 10.0
+
+
+def trust(url: str) -> ssl.SSLContext | bool:
+    """Whom to believe at an address: those that SSL_CERT_FILE names."""
+    return ssl.create_default_context() if url.startswith("https:") else True
 
 
 def envelope(type: str, session: str, sender: str, payload: Any, **more: Any) -> dict[str, Any]:
@@ -50,7 +56,12 @@ class Web:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         query = {} if token else {"as": seat}
         self.http = httpx.AsyncClient(
-            base_url=url, headers=headers, params=query, timeout=PATIENCE, trust_env=False
+            base_url=url,
+            headers=headers,
+            params=query,
+            timeout=PATIENCE,
+            trust_env=False,
+            verify=trust(url),
         )
 
     @classmethod

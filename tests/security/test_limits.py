@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Refused
 from accord.transports.bucket import Bucket
-from accord.transports.head import Porch
+from accord.transports.porch import Porch
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.wire import Wire
 from tests.security.raw import frame, memory, plug, rest, upgraded

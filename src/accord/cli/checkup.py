@@ -24,6 +24,7 @@ from accord.cli.address import USUAL_PORT, port_of, serve
 from accord.cli.configured import address, configured
 from accord.cli.findings import FAIL, OK, WARN, Check
 from accord.cli.where import DEFAULT_URL
+from accord.client.trouble import explained
 from accord.config import Config, choose
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import StoreError
@@ -36,6 +37,7 @@ LITTLE_SPACE = 256 << 20
 OLDEST_NOW = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 SKEW_S = 60
 SOON_S = 15 * 60
+SECURELY = "Set ACCORD_URL to a name of the certificate; see docs/how-to/tls.md."
 RECORDS = "(`accord verify` checks the records)"
 
 
@@ -60,7 +62,8 @@ def examine(data_dir: Path | None, url: str | None, file: str | None = None) -> 
 def own(config: Config) -> str:
     """The address of the server that would start here."""
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only compared with
-    return address(everywhere.get(config.host, config.host), config.port or USUAL_PORT)
+    host = everywhere.get(config.host, config.host)
+    return address(host, config.port or USUAL_PORT, tls=config.tls is not None)
 
 
 def python() -> Check:
@@ -171,8 +174,9 @@ def server(known: Settings) -> Iterator[Check]:
             date = answer.headers.get("date", "")
     except HTTPError:
         healthy, date = False, ""
-    except (URLError, OSError):
-        yield silent(url)
+    except (URLError, OSError) as no:
+        why = explained(no, url)
+        yield Check(FAIL, "server", safe(why), SECURELY) if why else silent(url)
         yield from token(known, asked=False)
         return
     if not healthy:

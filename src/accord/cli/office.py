@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from accord.cli.address import checked, silent
+from accord.client.trouble import explained
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
@@ -119,7 +120,9 @@ class Remote:
             answer = server.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as no:
-            raise Refused(Why.UNAVAILABLE, f"{self._url.geturl()} broke off: {no}") from None
+            where = self._url.geturl()
+            why = explained(no, where) or f"{where} broke off: {no}"
+            raise Refused(Why.UNAVAILABLE, why) from None
         finally:
             server.close()
         if answer.status >= 300:
@@ -133,7 +136,8 @@ class Remote:
             wrong = msgspec.json.decode(content, type=Failed).error
         except msgspec.DecodeError:
             return self._stranger()
-        same = (w for w, code in CODES.items() if (code.http, code.msg) == (status, wrong.code))
+        # What is refused before it is a request is refused in the words of PVP.
+        same = (w for w, c in CODES.items() if c.http == status and wrong.code in {c.msg, c.pvp})
         return Refused(next(same, Why.INTERNAL), wrong.message)
 
     def _stranger(self) -> Refused:

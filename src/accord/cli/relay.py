@@ -14,10 +14,9 @@ from websockets.asyncio.client import ClientConnection
 from accord.cli.pipes import Line
 from accord.client.backoff import Retry
 from accord.client.envelope import LARGEST_FRAME, Head, head
-from accord.client.errors import Unreachable
 from accord.client.hub import fresh_id, now
 from accord.client.identity import Address, Identity
-from accord.client.socket import LOSSES, closing_words, open_socket, verdict
+from accord.client.socket import LOSSES, closing_words, open_socket, unreachable, verdict
 from accord.core.dialects import pvp
 from accord.core.kernel.log import Lifetime
 from accord.core.kernel.refusal import Refused, Why
@@ -172,9 +171,9 @@ class Relay:
                 finally:
                     await socket.close()
             except LOSSES as error:
-                final = verdict(error)
+                final = verdict(error, self.where.base)
                 if final is None and not met:
-                    final = Unreachable(f"{self.where.base} cannot be reached: {error}")
+                    final = unreachable(error, self.where.base)
                 self._lost(str(final or closing_words(error) or error))
                 if final is not None:
                     raise final from error

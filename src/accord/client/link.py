@@ -8,9 +8,9 @@ from typing import Protocol
 from websockets.asyncio.client import ClientConnection
 
 from .backoff import Retry
-from .errors import ClientError, Closed, GaveUp, Unreachable
+from .errors import ClientError, Closed, GaveUp
 from .identity import Address, Identity
-from .socket import LOSSES, closing_words, open_socket, verdict
+from .socket import LOSSES, closing_words, open_socket, unreachable, verdict
 
 log = logging.getLogger("accord.client")
 
@@ -101,10 +101,10 @@ class Link:
             finally:
                 await socket.close()
         except LOSSES as error:
-            if (final := verdict(error)) is not None:
+            if (final := verdict(error, self._where.base)) is not None:
                 raise final from error
             if self._first is not None and not self._first.done() and not patient:
-                raise Unreachable(f"{self._where.base} cannot be reached: {error}") from error
+                raise unreachable(error, self._where.base) from error
             log.info("the connection to %s is lost: %s", self._where.base, error)
 
     async def _converse(self, socket: ClientConnection) -> None:

@@ -2,6 +2,7 @@
 
 import ssl
 
+import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     ConnectionClosed,
@@ -15,6 +16,8 @@ from accord.settings import is_local
 
 from .errors import ClientError, GaveUp, Replaced, SignedOut, Unreachable
 from .identity import Address, Identity
+from .trouble import explained
+from .web import Wrong
 
 SUBPROTOCOL = "pvp.v1"
 LARGEST_HEARD = 16 << 20
@@ -45,18 +48,25 @@ async def open_socket(where: Address, who: Identity, runtime: str) -> ClientConn
     )
 
 
-def verdict(error: Exception) -> ClientError | None:
-    """Why trying again would not help; None where it may."""
+def verdict(error: Exception, base: str) -> ClientError | None:
+    """Why trying again would not help; None where it may. `base` is the address asked."""
     match error:
         case ConnectionClosed():
             return ended(error.rcvd.code if error.rcvd else 1006, closing_words(error))
         case InvalidStatus():
             said = (error.response.body or b"").decode("utf-8", "replace").strip()
             return turned_away(error.response.status_code, said)
-        case InvalidURI() | ssl.SSLCertVerificationError():
+        case InvalidURI():
             return Unreachable(str(error))
+        case ssl.SSLCertVerificationError():
+            return Unreachable(explained(error, base) or str(error))
         case _:
             return None
+
+
+def unreachable(error: Exception, base: str) -> Unreachable:
+    """Nobody answers there as they should, and why that may be."""
+    return Unreachable(explained(error, base) or f"{base} cannot be reached: {error}")
 
 
 def closing_words(error: Exception) -> str:
@@ -81,4 +91,12 @@ def turned_away(status: int, why: str) -> ClientError | None:
         return SignedOut(why or f"The server does not let us in ({status})")
     if status in TRY_LATER or status >= 500:
         return None
-    return Unreachable(f"What answers there does not speak PVP ({status}): {why}")
+    return Unreachable(problem(why) or f"What answers there does not speak PVP ({status}): {why}")
+
+
+def problem(said: str) -> str | None:
+    """The sentence of an Accord server that refuses a request before it is one."""
+    try:
+        return msgspec.json.decode(said, type=Wrong).error.message
+    except msgspec.MsgspecError:
+        return None

@@ -196,7 +196,9 @@ class _Problem(Struct, frozen=True):
     details: dict[str, Any] | None = None
 
 
-class _Wrong(Struct, frozen=True):
+class Wrong(Struct, frozen=True):
+    """The body of an error page."""
+
     error: _Problem
 
 
@@ -258,7 +260,10 @@ class Web:
         try:
             return get(url, headers)
         except OSError as error:
-            raise Unreachable(f"{self._where.base} cannot be reached: {error}") from error
+            from .trouble import explained  # little is wrong most of the time
+
+            why = explained(error, self._where.base)
+            raise Unreachable(why or f"{self._where.base} cannot be reached: {error}") from error
 
 
 def get(url: str, headers: dict[str, str]) -> bytes:
@@ -289,7 +294,7 @@ def get(url: str, headers: dict[str, str]) -> bytes:
 def refusal(status: int, said: bytes) -> ServerRefused | Unreachable:
     """What an HTTP error says."""
     try:
-        problem = msgspec.json.decode(said, type=_Wrong).error
+        problem = msgspec.json.decode(said, type=Wrong).error
     except msgspec.MsgspecError:
         return Unreachable(f"What answers there is no Accord server ({status})")
     return ServerRefused(

@@ -107,6 +107,9 @@ def clashes(config: Config) -> Iterator[str]:
     if limits.message > limits.frame:
         what = f"{SECTION}.message is {limits.message}, more than {SECTION}.frame"
         yield f"{what}, {limits.frame}; a message comes in a frame"
+    if (config.tls_cert is None) != (config.tls_key is None):
+        there, lacks = ("tls_key", "tls_cert") if config.tls_key else ("tls_cert", "tls_key")
+        yield f"{there} is set and {lacks} is not; TLS needs both, plain HTTP neither"
 
 
 # Reading

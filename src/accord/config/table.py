@@ -40,6 +40,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Literal["token", "open"],
         Says("ask for signed tokens, or trust every name; open works on this machine alone"),
     ] = "token"
+    tls_cert: Annotated[
+        Path | None,
+        Says("certificate to speak TLS with, its chain behind it", value="FILE", usual="none"),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        Says("key of that certificate, for you alone (mode 600)", value="FILE", usual="none"),
+    ] = None
     durability: Annotated[
         Literal["full", "normal"],
         Says("full: acknowledged means on disk; normal: a power cut may cost the last moments"),
@@ -100,6 +108,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     limits: Limits = Limits()
+
+    @property
+    def tls(self) -> tuple[Path, Path] | None:
+        """Certificate and key, where TLS is spoken."""
+        both = self.tls_cert is not None and self.tls_key is not None
+        return (self.tls_cert, self.tls_key) if both else None  # type: ignore[return-value]
 
 
 class Setting(NamedTuple):

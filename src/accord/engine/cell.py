@@ -37,6 +37,7 @@ class Peer(Protocol):
 
     seat: str
     runtime: str
+    private: bool  # nobody on the way can read along
 
     @property
     def alive(self) -> bool:

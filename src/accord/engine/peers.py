@@ -43,6 +43,7 @@ PASSING = frozenset({Why.UNAVAILABLE, Why.TOO_MANY})
 
 # Bytes for a room, and for whom they are (None: everybody).
 Line = tuple[bytes, Seats | None]
+SAID_ALREADY: Line = (b"", frozenset())
 
 
 class Entry(NamedTuple):
@@ -211,7 +212,7 @@ class Peers:
                 event = record.event
                 if (frame := sealed.frame) is not None:
                     plain = record.fork is None and not event.whispers
-                    lines.append((frame, record.to) if plain else self._line(cell, sealed))
+                    lines.append((frame, record.to) if plain else self._line(cell, sealed, lines))
                 if event.door is OUT:
                     self._write(cell.stream, lines)
                     lines = []
@@ -224,16 +225,27 @@ class Peers:
         if entering or astray:
             self._open_doors(cell, entering, astray)
 
-    def _line(self, cell: Cell, sealed: Sealed) -> Line:
-        """A record's bytes for those who may see it; a secret is whispered with its value."""
+    def _line(self, cell: Cell, sealed: Sealed, before: list[Line]) -> Line:
+        """A record's bytes for those who may see it; a secret is whispered behind all `before`."""
         record, frame = sealed.record, sealed.frame or b""
-        if record.event.whispers:
-            key: str = record.said.key  # type: ignore[union-attr]
-            value = self.engine.vault.value(cell.stream, key)
-            frame = self.engine.codec.whisper(record, value or "")
-        if record.fork is None:
-            return frame, record.to
-        return frame, cell.context.audience(cell.base.state, record)
+        to = record.to if record.fork is None else cell.context.audience(cell.base.state, record)
+        if not record.event.whispers:
+            return frame, to
+        self._write(cell.stream, before)
+        before.clear()
+        for peer in list(self.rooms.get(cell.stream, NOBODY)):
+            if to is None or peer.seat in to:
+                peer.write(peer.join([self._told(cell, sealed, peer)]))
+        return SAID_ALREADY
+
+    def _told(self, cell: Cell, sealed: Sealed, peer: Peer) -> bytes:
+        """A record as this peer hears it: a secret's value where nobody reads along (PVP 20.3)."""
+        record = sealed.record
+        if not record.event.whispers or not peer.private:
+            return sealed.frame or b""
+        key: str = record.said.key  # type: ignore[union-attr]
+        value = self.engine.vault.value(cell.stream, key)
+        return self.engine.codec.whisper(record, value or "")
 
     def _hold(self, cell: Cell, effects: Iterable[Effect]) -> None:
         """Secrets come and go with what is on record about them."""
@@ -302,7 +314,7 @@ class Peers:
             entering[peer] = self._entry(cell, outcome.asked, peer)
         else:
             sealed = [s for s in outcome.sealed if s.frame and cell.may_see(s.record, peer.seat)]
-            mine = [self._line(cell, each)[0] for each in sealed]
+            mine = [self._told(cell, each, peer) for each in sealed]
             if mine:
                 peer.write(peer.join(mine))
 
@@ -324,7 +336,7 @@ class Peers:
                 # Ours is worth nothing any more; the new one, if any, is held elsewhere.
                 self.engine.vault.forget(cell.stream, sealed.record.said.key)  # type: ignore[union-attr]
             if sealed.record.said is not None:
-                lines.append(self._line(cell, sealed))
+                lines.append(self._line(cell, sealed, lines))
             if sealed.record.event.door is OUT:
                 self._write(cell.stream, lines)
                 lines = []
@@ -431,7 +443,8 @@ class Peers:
         """How things stand that the replay does not tell: old context, and secrets' values."""
         engine, room = self.engine, cell.stream.partition("/")[2]
         for said in cell.context.welcome(cell.base.state, entry.peer.seat):
-            value = said.secret and engine.vault.value(cell.stream, said.secret)
+            key = said.secret if entry.peer.private else None
+            value = engine.vault.value(cell.stream, key) if key else None
             if value:
                 body = engine.codec.whispered(said.body, value)
                 again = Recall(engine.ids(), said.sender, body)

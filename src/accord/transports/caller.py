@@ -10,6 +10,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused, Why
 from accord.transports.bucket import Bucket
+from accord.transports.head import PRIVATE
 from accord.transports.identity import Identity, bearer, open_actor
 from accord.transports.reception import Reception
 
@@ -21,6 +22,7 @@ class Caller(NamedTuple):
 
     actor: Actor
     identity: Identity | None = None
+    private: bool = False  # whether nobody can read along on the way
 
     @property
     def principal(self) -> tuple[str, str]:
@@ -41,12 +43,13 @@ class Callers:
     def who(self, request: Request) -> Caller:
         """A token, or on trust whoever `as` says; raises Refused."""
         token = bearer(request.headers.getlist("authorization"))
+        private = getattr(request.state, PRIVATE, False)
         if token is None and self.reception.is_open and (name := request.query_params.get("as")):
-            return Caller(open_actor(name, Kind.HUMAN, RUNTIME))
+            return Caller(open_actor(name, Kind.HUMAN, RUNTIME), private=private)
         if token is None:
             raise Refused(Why.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
         identity = self.reception.identify(token)
-        return Caller(replace(identity.actor, runtime=RUNTIME), identity)
+        return Caller(replace(identity.actor, runtime=RUNTIME), identity, private)
 
     def asking(self, request: Request) -> Caller:
         """The same; asking counts like any message."""

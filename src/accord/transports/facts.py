@@ -10,7 +10,7 @@ from accord.engine.engine import Engine
 from accord.engine.lag import Lag
 from accord.engine.ports import StoreError
 from accord.engine.tally import Tally
-from accord.transports.head import Porch
+from accord.transports.porch import Porch
 from accord.transports.requests import Requests
 from accord.transports.websocket import Hall
 

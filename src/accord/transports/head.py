@@ -1,6 +1,7 @@
-"""The heads of requests: how long they may be, how long they may take, and how many wait."""
+"""The heads of requests: how long they may be, and how long they may take."""
 
 import asyncio
+import ipaddress
 import logging
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -8,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from accord.core.kernel.limits import Limits
+from accord.transports.porch import Porch
 
 log = logging.getLogger("accord.http")
 
@@ -18,8 +19,6 @@ HEAD_SECONDS = 10
 # Whoever is refused may finish its sentence, so that it hears why.
 LINGER_SECONDS = 1
 LARGEST_REST = 1 << 20
-# Once too many wait, nobody waits longer than a second.
-SHORTEST_WAIT = 1
 # The code of what is refused before it is a request.
 SAID = {
     HTTPStatus.BAD_REQUEST: "INVALID_MESSAGE",
@@ -27,99 +26,22 @@ SAID = {
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "CONTEXT_TOO_LARGE",
     HTTPStatus.SERVICE_UNAVAILABLE: "INTERNAL_ERROR",
 }
-# Under this name a request's state holds what ends its connection at once.
+# Under these names a request's state holds what ends its connection at once, and whether nobody
+# on the way can read along.
 ABORT = "abort"
+PRIVATE = "private"
 
 
-class Unread:
-    """What waits for its readers: so many bytes in all, whoever they are for."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.began: dict[asyncio.Transport, int] = {}
-        self.cut = 0
-        self.unseen = 0
-
-    def add(self, transport: asyncio.Transport) -> None:
-        """It does not keep up."""
-        self.began[transport] = transport.get_write_buffer_size()
-
-    def more(self, size: int) -> None:
-        """So much more waits for one of them; all are looked at once in a while."""
-        self.unseen += size
-        if self.unseen > self.most >> 4:
-            self.check()
-
-    def remove(self, transport: asyncio.Transport) -> None:
-        """It does, or it is gone."""
-        self.began.pop(transport, None)
-
-    def check(self) -> None:
-        """Where there is too much, those who have read least go, the longest waiting first."""
-        self.unseen = 0
-        left = {each: each.get_write_buffer_size() for each in self.began}
-        surplus = sum(left.values()) - self.most
-        if surplus <= 0:
-            return
-        before = self.cut
-        for transport in sorted(left, key=lambda each: self.began[each] - left[each]):
-            surplus -= left[transport]
-            self.cut += 1
-            self.remove(transport)
-            transport.abort()
-            if surplus <= 0:
-                break
-        log.warning("readers.cut_off", extra={"count": self.cut - before})
-
-
-class Porch:
-    """Every connection of a server, and since when those wait that show no identity."""
-
-    def __init__(self, limits: Limits | None = None) -> None:
-        limits = limits or Limits()
-        self.most = limits.connections
-        self.most_waiting = limits.strangers
-        self.head = limits.head
-        self.stall = limits.stall_seconds
-        self.unread = Unread(limits.unread)
-        self.here: set[asyncio.Transport] = set()
-        self.waiting: dict[asyncio.Transport, float] = {}
-
-    def arrive(self, transport: asyncio.Transport, now: float) -> bool:
-        """Let one more in; False when there is no room."""
-        if len(self.waiting) >= self.most_waiting or len(self.here) >= self.most:
-            self._make_room(now)
-        if len(self.here) >= self.most:
-            return False
-        self.here.add(transport)
-        self.waiting[transport] = now
+def is_private(transport: asyncio.Transport) -> bool:
+    """Whether nobody between here and the other end can read along: TLS, or this machine."""
+    if transport.get_extra_info("sslcontext") is not None:
         return True
-
-    def _make_room(self, now: float) -> None:
-        """Those who have waited longest give way."""
-        surplus = len(self.waiting) - self.most_waiting + 1
-        if len(self.here) >= self.most:
-            surplus = max(surplus, 1)
-        for transport, since in list(self.waiting.items())[: max(0, surplus)]:
-            if now - since < SHORTEST_WAIT:
-                return
-            self.leave(transport)
-            transport.abort()
-
-    def wait(self, transport: asyncio.Transport, now: float) -> None:
-        """It waits again, as if it had just come."""
-        self.waiting.pop(transport, None)
-        if transport in self.here:
-            self.waiting[transport] = now
-
-    def known(self, transport: asyncio.Transport) -> None:
-        """It does not wait any more."""
-        self.waiting.pop(transport, None)
-
-    def leave(self, transport: asyncio.Transport) -> None:
-        """It is gone."""
-        self.here.discard(transport)
-        self.waiting.pop(transport, None)
+    try:
+        peer = ipaddress.ip_address(transport.get_extra_info("peername")[0])
+    except (TypeError, IndexError, ValueError):  # no address of the internet, or gone already
+        return False
+    mapped = getattr(peer, "ipv4_mapped", None)
+    return (mapped or peer).is_loopback
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -136,9 +58,15 @@ class BoundedHttp(HttpToolsProtocol):
         self.timer: asyncio.TimerHandle | None = None
         self.stall: asyncio.TimerHandle | None = None
         self.asked: list[RequestResponseCycle] = []
+        self.under: asyncio.Transport | None = None
+        self.private = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
+        self.private = is_private(transport)
+        if self.under is not None:
+            self.porch.leave(self.under)
+            self.porch.under[transport] = self.under
         if self.porch.arrive(transport, self.loop.time()):
             self.timer = self.loop.call_later(HEAD_SECONDS, self._too_late)
         else:
@@ -186,6 +114,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_message_begin()
         # Whoever does not read is not waited for; uvicorn alone would.
         self.scope["state"][ABORT] = self.transport.abort
+        self.scope["state"][PRIVATE] = self.private
         if not self.heading:
             self.heading = True
             self.read = 0
@@ -237,6 +166,16 @@ class BoundedHttp(HttpToolsProtocol):
         # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
         self.parser = None  # type: ignore[assignment]  # for good
 
+    def shutdown(self) -> None:
+        """The server stops; whoever does not answer that TLS ends is not waited for."""
+        super().shutdown()
+        if self.under is not None and self.transport.is_closing():
+            self.loop.call_later(LINGER_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if not self.porch.size(self.transport):
+            self.transport.abort()
+
     def send_400_response(self, msg: str) -> None:
         self.refuse(HTTPStatus.BAD_REQUEST, msg)
 
@@ -269,7 +208,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _watch(self, unread: int | None = None) -> None:
         """Look again and again whether anything was read."""
-        size = self.transport.get_write_buffer_size()
+        size = self.porch.size(self.transport)
         if unread is not None and size >= unread:
             self.transport.abort()
         else:

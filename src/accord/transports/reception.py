@@ -15,6 +15,7 @@ from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
+from accord.core.room.secrets import SecretShare
 from accord.engine.cell import Asked, Outcome, Peer
 from accord.engine.clock import WallClock
 from accord.engine.engine import Engine
@@ -26,7 +27,12 @@ from accord.transports.sessions import OpenSessions
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 UNNAMED = frozenset({"", "new"})
+READABLE = (
+    "A secret is shared over TLS, or on the server's own machine: this connection can be read "
+    "on its way. Let the server speak TLS (tls_cert, tls_key), and write wss:// or https://"
+)
 Answerer = Callable[[Outcome], None]
+Taker = Callable[[Message, Actor, Peer | None, Answerer], None]
 
 
 class Trust(NamedTuple):
@@ -85,6 +91,16 @@ class Reception:
         if kind is SessionCreate:
             answer = self.sessions.create(stream, actor, answer)
         self.engine.submit(stream, Asked(message, actor, answer, peer))
+
+    def overhear(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
+        """The same, from a connection that others may read along (PVP 20.3)."""
+        if type(message.body) is SecretShare:
+            raise Refused(Why.FORBIDDEN, READABLE)
+        self.take(message, actor, peer, answer)
+
+    def taker(self, *, private: bool) -> Taker:
+        """Where messages of a connection go."""
+        return self.take if private else self.overhear
 
     def named(self, message: Message) -> Message:
         """A session to be: its creator's id for it, or one of ours (OPEN-5)."""

@@ -35,8 +35,9 @@ from accord.engine.peers import may_see
 from accord.transports.bucket import SHORT, Bucket, is_rate
 from accord.transports.crowd import Crowd
 from accord.transports.guard import check_origin
-from accord.transports.head import Porch
+from accord.transports.head import is_private
 from accord.transports.identity import Identity, bearer
+from accord.transports.porch import Porch
 from accord.transports.reception import Reception
 
 log = logging.getLogger("accord.websocket")
@@ -103,6 +104,7 @@ class Connection(WSListener):
         self.mistakes = 0
         self.unread = 0
         self.leaving = False
+        self.private = False
         self.lags = False
         limits = self.reception.limits
         self.most, self.backlog = limits.message, limits.backlog
@@ -170,6 +172,8 @@ class Connection(WSListener):
         """Open; whoever has not signed in yet has ten seconds for it."""
         self.transport = transport
         self.raw: Any = transport.underlying_transport
+        self.private = is_private(self.raw)
+        self.take = self.reception.taker(private=self.private)
         self.hall.connections.add(self)
         self.bucket = self.reception.buckets.fresh(asyncio.get_running_loop().time())
         if self.identity is not None:
@@ -276,7 +280,7 @@ class Connection(WSListener):
             if self.bucket is not None:
                 self.bucket.count(message.body.type, size)
             self.mistakes = 0
-            self.reception.take(message, actor, self, self.answered)
+            self.take(message, actor, self, self.answered)
         except Refused as no:
             if message is not None and self.actor is not None:
                 self.refuse(no, message.room, message.id, type(message.body))

@@ -9,7 +9,8 @@ from typing import Self
 import uvicorn
 
 from accord.core.kernel.limits import Limits
-from accord.transports.head import Porch, http_class
+from accord.transports.head import http_class
+from accord.transports.porch import Porch
 
 from .listening import Listening, Places
 from .table import Clerk

@@ -60,6 +60,7 @@ class Listener:
         self.backlog = backlog
         self.tally = tally
         self.seat = caller.actor.seat
+        self.private = caller.private
         self.runtime = f"events:{next(_runtimes)}"
         self.alive = True
         self.abort = abort

@@ -85,7 +85,7 @@ class Mailbox:
         body = message.body
         agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
         if caller.identity is None and agent:
-            return Caller(open_actor(caller.actor.seat, Kind.AGENT, RUNTIME))
+            return caller._replace(actor=open_actor(caller.actor.seat, Kind.AGENT, RUNTIME))
         return caller
 
     async def _said(self, caller: Caller, message: Message) -> Response:
@@ -115,7 +115,8 @@ class Mailbox:
                 # Not the outcome: a refusal keeps this frame, and would be kept by it for ever.
                 done.set_result((outcome.refused, seq_of(outcome)))
 
-        self.reception.take(message, caller.actor, visitor, told)
+        take = self.reception.taker(private=caller.private)
+        take(message, caller.actor, visitor, told)
         return await done
 
     def refused(

@@ -22,6 +22,7 @@ class Visitor:
         self.stream = stream
         self.seat = seat
         self.runtime = RUNTIME
+        self.private = False  # nothing is sent
         self.alive = True
         self.last = lobby.engine.clock.now()
 

@@ -1,0 +1,112 @@
+"""TLS at the door: a handshake that is done in time, and only then a request."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
+
+from accord.transports.head import HEAD_SECONDS, BoundedHttp, http_class
+from accord.transports.porch import Porch
+
+# What a handshake begins with.
+HANDSHAKE = 0x16
+SHORTEST_S = 0.1
+PLAIN = "This port speaks TLS; write https:// or wss:// in front of the address"
+
+
+class Tls(SSLProtocol):  # type: ignore[misc]
+    """TLS on a connection that the porch knows of."""
+
+    def __init__(self, doorway: "Doorway", left: float) -> None:
+        super().__init__(
+            doorway.loop,
+            doorway.http,
+            doorway.context,
+            None,
+            server_side=True,
+            ssl_handshake_timeout=left,
+            ssl_shutdown_timeout=doorway.porch.stall,
+        )
+        self.doorway = doorway
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gone, maybe before the handshake was done, of which HTTP hears nothing."""
+        self.doorway.leave()
+        super().connection_lost(exc)
+
+
+class Doorway(asyncio.Protocol):
+    """A connection until its first bytes; it waits and is counted like any stranger."""
+
+    def __init__(self, http: BoundedHttp, context: ssl.SSLContext) -> None:
+        self.http = http
+        self.porch: Porch = http.porch
+        self.loop = http.loop
+        self.context = context
+        self.timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvloop does
+        """Somebody came."""
+        self.raw = self.http.under = transport
+        if self.porch.arrive(transport, self.loop.time()):
+            self.timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
+        else:
+            transport.abort()  # without TLS there is no way to say why
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
+        """Gone without a word."""
+        self.leave()
+
+    def data_received(self, data: bytes) -> None:
+        """TLS, or somebody who does not know that it is spoken here."""
+        if self.timer is None:
+            return
+        left = max(SHORTEST_S, self.timer.when() - self.loop.time())
+        self._cancel()
+        if data[0] == HANDSHAKE:
+            self._greet(data, left)
+        else:
+            self._explain()
+
+    def leave(self) -> None:
+        """It does not wait any more."""
+        self._cancel()
+        self.porch.leave(self.raw)
+
+    def _greet(self, data: bytes, left: float) -> None:
+        tls = Tls(self, left)
+        self.raw.set_protocol(tls)
+        tls.connection_made(self.raw)
+        while data:
+            room = tls.get_buffer(len(data))
+            size = min(len(room), len(data))
+            room[:size] = data[:size]
+            data = data[size:]
+            tls.buffer_updated(size)
+
+    def _explain(self) -> None:
+        self.leave()
+        self.http.under = None
+        self.raw.set_protocol(self.http)
+        self.http.connection_made(self.raw)
+        self.http.refuse(HTTPStatus.BAD_REQUEST, PLAIN)
+
+    def _cancel(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+def door(porch: Porch, context: ssl.SSLContext | None) -> Callable[..., asyncio.Protocol]:
+    """What uvicorn makes for every connection of one server; HTTP at once where there is no TLS."""
+    http = http_class(porch)
+    if context is None:
+        return http
+
+    def made(**given: Any) -> Doorway:
+        return Doorway(http(**given), context)
+
+    return made
