@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from accord.stores.sqlite import SqliteLog, runway
+from accord.stores.sqlite.swap import swap
 from tests.contract.rows import row
 from tests.stores.appender import STREAMS, body
 from tests.stores.test_sqlite_processes import appender
@@ -125,4 +126,36 @@ async def test_a_disk_without_room_for_it_does_without(tmp_path: Path) -> None:
 
     assert len(wal(path)) < runway.STEP // 2
     assert [each.version for each in await log.read(HERE)] == list(range(1, 101))
+    await log.close()
+
+
+async def test_a_store_that_came_in_its_place_is_left_alone(tmp_path: Path) -> None:
+    path, new = tmp_path / "log.db", tmp_path / "new.db"
+    await (await SqliteLog.open(str(new))).close()
+    old = await SqliteLog.open(str(path))
+    await append(old, 10)
+    swap(path, new, "now")
+    here = await SqliteLog.open(str(path))
+    await append(here, 3)
+    before = wal(path)
+
+    await append(old, 80, after=10)  # whose writers wait for no lock of the new one
+
+    assert wal(path) == before
+    await here.close()
+    await old.close()
+
+
+async def test_a_log_that_another_process_cut_is_lengthened_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(str(path))
+    await append(log, 100)
+    with closing(apsw.Connection(str(path))) as other:
+        other.pragma("schema_version")  # before it has looked, it knows of no log
+        other.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    assert wal(path) == b""
+
+    await append(log, 80, after=100)
+
+    assert len(wal(path)) >= runway.STEP
     await log.close()

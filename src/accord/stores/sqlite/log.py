@@ -181,7 +181,7 @@ class SqliteLog:
         return await asyncio.to_thread(self._integrity)
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the file, and of what was written since its last checkpoint."""
+        """Bytes of the file, and of its write-ahead log with the room ahead of it."""
         parts = {"database": Path(self._path), "wal": Path(f"{self._path}-wal")}
         return {name: part.stat().st_size for name, part in parts.items() if part.exists()}
 

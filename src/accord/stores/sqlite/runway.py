@@ -12,8 +12,11 @@ durable twice a second, as a copy of the log is, in ms (the middle of three runs
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import apsw
+
+from accord.stores.sqlite.file import BUSY_MS
 
 # A log this short is that of a command, or of nobody who is in a hurry.
 FIRST = 256 << 10
@@ -28,7 +31,8 @@ class Runway:
 
     def __init__(self, db: apsw.Connection, path: str, most: int) -> None:
         self._db = db
-        self._path = f"{path}-wal"
+        self._path = path
+        self._file = identity(path)
         self._most = most
         self._page = int(db.pragma("page_size")) + FRAME
         self._end = 2 * FIRST
@@ -37,6 +41,8 @@ class Runway:
 
     def _grown(self, _: apsw.Connection, name: str, pages: int) -> int:
         if name == "main":
+            if pages < self._pages:  # it starts over, and others may have cut it
+                self._end = min(self._end, 2 * FIRST)
             self._pages = pages
         return apsw.SQLITE_OK
 
@@ -50,16 +56,25 @@ class Runway:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """While nobody else writes: their frames would lie where the zeros go."""
-        self._db.execute("BEGIN IMMEDIATE")
+        """While nobody else writes: their frames would lie where the zeros go.
+
+        Without waiting for them, because commits wait behind this.
+        """
+        self._db.set_busy_timeout(0)
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        finally:
+            self._db.set_busy_timeout(BUSY_MS)
         try:
             yield
         finally:
             self._db.execute("ROLLBACK")
 
     def _lengthen(self, used: int) -> None:
-        log = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        log = os.open(f"{self._path}-wal", os.O_RDWR | os.O_CLOEXEC)
         try:
+            if self._file is None or identity(self._path) != self._file:
+                return  # another store stands there by now, and its writers do not wait for us
             size = os.fstat(log).st_size
             self._end = max(size, min(used + STEP, self._most))
             try:
@@ -69,6 +84,15 @@ class Runway:
                 raise
         finally:
             os.close(log)
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """By which a file is the same one, whatever stands under its name; None where nothing does."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def fill(file: int, start: int, end: int) -> None:
