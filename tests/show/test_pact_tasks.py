@@ -32,3 +32,15 @@ def test_only_what_is_new_is_listed_and_in_words() -> None:
         ["T1           awaiting review    bob → ann"],
         ["T1           assigned           bob → ann", "T3           in progress        bob → ann"],
     ]
+
+
+def test_a_pact_that_is_shown_no_longer_is_listed_whole_when_it_comes_back() -> None:
+    timeline = Timeline()
+    shown = told(("T1", "assigned"))
+    gone = {"key": "session:tasks", "reason": "The session left"}
+    for said in (shown, shown | {"type": "context.remove", "payload": gone}, shown):
+        timeline.add(said)
+
+    first, over, again = timeline.turns
+    assert (over.title, over.text) == ("The pact is shown here no longer", "The session left")
+    assert first.code == again.code != ""

@@ -251,7 +251,8 @@ class Mirrors:
         copy = await self._followed(repo)
         alone = await asyncio.to_thread(copy.alone, directory)
         if alone or len(copy.places) == 1:
-            what = f"{alone} events of the pact lie nowhere else" if alone else "It is the last one"
+            few = "1 event of the pact lies" if alone == 1 else f"{alone} events of the pact lie"
+            what = f"{few} nowhere else" if alone else "It is the last one"
             detail = f"{what}, and a session works here: end that first, or use `--force`"
             raise Refused(Why.WRONG_STATE, detail, {"alone": alone})
 

@@ -186,6 +186,9 @@ class Timeline:
         title = f"removes the context {payload['key']}"
         if said["sender"] == SYSTEM and payload["key"].startswith("review:"):
             title = f"{payload['key'].removeprefix('review:')} waits for review no longer"
+        elif said["sender"] == SYSTEM and payload["key"] == "session:tasks":
+            title = "The pact is shown here no longer"
+            self._tasks = set()
         self.tell(said, "note", title, text=payload["reason"])
 
     def confided(self, said: Envelope, payload: Envelope) -> None:
