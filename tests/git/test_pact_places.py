@@ -67,7 +67,7 @@ def test_what_a_session_goes_by_is_not_removed_unless_one_means_it(alice: Work) 
     assert alice.accord("session", "create").code == 0
 
     no = alice.accord("git", "places", "--remove", "../side/.pact")
-    assert (no.code, "1 events of the pact lie nowhere else" in no.err) == (5, True)
+    assert (no.code, "1 event of the pact lies nowhere else" in no.err) == (5, True)
     assert seen(alice) == {"repo": (2, 1), "side": (2, 1)}
     done = alice.accord("git", "places", "--remove", "../side/.pact", "--force", "--json")
     assert [Path(each["directory"]).parent.name for each in done.json["places"]] == ["repo"]
