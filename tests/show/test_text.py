@@ -406,3 +406,10 @@ def test_a_table_fits_the_terminal_and_its_first_column_stays_whole() -> None:
     assert sum(map(len, lines[1])) + 4 <= 80
     assert fitted([heads, *rows], 500) == [heads, *rows]
     assert fitted([heads, *rows], 10)[1][0] == rows[0][0]
+
+
+def test_a_joiner_is_shown_beside_plain_letters_and_holds_emoji_together() -> None:
+    family = "\U0001f469\u200d\U0001f467"
+
+    assert text.safe(f"{family}\n") == f"{family}\n"
+    assert text.safe("requireme\u200dnts") == "requireme\\u200dnts"

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-JOINER = "\u200d"  # holds emoji together; all other invisible marks are shown
+# Holds emoji and letters of some scripts together; all other invisible marks are shown, and so is
+# one beside a plain letter, where it does nothing but make two words look the same.
+JOINER = re.compile("(?<=[^\x00-\x7f])\u200d(?=[^\x00-\x7f])")
 WIDEST = 100
 ALL_BUT_READING = frozenset(
     {
@@ -27,11 +29,13 @@ def safe(text: str) -> str:
     text = text.replace("\r\n", "\n")
     if text.isprintable():
         return text
-    return "".join(map(_shown, text)).expandtabs(4)
+    held = {match.start() for match in JOINER.finditer(text)}
+    shown = (c if at in held else _shown(c) for at, c in enumerate(text))
+    return "".join(shown).expandtabs(4)
 
 
 def _shown(letter: str) -> str:
-    plain = letter.isprintable() or letter in "\n\t" or letter == JOINER
+    plain = letter.isprintable() or letter in "\n\t"
     return letter if plain else letter.encode("unicode_escape").decode()
 
 

@@ -109,7 +109,7 @@ class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
     name = "commit.linked"
 
     decision: DecisionCommit
-    masked: Mapping[str, str] = {}
+    masked: Mapping[str, str] | None = None
 
 
 class SessionBound(Event, frozen=True, kw_only=True, gc=False):
@@ -169,7 +169,7 @@ def record(repo: Repo, ask: Ask, body: CommitRecord) -> Iterator[Fact]:
     if not (fresh or again):
         detail = "Another commit was linked meanwhile; ask for the context again"
         raise Refused(Why.WRONG_STATE, detail, {"linked": linked})
-    yield CommitLinked(decision=made, masked=body.masked)
+    yield CommitLinked(decision=made, masked=body.masked or None)
 
 
 def bind(repo: Repo, ask: Ask, body: SessionBind) -> Iterator[Fact]:

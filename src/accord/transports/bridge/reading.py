@@ -117,7 +117,7 @@ class Reader:
         record = self.record(row)
         if not isinstance(event := record.event, CommitLinked):
             return None
-        return Linked(row.version, record.at, event.decision, event.masked)
+        return Linked(row.version, record.at, event.decision, event.masked or {})
 
     def record(self, row: Row) -> Record:
         """What stands in a row."""
