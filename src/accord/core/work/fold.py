@@ -13,6 +13,7 @@ from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_digest, i
 HIGHEST = 10**9
 # Under names of their own: looking a member up takes as long as an event does.
 ACCEPTED, AWAITING, IN_PROGRESS = Status.ACCEPTED, Status.AWAITING_REVIEW, Status.IN_PROGRESS
+ACCEPT = str(Kind.ACCEPT)
 
 
 class Skipped(NamedTuple):
@@ -160,7 +161,7 @@ def on_verdict(fold: Fold, event: Event) -> No:
         return "rule1", f"{task.id}: {task.owner!r} and {task.reviewer!r} are not both seats"
     if task.status is not AWAITING:
         return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
-    if event.event_type == Kind.ACCEPT:
+    if event.event_type == ACCEPT:
         seen = commit_in(event.payload.commit) or task.commit
         fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "", seen, task.files)
         fold.open[task.feature] -= 1
