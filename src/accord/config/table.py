@@ -113,7 +113,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def tls(self) -> tuple[Path, Path] | None:
         """Certificate and key, where TLS is spoken."""
         both = self.tls_cert is not None and self.tls_key is not None
-        return (self.tls_cert, self.tls_key) if both else None  # type: ignore[return-value]
+        return (self.tls_cert, self.tls_key) if both else None  # type: ignore[return-value]  # both are
 
 
 class Setting(NamedTuple):

@@ -243,7 +243,7 @@ class Peers:
         record = sealed.record
         if not record.event.whispers or not peer.private:
             return sealed.frame or b""
-        key: str = record.said.key  # type: ignore[union-attr]
+        key: str = record.said.key  # type: ignore[union-attr]  # what whispers has one
         value = self.engine.vault.value(cell.stream, key)
         return self.engine.codec.whisper(record, value or "")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
+from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]  # not documented, so pinned
 
 from accord.transports.head import HEAD_SECONDS, BoundedHttp, http_class
 from accord.transports.porch import Porch

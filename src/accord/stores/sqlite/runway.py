@@ -1,12 +1,14 @@
 """Room ahead of the write-ahead log: it is written over, and does not grow with each commit.
 
-A file that grows takes the file system a commit of its own journal, for which everybody waits who
-makes anything durable meanwhile. Commits of 20 KiB, 250 a second, beside a file that is made
-durable twice a second, as a copy of the log is, in ms (the middle of three runs):
+A file that grows takes the file system a commit of its own journal. Commits of 20 KiB, 250 a
+second, beside a file that is made durable twice a second, as a copy of the log is, in ms, three
+runs on a quiet machine:
 
-    way                      p50    p99    most
-    the file grows           3.19   9.45   20.9
-    the file is there        0.36   5.27   14.9
+    way                      p50            p99
+    the file grows           0.58 .. 0.61   2.8 .. 6.9
+    the file is there        0.32 .. 0.40   1.1 .. 13.2
+
+So the usual commit gains a third; of the slowest ones nothing can be said.
 """
 
 import os
