@@ -47,9 +47,7 @@ class Committer:
 
     def tell_one(self, cell: Cell, outcome: Outcome) -> None:
         """An answer that waits for nothing."""
-        self.engine.peers.deliver(cell, [outcome])
-        self.engine.tally.told((outcome,))
-        outcome.asked.tell(outcome)
+        self._tell(cell, [outcome])
 
     async def _commit(self, cell: Cell) -> None:
         tally = self.engine.tally

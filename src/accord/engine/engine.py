@@ -216,5 +216,16 @@ class Engine:
             cell.busy += 1  # nothing ever happens in it again
             cell.underway, cell.outbox = [], []
             cell.queue.clear()
-            for asked in waiting:
+            for ready in cell.waiting:
+                if not ready.done():
+                    ready.set_exception(StoreError(no.detail))
+            self.refuse(waiting, no)
+
+    def refuse(self, waiting: Iterable[Asked], no: Refused) -> None:
+        """Tell each of them; one who cannot be told is no other's loss."""
+        for asked in waiting:
+            try:
                 asked.refuse(no)
+            except Exception as error:
+                log.exception("answer.failed", extra={"type": asked.message.body.type})
+                self.failed(error)

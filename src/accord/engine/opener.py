@@ -175,9 +175,8 @@ class Opener:
         self.engine.load.less(cell, cell.unstored)
         cell.outbox, cell.made = [], []
         cell.queue.clear()
-        self.engine.peers.cut_off(cell.stream)
-        for asked in waiting:
-            asked.refuse(unreadable(error))
+        self.engine.refuse(waiting, unreadable(error))
+        self.engine.peers.cut_off(cell.stream)  # behind the answers, which it would cut off too
 
     def keep_up(self, cell: Cell) -> None:
         """Fold what others appended as soon as nothing of ours is under way.
