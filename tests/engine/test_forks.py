@@ -10,7 +10,7 @@ from accord.core.kernel.refusal import Refused
 from accord.core.room.state import Strategy
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.views import sessions
-from accord.engine import peers as peers_module
+from accord.engine import arrivals as arrivals_module
 from accord.transports.archive import Archive
 from tests.engine.conftest import Make
 from tests.engine.test_two_engines import following, quiet
@@ -122,7 +122,7 @@ async def test_a_replay_shows_it_to_those_inside_alone(
 async def test_pages_from_the_store_show_it_to_those_inside_alone(
     make: Make, who: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers_module, "PAGE", 2)
+    monkeypatch.setattr(arrivals_module, "PAGE", 2)
     stage = make(window=3)
     await begin(stage)
     said = await talk(stage)

@@ -8,8 +8,8 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionLeave
 from accord.core.room.state import Presence
+from accord.engine import arrivals as arrivals_module
 from accord.engine import opener
-from accord.engine import peers as peers_module
 from accord.engine.ports import Row
 from tests.engine.conftest import Make
 from tests.helpers.engine import Ear, Stage, Tricky, turns
@@ -33,7 +33,7 @@ from tests.spec import proves
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long histories are short here."""
-    monkeypatch.setattr(peers_module, "PAGE", 7)
+    monkeypatch.setattr(arrivals_module, "PAGE", 7)
 
 
 async def talk(stage: Stage, count: int, name: str = "p") -> None:
@@ -390,7 +390,7 @@ async def test_who_is_gone_while_it_is_told_a_long_story_is_not_there(make: Make
     await stage.settle()
 
     assert (await stage.state()).members["bob"].presence is Presence.DISCONNECTED
-    assert stage.engine.peers.arriving == stage.engine.peers.places.get(bob, {}) == {}
+    assert stage.engine.arrivals.halls == stage.engine.peers.places.get(bob, {}) == {}
     assert log.calls["read"] - read < 5, "nobody reads on for who is gone"
 
 
@@ -510,5 +510,5 @@ async def test_who_comes_back_after_long_and_goes_in_one_breath_misses_nothing(m
     after = everything.index(before.ids[-1]) + 1
     assert bob.ids == everything[after : everything.index("leave") + 1]
     assert len(bob.heard) == len(bob.ids), "nobody calls the roll for who is gone"
-    assert stage.engine.peers.arriving == {}
+    assert stage.engine.arrivals.halls == {}
     assert not stage.engine.peers.hears("room/r", bob)

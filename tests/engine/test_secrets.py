@@ -13,7 +13,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, iso
 from accord.core.room.members import SessionLeave
 from accord.core.room.secrets import SecretRevoke, SecretShare
-from accord.engine import peers as peers_module
+from accord.engine import arrivals as arrivals_module
 from accord.engine import snapshots as snapshots_module
 from accord.stores.sqlite import SqliteLog
 from accord.transports.archive import Archive
@@ -202,7 +202,7 @@ async def test_nobody_else_who_comes_back_hears_of_it(stage: Stage, who: Actor) 
 async def test_who_is_told_page_by_page_is_whispered_what_is_shared_meanwhile(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers_module, "PAGE", 2)
+    monkeypatch.setattr(arrivals_module, "PAGE", 2)
     log = Tricky()
     stage = make(log, window=3)
     await shared(stage)

@@ -18,8 +18,8 @@ from accord.core.kernel.refusal import Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.core.room.state import Category, House, Resolution
+from accord.engine import arrivals as arrivals_module
 from accord.engine import opener
-from accord.engine import peers as peers_module
 from accord.engine import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog
 from tests.helpers.audit import Audit, Person
@@ -55,7 +55,7 @@ class Listening(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(peers_module, "PAGE", 3)
+        self.patch.setattr(arrivals_module, "PAGE", 3)
         self.patch.setattr(snapshots_module, "EVERY", 5)
         self.patch.setattr(opener, "MOST_CELLS", 2)
         self.log = Tricky(MemoryLog())

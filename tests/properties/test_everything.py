@@ -34,7 +34,7 @@ from accord.core.room.shelf import ContextAdd, ContextUpdate
 from accord.core.room.state import Category, House, Strategy, Urgency
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
-from accord.engine import peers as peers_module
+from accord.engine import arrivals as arrivals_module
 from accord.engine import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog
 from tests.core.room.test_decisions import ALONE, BATCH, DEPLOY, PASSED
@@ -111,7 +111,7 @@ class Everything(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(peers_module, "PAGE", 3)
+        self.patch.setattr(arrivals_module, "PAGE", 3)
         self.patch.setattr(snapshots_module, "EVERY", 5)
         self.log, self.clock = MemoryLog(), Watch()
         self.oracle = Oracle()

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
+from accord.engine import arrivals as arrivals_module
 from accord.engine import cell as cell_module
-from accord.engine import peers as peers_module
 from tests.helpers.engine import Stage, turns
 from tests.helpers.room import ALICE, BOB, CLAUDE, STREAM, joins, prompts
 
@@ -74,8 +74,8 @@ async def test_one_record_is_at_hand_however_long(
 async def test_what_is_long_is_told_in_pieces_to_who_reads_them(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers_module, "LARGEST_WRITE", SMALL)
-    monkeypatch.setattr(peers_module, "FIRST_PAGE", 2)
+    monkeypatch.setattr(arrivals_module, "LARGEST_WRITE", SMALL)
+    monkeypatch.setattr(arrivals_module, "FIRST_PAGE", 2)
     await talk(stage)
     bob = stage.connect(BOB)
     bob.stall()

@@ -11,6 +11,7 @@ from accord.core.kernel.limits import reached
 from accord.core.kernel.log import Body, Context, Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
+from accord.engine.arrivals import Arrivals
 from accord.engine.cell import Answerer, Asked, Cell, Outcome, Peer
 from accord.engine.committer import Committer
 from accord.engine.decider import Decider
@@ -67,6 +68,7 @@ class Engine:
         self.window = window
         self.check = check
         self.cells: dict[str, Cell] = {}
+        self.arrivals = Arrivals(self)
         self.peers = Peers(self)
         self.scheduler = Scheduler(self.clock, self.due)
         self.snapshots = Snapshots(events)

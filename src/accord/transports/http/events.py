@@ -153,7 +153,7 @@ class Events:
             spot = await self.reader.spot(id, actor)
         if actor.seat not in spot.room.members:
             raise Refused(Why.NO_MEMBER, "You are not in this session; join it first")
-        self.engine.peers.listen(spot.cell, listener, since)
+        self.engine.arrivals.listen(spot.cell, listener, since)
 
     def gone(self, listener: Listener) -> None:
         """It listens no longer; its connection may serve somebody else's request next."""

@@ -76,7 +76,7 @@ class Lobby:
             self._heard(there)
         elif self._comes_back(cell, actor):
             visitor = Visitor(self, cell.stream, actor.seat)
-            self.engine.peers.settle(cell, visitor)
+            self.engine.arrivals.settle(cell, visitor)
             self.settle(visitor)
 
     def _comes_back(self, cell: Cell, actor: Actor) -> bool:
