@@ -88,7 +88,7 @@ def ended(code: int, why: str) -> ClientError | None:
 def turned_away(status: int, why: str) -> ClientError | None:
     """What the answer to an upgrade means that is not granted."""
     if status in {401, 403}:
-        return SignedOut(why or f"The server does not let us in ({status})")
+        return SignedOut(problem(why) or why or f"The server does not let us in ({status})")
     if status in TRY_LATER or status >= 500:
         return None
     return Unreachable(problem(why) or f"What answers there does not speak PVP ({status}): {why}")

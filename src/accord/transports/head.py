@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from accord.transports import upgrade
 from accord.transports.porch import Porch
 
 log = logging.getLogger("accord.http")
@@ -23,6 +24,7 @@ LARGEST_REST = 1 << 20
 SAID = {
     HTTPStatus.BAD_REQUEST: "INVALID_MESSAGE",
     HTTPStatus.REQUEST_TIMEOUT: "TIMEOUT",
+    HTTPStatus.UPGRADE_REQUIRED: "INVALID_MESSAGE",
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "CONTEXT_TOO_LARGE",
     HTTPStatus.SERVICE_UNAVAILABLE: "INTERNAL_ERROR",
 }
@@ -157,14 +159,23 @@ class BoundedHttp(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._moves()
+        if wrong := upgrade.trouble(self.scope):
+            self.refuse(*wrong)
+        elif any(not each.response_complete for each in self.asked):
+            self.transport.abort()  # an answer would come in the middle of what is said then
+        else:
+            self._upgrade()
+        # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
+        self.parser = None  # type: ignore[assignment]  # for good
+
+    def _upgrade(self) -> None:
+        self.scope["headers"] = upgrade.plain(self.headers)
         try:
             super().handle_websocket_upgrade()
         except Exception as error:  # noqa: BLE001 - whatever it is, the connection ends
             log.warning("upgrade.failed", extra={"error": type(error).__name__})
             self.porch.leave(self.transport)
             self.transport.abort()
-        # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
-        self.parser = None  # type: ignore[assignment]  # for good
 
     def shutdown(self) -> None:
         """The server stops; whoever does not answer that TLS ends is not waited for."""
@@ -193,8 +204,9 @@ class BoundedHttp(HttpToolsProtocol):
         problem = {"code": SAID[status], "message": why, "details": {}}
         body = msgspec.json.encode({"error": problem})
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\n"
-        more = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        self.transport.write((head + more).encode("ascii") + body)
+        kind = "content-type: application/json\r\nx-content-type-options: nosniff\r\n"
+        more = f"{upgrade.MORE.get(status, '')}content-length: {len(body)}\r\n\r\n"
+        self.transport.write((head + kind + more).encode("ascii") + body)
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)

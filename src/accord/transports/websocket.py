@@ -6,9 +6,8 @@ import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from picows import (
     WSAutoPingStrategy,
@@ -24,7 +23,6 @@ from picows import (
 from picows.picows import WSProtocol  # type: ignore[attr-defined]
 
 from accord.core.dialects import pvp
-from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.log import Body, Message
@@ -32,6 +30,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Outcome
 from accord.engine.peers import may_see
+from accord.transports.archive import refusal
 from accord.transports.bucket import SHORT, Bucket, is_rate
 from accord.transports.crowd import Crowd
 from accord.transports.guard import check_origin
@@ -43,7 +42,6 @@ from accord.transports.reception import Reception
 log = logging.getLogger("accord.websocket")
 
 SUBPROTOCOL = "pvp.v1"
-VERSION = "13"
 PATHS = frozenset({"/", "/ws"})
 # Until somebody has signed in.
 LARGEST_FIRST_FRAME = 64 << 10
@@ -367,23 +365,20 @@ class Hall:
 
     def admit(self, request: WSUpgradeRequest) -> Any:
         """A connection for an upgrade request, or the HTTP answer that refuses it."""
-        url = urlsplit(request.path.decode("latin-1"))
-        if url.path not in PATHS:
-            return refused(HTTPStatus.NOT_FOUND, "PVP is spoken on /ws")
-        if header(request, "Sec-WebSocket-Version") != [VERSION]:
-            return refused(HTTPStatus.UPGRADE_REQUIRED, f"Version {VERSION} of WebSocket is spoken")
+        path, _, query = request.path.decode("latin-1").partition("?")
         protocols = header(request, "Sec-WebSocket-Protocol")
         offered = [p.strip() for h in protocols for p in h.split(",")]
         try:
             hosts, origins = header(request, "Host"), header(request, "Origin")
             check_origin(hosts, origins, strict=self.reception.is_open)
+            ensure_spoken(path)
             token = bearer(header(request, "Authorization"), offered)
             identity = self.reception.identify(token) if token else None
             if identity is not None:
                 self.crowd.check(identity.actor)
         except Refused as no:
-            return refused(HTTPStatus(CODES[no.why].http), no.detail)
-        connection = Connection(self, identity, self.runtime(url.query))
+            return refused(no)
+        connection = Connection(self, identity, self.runtime(query))
         chosen = {"Sec-WebSocket-Protocol": SUBPROTOCOL} if SUBPROTOCOL in offered else {}
         response = WSUpgradeResponse.create_101_response(chosen)
         return WSUpgradeResponseWithListener(response, connection)
@@ -413,9 +408,19 @@ def header(request: WSUpgradeRequest, name: str) -> list[str]:
     return values
 
 
-def refused(status: HTTPStatus, why: str) -> WSUpgradeResponseWithListener:
-    """The answer to an upgrade that is not granted."""
-    response = WSUpgradeResponse.create_error_response(status, why.encode())
+def ensure_spoken(path: str) -> None:
+    """Elsewhere there is nobody to talk to."""
+    if path not in PATHS:
+        raise Refused(Why.NO_ROUTE, "PVP is spoken on /ws")
+
+
+def refused(no: Refused) -> WSUpgradeResponseWithListener:
+    """The answer to an upgrade that is not granted, as every other over HTTP."""
+    said = refusal(no)
+    del said.headers["content-length"]  # picows adds its own
+    response = WSUpgradeResponse.create_error_response(
+        said.status_code, bytes(said.body), said.headers
+    )
     return WSUpgradeResponseWithListener(response, None)
 
 
