@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from accord import __version__
-from accord.core.dialects import pact
+from accord.core.dialects import pact, pactfold
 from accord.core.kernel.refusal import Refused
 from accord.core.work.event import Entry
 from accord.core.work.fold import Fold
@@ -78,12 +78,11 @@ class Folder:
         return self._from_start(data, mark)
 
     def _from_start(self, data: bytes, mark: Mark) -> Folded:
-        reading = pact.read(data)
-        made = Fold().take(reading.entries)
-        work = made.work()
-        if not reading.faults:
-            self._keep(data, made, work)
-        return Folded(work, mark, reading.last, tuple(reading.faults))
+        whole = pactfold.folded(data)
+        work = whole.fold.work()
+        if not whole.faults:
+            self._keep(data, whole.lines, whole.fold, work)
+        return Folded(work, mark, whole.last, tuple(whole.faults))
 
     def _go_on(self, kept: Kept, data: bytes, mark: Mark) -> Folded | None:
         """The cached state and what was appended since; None where that is not all that changed."""
@@ -102,7 +101,7 @@ class Folder:
         made = Fold(work, _ids(kept.seen), kept.at).take(reading.entries)
         work = made.work()
         if len(reading.entries) > WORTHWHILE:
-            self._keep(data, made, work)
+            self._keep(data, reading.next - 1, made, work)
         return Folded(work, mark, reading.last)
 
     def _kept(self) -> Kept | None:
@@ -117,8 +116,7 @@ class Folder:
             with contextlib.suppress(OSError):
                 self._cache.unlink()
 
-    def _keep(self, data: bytes, made: Fold, work: Work) -> None:
-        lines = data.count(b"\n")
+    def _keep(self, data: bytes, lines: int, made: Fold, work: Work) -> None:
         if not self._cache or lines < WORTHWHILE:
             return
         parts = (msgspec.Raw(_encode(work)), msgspec.Raw(_encode(list(made.seen))))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accord.core.dialects import pact
 from accord.core.work import verbs
-from accord.core.work.event import Draft
+from accord.core.work.event import Draft, Entry
 from accord.core.work.fold import fold
 from accord.core.work.words import Kind
 from tests.core.work.story import ANN, BOB, Team, assigned, line, log
@@ -216,6 +216,40 @@ PIECES = st.sampled_from(
     ]
 )
 ENDS = st.sampled_from(["\n", "\n", "\n", "", "\r\n", "\n\n", " "])
+
+
+def one_by_one(data: bytes, first: int, at: str) -> pact.Reading:
+    """A log as one would read it who has time."""
+    *lines, torn = data.split(b"\n")
+    entries, faults = list[Entry](), list[pact.Fault]()
+    for number, raw in enumerate(lines, first):
+        found = pact.event_in(raw)
+        if isinstance(found, str):
+            faults += [pact.Fault(number, found)] if found else []
+        else:
+            at = pact.instant(found.ts) or at
+            entries.append(Entry(at, number, found))
+    following = first + len(lines)
+    if torn.strip():
+        faults.append(pact.Fault(following, "The last line is torn: it has no end"))
+    in_order = sorted(entries, key=lambda each: (each.at, each.line))
+    return pact.Reading(in_order, faults, at, following)
+
+
+@proves("PACT-1.2-1", "OPEN-106", "OPEN-103")
+@given(
+    st.lists(st.tuples(PIECES, ENDS), max_size=12),
+    st.sampled_from([0, 50, 120, pact.PART]),
+    st.sampled_from(["", "2026-01-01T00:00:01"]),
+)
+def test_a_log_read_in_parts_is_the_one_read_line_by_line(
+    pieces: list[tuple[str, str]], size: int, at: str
+) -> None:
+    data = "".join(piece + end for piece, end in pieces).encode("utf-8", "surrogateescape")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pact, "PART", size)
+
+        assert pact.read(data, 7, at) == one_by_one(data, 7, at)
 
 
 @proves("PACT-1.2-1", "OPEN-106")

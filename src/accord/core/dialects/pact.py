@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from accord.core.work.event import Draft, Entry, Event, Payload, line
 
 LONGEST = 16 << 20
+# What is read at once; the memory of a small part is near, and serves the next one again.
+PART = 64 << 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Nearly every line has this form, which compares as text.
 _TIME = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
@@ -21,10 +24,10 @@ _RFC3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 ).fullmatch
 _decode = msgspec.json.Decoder(Event).decode
-_decode_lines = msgspec.json.Decoder(Event).decode_lines
 _anything = msgspec.json.Decoder().decode
 _WRONG = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _encode = msgspec.json.Encoder().encode
+_at = attrgetter("at")
 _TEXTS = ("event_id", "ts", "agent_id", "event_type", "task_id", "feature")
 _PAYLOAD = {field.name: field.type for field in msgspec.structs.fields(Payload)}
 
@@ -41,10 +44,15 @@ class Fault(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A log as it is folded: in order, with what could not be read."""
+    """A log as it is folded: in order, with what could not be read.
+
+    `at` is the instant of its last event by place, and `next` the number of the line behind it.
+    """
 
     entries: list[Entry]
     faults: list[Fault]
+    at: str
+    next: int
 
     @property
     def last(self) -> str:
@@ -57,35 +65,49 @@ def read(data: bytes, first: int = 1, at: str = "") -> Reading:
 
     `first` is the number of the first line, and `at` the instant of the event before it.
     """
-    if (found := _plainly(data, first, at)) is not None:
-        return Reading(found, [])
-    return _line_by_line(data, first, at)
+    entries, faults = list[Entry](), list[Fault]()
+    for part in parts(data, first, at):
+        entries += part.entries
+        faults += part.faults
+        at, first = part.at, part.next
+    entries.sort(key=_at)
+    return Reading(entries, faults, at, first)
 
 
-def _plainly(data: bytes, first: int, at: str) -> list[Entry] | None:
+def parts(data: bytes, first: int = 1, at: str = "") -> Iterator[Reading]:
+    """The same, some lines after the other; a part may have events from before the last one."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + PART) + 1 or len(data)
+        raw = data[start:end]
+        part = _plainly(raw, first) or _line_by_line(raw, first, at)
+        yield part
+        start, at, first = end, part.at, part.next
+
+
+def _plainly(data: bytes, first: int) -> Reading | None:
     """The events of a log as every tool writes it, all at once; None for any other."""
-    # A value of JSON has no `}` before a new line and `{` behind it, so these are its borders.
-    lines = data.count(b"}\n{") + 1
-    whole = data.startswith(b"{") and data.endswith(b"}\n") and data.count(b"\n") == lines
-    if not whole or not _is_text(data) or _is_long(data):
+    if not data.endswith(b"\n") or len(data) > LONGEST or not _is_text(data):
         return None
     try:
-        events = _decode_lines(data)
+        events = list(map(_decode, data[:-1].split(b"\n")))
     except _WRONG:
         return None
-    stamps = [event.ts for event in events]
-    if len(events) != lines or not _are_plain(stamps):
+    instants = _plain_instants([event.ts for event in events])
+    if not instants:
         return None
-    instants = [each[:-1] for each in stamps]
-    if instants[0] < at or instants != sorted(instants):
-        return None
-    return list(map(Entry, instants, range(first, first + lines), events))
+    following = first + len(events)
+    entries = list(map(Entry, instants, range(first, following), events))
+    if instants != sorted(instants):
+        entries.sort(key=_at)
+    return Reading(entries, [], instants[-1], following)
 
 
-def _are_plain(stamps: list[str]) -> bool:
-    """Whether all have the usual form; at once, since one by one takes as long as decoding."""
+def _plain_instants(stamps: list[str]) -> list[str]:
+    """The instants, if all have the usual form; at once, since one by one takes longer."""
     text = "\n".join([*stamps, ""])
-    return len(text) == _PLAIN_LENGTH * len(stamps) and _ALL_PLAIN(text) is not None
+    plain = len(text) == _PLAIN_LENGTH * len(stamps) and _ALL_PLAIN(text)
+    return text.split("Z\n")[:-1] if plain else []
 
 
 def _line_by_line(data: bytes, first: int, at: str) -> Reading:
@@ -93,7 +115,6 @@ def _line_by_line(data: bytes, first: int, at: str) -> Reading:
     strict = not _is_text(data)
     lines = data.split(b"\n")
     torn = lines.pop()
-    in_order, before, stamp = True, at, ""
     for number, raw in enumerate(lines, first):
         try:
             event = _decode(_text(raw) if strict or len(raw) > LONGEST else raw)
@@ -103,36 +124,20 @@ def _line_by_line(data: bytes, first: int, at: str) -> Reading:
                 faults += [Fault(number, found)] if found else []
                 continue
             event = found
-        if event.ts != stamp:
-            stamp = event.ts
-            at = stamp[:-1] if _PLAIN(stamp) else instant(stamp) or at
-            in_order = in_order and at >= before
-            before = at
+        at = event.ts[:-1] if _PLAIN(event.ts) else instant(event.ts) or at
         entries.append(Entry(at, number, event))
+    following = first + len(lines)
     if torn.strip():
-        faults.append(Fault(first + len(lines), "The last line is torn: it has no end"))
-    if not in_order:
-        entries.sort(key=lambda entry: (entry.at, entry.line))
-    return Reading(entries, faults)
+        faults.append(Fault(following, "The last line is torn: it has no end"))
+    entries.sort(key=_at)
+    return Reading(entries, faults, at, following)
 
 
 def _is_text(data: bytes) -> bool:
     try:
-        data.decode()
+        return data.isascii() or bool(data.decode())
     except UnicodeDecodeError:
         return False
-    return True
-
-
-def _is_long(data: bytes) -> bool:
-    """Whether a line is longer than anybody reads."""
-    at = 0
-    while len(data) - at > LONGEST:
-        end = data.rfind(b"\n", at, at + LONGEST + 1)
-        if end < 0:
-            return True
-        at = end + 1
-    return False
 
 
 def _text(raw: bytes) -> bytes:

@@ -97,9 +97,9 @@ def bound(lines: Sequence[str]) -> Generator[None, None, Book]:
     """A book of lines in whatever order; it pauses where others may have their turn."""
     runs, at = list[list[tuple[str, int]]](), ""
     for start in range(0, len(lines), STEP):
-        entries = pact.read(joined(lines[start : start + STEP]), start + 1, at).entries
-        runs.append([(each.at, each.line) for each in entries])
-        at = max(entries, key=lambda each: each.line).at if entries else at
+        reading = pact.read(joined(lines[start : start + STEP]), start + 1, at)
+        runs.append([(each.at, each.line) for each in reading.entries])
+        at = reading.at
         yield
     book, stamps = Book(), merge(*runs)
     while batch := list(islice(stamps, STEP)):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from accord.core.work.event import Entry, Event
-from accord.core.work.fold import APPLY, Appliers, Fold, No, moved, words_in
+from accord.core.work.fold import APPLY, Appliers, Fold, No, words_in
 from accord.core.work.state import Seat, Task, Work
 from accord.core.work.words import Status
 
@@ -23,7 +23,7 @@ def on_start(fold: Fold, event: Event) -> No:
     task = fold.tasks.get(event.task_id)
     if task and task.status is Status.ASSIGNED:
         fold.busy(task)
-        fold.tasks[task.id] = moved(task, Status.IN_PROGRESS)
+        fold.tasks[task.id] = replace(task, status=Status.IN_PROGRESS, returned=False)
     return None
 
 

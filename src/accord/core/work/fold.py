@@ -6,6 +6,8 @@ Nothing here refuses: a log may have been merged by git, or written by a tool th
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from accord.core.work.event import Entry, Event
 from accord.core.work.state import Feature, Seat, Task, Work
 from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_digest, is_slug
@@ -13,6 +15,7 @@ from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_digest, i
 HIGHEST = 10**9
 # Under names of their own: looking a member up takes as long as an event does.
 ACCEPTED, AWAITING, IN_PROGRESS = Status.ACCEPTED, Status.AWAITING_REVIEW, Status.IN_PROGRESS
+ASKED = Status.CHANGES_REQUESTED
 ACCEPT = str(Kind.ACCEPT)
 
 
@@ -129,8 +132,7 @@ def on_assign(fold: Fold, event: Event) -> No:
 def on_join(fold: Fold, event: Event) -> No:
     """Whoever comes takes up all that was given to it."""
     for id in fold.waiting.pop(event.agent_id, ()):
-        task = fold.tasks[id]
-        fold.tasks[id] = moved(task, IN_PROGRESS, returned=task.returned)
+        fold.tasks[id] = replace(fold.tasks[id], status=IN_PROGRESS)
     return None
 
 
@@ -146,7 +148,9 @@ def on_checkpoint(fold: Fold, event: Event) -> No:
     said = event.payload
     shown = commit_in(said.commit)
     files = said.files if shown and is_digest(said.files) else ""
-    fold.tasks[task.id] = told(task, AWAITING, said.evidence, task.reason, shown, files)
+    fold.tasks[task.id] = replace(
+        task, status=AWAITING, evidence=said.evidence, returned=False, commit=shown, files=files
+    )
     return None
 
 
@@ -163,12 +167,11 @@ def on_verdict(fold: Fold, event: Event) -> No:
         return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
     if event.event_type == ACCEPT:
         seen = commit_in(event.payload.commit) or task.commit
-        fold.tasks[task.id] = told(task, ACCEPTED, task.evidence, "", seen, task.files)
+        fold.tasks[task.id] = replace(task, status=ACCEPTED, reason="", returned=False, commit=seen)
         fold.open[task.feature] -= 1
     else:
-        said, asked = event.payload.reason, Status.CHANGES_REQUESTED
-        fold.tasks[task.id] = told(
-            task, asked, task.evidence, said, task.commit, task.files, returned=True
+        fold.tasks[task.id] = replace(
+            task, status=ASKED, reason=event.payload.reason, returned=True
         )
         fold.wait(task)
     return None
@@ -200,39 +203,6 @@ APPLY: Appliers = {
 def fold(entries: Iterable[Entry]) -> Work:
     """The state that a log in order describes."""
     return Fold().take(entries).work()
-
-
-def moved(task: Task, status: Status, *, returned: bool = False) -> Task:
-    """The task in another state; what was said of it stays."""
-    shown = (task.commit, task.files)
-    return told(task, status, task.evidence, task.reason, *shown, returned=returned)
-
-
-def told(
-    task: Task,
-    status: Status,
-    evidence: str,
-    reason: str,
-    commit: str,
-    files: str,
-    *,
-    returned: bool = False,
-) -> Task:
-    """The task in another state, with what was said of it."""
-    return Task(
-        task.id,
-        task.feature,
-        task.owner,
-        task.reviewer,
-        task.spec,
-        task.deps,
-        status,
-        evidence,
-        reason,
-        returned,
-        commit,
-        files,
-    )
 
 
 def unknown(event: Event) -> No:
