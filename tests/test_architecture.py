@@ -28,6 +28,7 @@ CORE = FACTS | {"accord.core.policy", "accord.core.views", "accord.core.dialects
 ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accord.web"})
 SETTINGS = frozenset({"accord.settings"})
+FILES = frozenset({"accord.files"})
 DESKS = frozenset(
     {
         *("accord.backup", "accord.desk", "accord.mirror", "accord.pact", "accord.reading"),
@@ -47,6 +48,7 @@ FRONT = (
 SEES: dict[str, frozenset[str]] = {
     "accord": frozenset(),
     "accord.settings": frozenset(),
+    "accord.files": frozenset(),
     "accord.logs": frozenset(),
     "accord.core": frozenset(),
     "accord.core.kernel": frozenset(),
@@ -57,8 +59,8 @@ SEES: dict[str, frozenset[str]] = {
     "accord.core.dialects": FACTS | {"accord.core.views"},
     "accord.engine.ports": KERNEL,
     "accord.engine": CORE - {"accord.core.dialects"} | {"accord.engine.ports"},
-    "accord.stores": CORE | ENGINE,
-    "accord.transports": CORE | ENGINE | SETTINGS,
+    "accord.stores": CORE | ENGINE | FILES,
+    "accord.transports": CORE | ENGINE | FILES | SETTINGS,
     "accord.git": CORE | ENGINE,
     "accord.web": CORE | ENGINE,
     "accord.desk": CORE | ENGINE | {"accord.transports"},
@@ -67,7 +69,7 @@ SEES: dict[str, frozenset[str]] = {
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
     "accord.retention": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
-    "accord.backup": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
+    "accord.backup": CORE | ENGINE | ADAPTERS | FILES | {"accord.reading", "accord.verify"},
     "accord.kernel": CORE,
     "accord.app": CORE
     | ENGINE
@@ -75,7 +77,12 @@ SEES: dict[str, frozenset[str]] = {
     | SETTINGS
     | {"accord.config", "accord.desk", "accord.kernel", "accord.mirror", "accord.retention"},
     "accord.tracing": KERNEL | ENGINE,
-    "accord.serving": CORE | ENGINE | ADAPTERS | SETTINGS | {"accord.app", "accord.tracing"},
+    "accord.serving": CORE
+    | ENGINE
+    | ADAPTERS
+    | FILES
+    | SETTINGS
+    | {"accord.app", "accord.tracing"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
     "accord.show": KERNEL,

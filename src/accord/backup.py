@@ -16,11 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from accord import verify
 from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
+from accord.files import sync, write_private
 from accord.reading import PREFIX, ensure_there, opened, place
 from accord.stores.sqlite import copying
 from accord.stores.sqlite.copying import Packed, Progress
-from accord.stores.sqlite.swap import swap, sync
-from accord.transports.keyring import Keyring, private_key, write
+from accord.stores.sqlite.swap import swap
+from accord.transports.keyring import Keyring, private_key
 
 KEYS = "keys"
 PRIVATE = ".pem"
@@ -197,7 +198,7 @@ def take_keys(folder: Path, files: Mapping[str, bytes]) -> str:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A public half first: a key that signs what nobody can check would be no key.
     for name in sorted(files, key=lambda name: name.endswith(PRIVATE)):
-        write(folder / name, files[name])
+        write_private(folder / name, files[name], durable=True)
     Keyring(folder).check()
     return "restored" if any(name.endswith(PRIVATE) for name in files) else "public"
 

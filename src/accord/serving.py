@@ -6,7 +6,6 @@ import errno
 import gc
 import logging
 import os
-import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import uvicorn
 
 from accord.app import Options, Server
 from accord.core.kernel.refusal import Refused, Why
+from accord.files import write_private
 from accord.stores import open_log
 from accord.transports.doorway import door
 from accord.transports.identity import ensure_loopback
@@ -167,15 +167,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 def write_ready(path: Path, ready: Ready) -> None:
     """The ready file appears whole, for its owner alone."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(ready))
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_private(path, msgspec.json.encode(ready))
 
 
 async def serve(options: Options, told: Callable[[Ready], None]) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from accord.core.kernel.limits import LIMITS, MIB, reached
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.ports import Conflict, Mark
+from accord.files import sync
 
 LOG_LOCK = "pactify-log.lock"
 BASE_LOCK = "pactify-base.lock"
@@ -93,7 +94,7 @@ class FileLedger:
         finally:
             os.close(handle)
         if new:
-            sync_directory(self.path.parent)
+            sync(self.path.parent)
         return mark
 
     @contextmanager
@@ -220,13 +221,4 @@ def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
     finally:
         fresh.unlink(missing_ok=True)
     if durable:
-        sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """What was named in it is still there after a power cut."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync(path.parent)

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.ulid import ulid
+from accord.files import PRIVATE_FILE, write_private
 
 PRIVATE_DIR = 0o700
-PRIVATE_FILE = 0o600
 OTHERS = 0o077
 
 # A directory that changed less than this ago may change again without its time moving on.
@@ -103,8 +103,8 @@ class Keyring:
         older = self._kids()
         kid = self._next(older)
         key = Ed25519PrivateKey.generate()
-        write(self._file(kid, "pub"), _pem(key.public_key()).encode())
-        write(self._file(kid, "pem"), _private_pem(key))
+        write_private(self._file(kid, "pub"), _pem(key.public_key()).encode(), durable=True)
+        write_private(self._file(kid, "pem"), _private_pem(key), durable=True)
         for retired in older:
             self._file(retired, "pem").unlink(missing_ok=True)
         self._look()
@@ -265,29 +265,3 @@ def _private_pem(key: Ed25519PrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def write(file: Path, data: bytes) -> None:
-    """All of the file or nothing, durably, and never readable by others."""
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        draft.replace(file)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    _sync(file.parent)
-
-
-def _sync(directory: Path) -> None:
-    if os.name == "nt":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

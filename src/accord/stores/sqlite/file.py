@@ -9,6 +9,7 @@ from secrets import token_hex
 import apsw
 
 from accord.engine.ports import StoreError
+from accord.files import sync
 from accord.stores.sqlite.faults import NONSENSE, foreign, store_error
 from accord.stores.sqlite.schema import (
     APPLICATION_ID,
@@ -19,7 +20,7 @@ from accord.stores.sqlite.schema import (
     newest,
     version_of,
 )
-from accord.stores.sqlite.swap import finish, sync
+from accord.stores.sqlite.swap import finish
 
 BUSY_MS = 5_000
 _HEADER = 100

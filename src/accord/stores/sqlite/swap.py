@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
+from accord.files import sync
+
 RESTORED = ".restored-"
 BEFORE = ".before-"
 
@@ -36,17 +38,6 @@ def finish(path: Path) -> None:
         with _alone(waiting) as still_there:
             if still_there:
                 _move_in(path, waiting, waiting.name.rpartition(RESTORED)[2])
-
-
-def sync(folder: Path) -> None:
-    """Make the names in this folder durable."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _before(path: Path, instant: str) -> Path:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from accord.core.kernel.refusal import Refused, Why
+from accord.files import NO_LINKS, write_private
 from accord.transports.identity import bearer
 
 FILE = "bridge.token"
 LONGEST = 128
 OTHERS = 0o077
-NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def ticket(home: Path) -> str:
@@ -37,15 +37,7 @@ def _kept(path: Path) -> str:
 def _made(path: Path) -> str:
     """Appears whole: a hook reads all of it or none."""
     made = secrets.token_urlsafe(32)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(made + "\n")
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_private(path, f"{made}\n".encode("ascii"))
     return made
 
 
