@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import msgspec
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import May
-from accord.core.kernel.refusal import Why
+from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.refusal import Refused, Why
 
 Instant = int  # milliseconds since 1970, UTC
 Seats = frozenset[str]
@@ -238,6 +238,16 @@ class Context(NamedTuple, Generic[State]):
     present: Callable[[State], Iterator[str]] = lambda _: iter(())
     insider: Callable[[State, Actor], bool] = lambda *_: True
     gist: Callable[[State], tuple[str, ...]] = lambda _: ()
+
+
+def server_only(detail: str) -> Callable[[object, Ask], None]:
+    """How a context admits that nobody asks but the server; whoever does is told `detail`."""
+
+    def admit(_: object, ask: Ask) -> None:
+        if ask.actor.kind is not Kind.SYSTEM:
+            raise Refused(Why.FORBIDDEN, detail)
+
+    return admit
 
 
 def idle(state: object, ask: Ask, body: Body) -> tuple[Fact, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.authority import May
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -23,6 +23,7 @@ from accord.core.kernel.log import (
     Fact,
     Record,
     idle,
+    server_only,
 )
 from accord.core.kernel.refusal import Refused, Why
 
@@ -154,12 +155,6 @@ def link_id(sha: str) -> str:
     return f"commit-{sha}"
 
 
-def admit(repo: Repo, ask: Ask) -> None:
-    """Only the server itself: it computes what a decision holds, and nobody tells it."""
-    if ask.actor.kind is not Kind.SYSTEM:
-        raise Refused(Why.FORBIDDEN, "Commits are recorded through the git bridge")
-
-
 def record(repo: Repo, ask: Ask, body: CommitRecord) -> Iterator[Fact]:
     """What follows the last link, or once more what was linked before; never half of each."""
     made = body.decision
@@ -259,6 +254,7 @@ CONTEXT: Context[Repo] = Context(
     start=lambda stream: Repo(id=stream.removeprefix("repo/")),
     decide=DECIDE,
     evolve=EVOLVE,
-    admit=admit,
+    # It computes what a decision holds, and nobody tells it.
+    admit=server_only("Commits are recorded through the git bridge"),
     state=Repo,
 )

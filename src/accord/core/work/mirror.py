@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, May
+from accord.core.kernel.authority import May
 from accord.core.kernel.log import (
     Ask,
     Body,
@@ -26,6 +26,7 @@ from accord.core.kernel.log import (
     Fact,
     Record,
     idle,
+    server_only,
 )
 from accord.core.kernel.refusal import Refused, Why
 
@@ -101,12 +102,6 @@ def mirror_id(key: str) -> str:
     return f"pact-{key}"
 
 
-def admit(mirror: Mirror, ask: Ask) -> None:
-    """Only the server, which reads the file."""
-    if ask.actor.kind is not Kind.SYSTEM:
-        raise Refused(Why.FORBIDDEN, "Tasks are changed by `accord pact`, in the repository")
-
-
 def mirrored(mirror: Mirror, ask: Ask, body: PactMirror) -> Iterator[Fact]:
     """As it stands."""
     yield Mirrored(key=body.key, line=body.line, digest=body.digest)
@@ -132,6 +127,7 @@ CONTEXT: Context[Mirror] = Context(
     start=lambda stream: Mirror(id=stream.removeprefix("work/")),
     decide=DECIDE,
     evolve=EVOLVE,
-    admit=admit,
+    # The server reads the file.
+    admit=server_only("Tasks are changed by `accord pact`, in the repository"),
     state=Mirror,
 )
