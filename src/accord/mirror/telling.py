@@ -14,6 +14,7 @@ from accord.core.kernel.refusal import Refused
 from accord.core.kernel.times import iso
 from accord.core.provenance.participants import AGENT, Participant, participant
 from accord.core.room import pact as rooms
+from accord.core.room.lanes import MOST_LANES
 from accord.core.room.shelf import REVIEW
 from accord.core.room.state import Lane, Member, Pact, Room
 from accord.core.views.tasks import CUT, short
@@ -83,7 +84,7 @@ def fitting(lanes: Iterable[Lane]) -> tuple[tuple[Lane, ...], bool]:
     found, size = list[Lane](), 0
     for lane in lanes:
         size += len(msgspec.json.encode(lane))
-        if size > LARGEST_LANES or len(found) == rooms.MOST_LANES:
+        if size > LARGEST_LANES or len(found) == MOST_LANES:
             return tuple(found), False
         found.append(lane)
     return tuple(found), True

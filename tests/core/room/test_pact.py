@@ -10,6 +10,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import pact
+from accord.core.room.lanes import MOST_LANES
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import (
     ReviewAsk,
@@ -316,7 +317,7 @@ def test_what_a_fork_took_along_from_another_waits_as_well() -> None:
 
 @proves("UNI-21")
 def test_of_more_features_than_are_known_nothing_is_merged() -> None:
-    many = [Lane(f"f{n}", f"b{n}", ("T",)) for n in range(pact.MOST_LANES)]
+    many = [Lane(f"f{n}", f"b{n}", ("T",)) for n in range(MOST_LANES)]
     talk = talking(*many)
     fork = talk.fork("Aside", CLAUDE, BOB)
 
@@ -438,7 +439,7 @@ def test_what_was_merged_may_vanish() -> None:
 
 @proves("UNI-21")
 def test_more_than_can_be_known_is_not_forgotten_but_refused() -> None:
-    many = [Lane(f"f{n}", f"b{n}", ("T",)) for n in range(pact.MOST_LANES - 1)]
+    many = [Lane(f"f{n}", f"b{n}", ("T",)) for n in range(MOST_LANES - 1)]
     talk = talking(OPEN, *many[:-1])
     fork = talk.fork("Aside", CLAUDE, BOB)
     talk.says(POLICY, tasks(*many))

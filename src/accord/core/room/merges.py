@@ -16,7 +16,7 @@ from accord.core.room import (
     gates,
     grants,
     interrupts,
-    pact,
+    lanes,
     quota,
     shelf,
     thinking,
@@ -100,7 +100,7 @@ def propose(room: Room, ask: Ask, body: MergePropose) -> Iterator[Fact]:
     source, target = ends(room, ask, body)
     if any(merge.source == source.id for merge in room.merges.values()):
         raise Refused(Why.WRONG_STATE, f"A merge of {source.id} is proposed already")
-    pact.check_merge(room, source, where_of(target), done=False)
+    lanes.check_merge(room, source, where_of(target), done=False)
     gated = body.strategy is Strategy.REPLACE or room.members[ask.actor.seat].kind is Kind.AGENT
     yield MergeProposed(
         said=body,
@@ -160,7 +160,7 @@ def execute(room: Room, ask: Ask, body: MergeExecute) -> Iterator[Fact]:
     merge = pending(room, ask, body.merge_proposal)
     source, target = room.forks[merge.source], room.forks.get(merge.target or "")
     check_may(room, ask, merge)
-    pact.check_merge(room, source, merge.target, done=True)
+    lanes.check_merge(room, source, merge.target, done=True)
     conflicts.check_resolutions(room, ask, merge, body.resolved_conflicts or ())
     check_space(room, ask, merge, body)
     yield from closing(room, source)

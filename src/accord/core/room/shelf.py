@@ -338,10 +338,14 @@ def living(room: Room, graves: Mapping[str, Graves]) -> Mapping[str, Graves]:
     return {scope: each for scope, each in graves.items() if not quota.is_over(room, scope)}
 
 
+def laid(said: ContextAdd, author: str, record: Record) -> Item:
+    """The item that a record put there."""
+    return replace(item_of(said, author), changed=record.version, announced=record.id)
+
+
 def on_added(room: Room, event: ContextAdded, record: Record) -> Room:
     """One more item, or its author's new version of it."""
-    item = replace(item_of(event.said, record.actor), changed=record.version, announced=record.id)
-    return put(room, scope_of(record.fork), item)
+    return put(room, scope_of(record.fork), laid(event.said, record.actor, record))
 
 
 def on_updated(room: Room, event: ContextUpdated, record: Record) -> Room:
