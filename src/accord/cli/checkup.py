@@ -24,6 +24,7 @@ from accord.cli.address import USUAL_PORT, port_of, serve
 from accord.cli.configured import address, configured
 from accord.cli.findings import FAIL, OK, WARN, Check
 from accord.cli.where import DEFAULT_URL
+from accord.client.identity import claims_of
 from accord.client.trouble import explained
 from accord.config import Config, choose
 from accord.core.kernel.refusal import Refused
@@ -237,7 +238,7 @@ def token(known: Settings, *, asked: bool) -> Iterator[Check]:
     if not known.token:
         yield Check(WARN, "token", "ACCORD_TOKEN is not set", renew)
         return
-    claims = read(known.token)
+    claims = claims_of(known.token, Claims)
     if claims is None:
         yield Check(FAIL, "token", "ACCORD_TOKEN is no token of Accord", renew)
         return
@@ -251,19 +252,6 @@ def token(known: Settings, *, asked: bool) -> Iterator[Check]:
     else:
         state, cure = (WARN, renew) if left < SOON_S else (OK, "")
         yield Check(state, "token", f"{who}, for {span(left)} more", cure)
-
-
-def read(token: str) -> Claims | None:
-    """The claims inside, unchecked."""
-    import base64
-    import binascii
-
-    try:
-        middle = token.split(".")[1]
-        padded = middle + "=" * (-len(middle) % 4)
-        return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Claims)
-    except (IndexError, binascii.Error, ValueError):
-        return None
 
 
 def refused(known: Settings) -> str:

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import secrets
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -13,6 +13,7 @@ from accord.core.kernel.authority import Kind, Role
 HTTP = {"http": "http", "ws": "http", "https": "https", "wss": "https"}
 WEBSOCKET = {"http": "ws", "https": "wss"}
 DEFAULT_ROLES = (Role.DRIVER,)
+Form = TypeVar("Form")
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -81,11 +82,16 @@ def identity(
 
 
 def read(token: str) -> Claims | None:
-    """The claims inside a token, unchecked; None where it is not one of ours."""
+    """What a token says of its holder; None where it is not one of ours."""
+    return claims_of(token, Claims)
+
+
+def claims_of(token: str, form: type[Form]) -> Form | None:
+    """The claims inside a token, unchecked; None where it has none of this form."""
     try:
         middle = token.split(".")[1]
         padded = middle + "=" * (-len(middle) % 4)
-        return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Claims)
+        return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=form)
     except (IndexError, binascii.Error, ValueError):
         return None
 
