@@ -39,7 +39,7 @@ def test_the_certificate_counts_by_the_clock(authority: Authority) -> None:
     files, now = authority.signed(), datetime.now(UTC)
 
     assert f"{files.cert} expired on " in refusal(files, now + 2 * DAY)
-    assert "renew it and start again" in refusal(files, now + 2 * DAY)
+    assert refusal(files, now + 2 * DAY).endswith("; renew it")
     assert "is good from " in refusal(files, now - 2 * DAY)
     assert "check this machine's clock" in refusal(files, now - 2 * DAY)
 
@@ -109,7 +109,7 @@ def test_a_server_that_cannot_speak_it_does_not_start(authority: Authority, tmp_
     half = accord("serve", *home, *old.flags[:2])
 
     assert (ran.code, half.code) == (2, 2)
-    assert re.search(r"tls_cert: \S+old\.pem expired on .* renew it and start again", ran.err)
+    assert re.search(r"tls_cert: \S+old\.pem expired on .*; renew it", ran.err)
     assert "tls_cert is set and tls_key is not" in half.err
     assert not (tmp_path / "data" / "accord.db").exists()
 
@@ -132,7 +132,7 @@ def test_the_doctor_explains(authority: Authority, tmp_path: Path) -> None:
 
     assert told(good) == ("ok", f"{good.cert} is good for 90 d more", "")
     state, said, cure = told(soon)
-    assert (state, cure) == ("warn", "Renew it, and start the server again.")
+    assert (state, cure) == ("warn", "Renew it; a running server takes the new one by itself.")
     assert said.startswith(f"{soon.cert} is good for 23 h")
     state, said, cure = told(open_)
     assert (state, cure) == ("fail", "Correct it, or set neither tls_cert nor tls_key.")

@@ -47,7 +47,7 @@ from accord.transports.scrape import Scrape
 from accord.transports.websocket import Hall
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    from accord.config.renewal import Renewal
 
 log = logging.getLogger("accord")
 
@@ -107,13 +107,13 @@ class Options(msgspec.Struct, frozen=True):
             tls=config.tls,
         )
 
-    def secure(self) -> "SSLContext | None":
+    def secure(self) -> "Renewal | None":
         """What TLS is spoken with, if it is; refused where that cannot be used."""
         if self.tls is None:
             return None
-        from accord.config.certificate import prepared  # few servers speak it themselves
+        from accord.config.renewal import Renewal  # few servers speak it themselves
 
-        return prepared(*self.tls)
+        return Renewal(*self.tls)
 
     @property
     def store_url(self) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("accord")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANG_UP = getattr(signal, "SIGHUP", None)  # where there is such a thing
 # However little time is left, something is tried.
 SHORTEST_S = 0.5
 # The store would not let go in time; trying again later may help.
@@ -99,8 +100,9 @@ class Ending:
     Whatever was acknowledged is on disk, so that nothing is lost either way.
     """
 
-    def __init__(self, server: Server, http: _Uvicorn) -> None:
+    def __init__(self, server: Server, http: _Uvicorn, renew: asyncio.Event | None) -> None:
         self.server = server
+        self.renew = renew
         self.http = http
         self.loop = asyncio.get_running_loop()
         self.deadline: float | None = None
@@ -109,6 +111,9 @@ class Ending:
 
     def __enter__(self) -> Self:
         self.before = {each: signal.signal(each, self._take) for each in SIGNALS}
+        if HANG_UP and signal.getsignal(HANG_UP) is not signal.SIG_IGN:  # as under nohup
+            self.before[HANG_UP] = signal.signal(HANG_UP, self._hung_up)
+        self.attached = os.isatty(0)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,6 +135,13 @@ class Ending:
         self.server.stopping = True
         self.server.reception.closed = not self.server.options.drain
         self.loop.call_soon_threadsafe(self._begin)
+
+    def _hung_up(self, number: int, frame: FrameType | None) -> None:
+        """Its terminal is gone; where it has none, somebody wants the certificate looked at."""
+        if self.attached and not self.asked:  # shell and kernel may both tell of it
+            self._take(number, frame)
+        elif self.renew is not None:
+            self.loop.call_soon_threadsafe(self.renew.set)
 
     def _begin(self) -> None:
         log.info("stop.begun")
@@ -183,6 +195,8 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
         if tracing:
             server.traced(tracing)
         token = await server.start()
+        if secure:
+            server.tasks.append(asyncio.create_task(secure.run()))
     except BaseException:
         sock.close()
         raise
@@ -196,7 +210,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     config = uvicorn.Config(
         server.app(),
         ws=protocol_class(server.hall),
-        http=door(server.porch, secure),  # type: ignore[arg-type]  # only ever called
+        http=door(server.porch, secure and secure.shown),  # type: ignore[arg-type]  # only ever called
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -208,7 +222,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     gc.set_threshold(*GC_THRESHOLD)
     asyncio.get_running_loop().set_exception_handler(report)
     http = _Uvicorn(config, on_ready, server.say_goodbye)
-    with Ending(server, http) as ending:
+    with Ending(server, http, secure.asked if secure else None) as ending:
         try:
             async with server.bridge():
                 await http.serve(sockets=[sock])

@@ -134,6 +134,10 @@ class ServerProcess:
             self.kill()
         return self.start()
 
+    def send(self, which: signal.Signals) -> None:
+        """Tell it something by a signal."""
+        self._signal(which)
+
     def freeze(self) -> None:
         """Let it hang: nothing is lost and nothing is answered."""
         self._signal(signal.SIGSTOP)

@@ -57,7 +57,7 @@ def certified(chosen: Chosen) -> Iterator[Check]:
         yield Check(FAIL, "TLS", safe(no.detail), cure)
         return
     said = f"{safe(str(cert))} is good for {span(left.total_seconds())} more"
-    cure = "Renew it, and start the server again."
+    cure = "Renew it; a running server takes the new one by itself."
     yield Check(WARN, "TLS", said, cure) if left < SOON else Check(OK, "TLS", said)
 
 

@@ -41,7 +41,7 @@ def shown(cert: Path, now: datetime) -> Certificate:
         raise wrong(detail) from None
     if found.not_valid_after_utc <= now:
         until = f"{found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
-        raise wrong(f"tls_cert: {cert} expired on {until}; renew it and start again")
+        raise wrong(f"tls_cert: {cert} expired on {until}; renew it")
     if found.not_valid_before_utc > now:
         since = f"{found.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
         raise wrong(f"tls_cert: {cert} is good from {since} on; check this machine's clock")

@@ -42,7 +42,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "token"
     tls_cert: Annotated[
         Path | None,
-        Says("certificate to speak TLS with, its chain behind it", value="FILE", usual="none"),
+        Says(
+            "certificate to speak TLS with, its chain behind it; a renewed one is noticed",
+            value="FILE",
+            usual="none",
+        ),
     ] = None
     tls_key: Annotated[
         Path | None,

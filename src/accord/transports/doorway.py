@@ -100,13 +100,13 @@ class Doorway(asyncio.Protocol):
             self.timer = None
 
 
-def door(porch: Porch, context: ssl.SSLContext | None) -> Callable[..., asyncio.Protocol]:
+def door(porch: Porch, tls: Callable[[], ssl.SSLContext] | None) -> Callable[..., asyncio.Protocol]:
     """What uvicorn makes for every connection of one server; HTTP at once where there is no TLS."""
     http = http_class(porch)
-    if context is None:
+    if tls is None:
         return http
 
     def made(**given: Any) -> Doorway:
-        return Doorway(http(**given), context)
+        return Doorway(http(**given), tls())
 
     return made
