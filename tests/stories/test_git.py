@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.helpers.bridge import ask
 from tests.helpers.server import ServerProcess
@@ -47,8 +48,8 @@ class Repo:
     def trailer(self, key: str, rev: str = "HEAD") -> str:
         return self.git("log", "-1", f"--format=%(trailers:key={key},valueonly)", rev).strip()
 
-    def note(self, rev: str = "HEAD") -> dict[str, object]:
-        told: dict[str, object] = json.loads(self.git("notes", "--ref=pvp", "show", rev))
+    def note(self, rev: str = "HEAD") -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.git("notes", "--ref=pvp", "show", rev))
         return told
 
 
@@ -92,3 +93,34 @@ async def test_git_remembers_who_asked_and_who_approved(
     said = repo.accord("git", "verify", "proof.json")
     assert first in said
     assert "approved by human:bob" in said
+
+
+async def test_a_hook_that_was_killed_takes_nothing_from_the_commits_around_it(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    """The record of each is what the server knows: of its own stretch, and of no other."""
+    repo = Repo(tmp_path / "code", server.home)
+    repo.accord("git", "install")
+    id = repo.git("config", "accord.repo").strip()
+    work = await at_work(server)
+    path = server.home / "bridge.sock"
+    await asyncio.to_thread(ask, path, "session-started", repo=id, session=work.session)
+    fatal = repo.folder / ".git/hooks/post-commit.before-accord"
+    fatal.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    fatal.chmod(0o755)
+
+    await work.tool(await work.prompt("Add a login"))
+    first = await asyncio.to_thread(repo.commit, "login.py", "feat: add a login")
+    assert repo.git("for-each-ref", "refs/notes/") == ""
+    fatal.unlink()
+    await work.tool(await work.prompt("Now log out"))
+    second = await asyncio.to_thread(repo.commit, "logout.py", "feat: log out")
+    await work.leave()
+
+    for rev, said in ((first, "Add a login"), (second, "Now log out")):
+        (made,) = repo.note(rev)["decisions"]
+        assert (made["git_sha"], made["id"]) == (rev, repo.trailer("PVP-Decision", rev))
+        assert [each["by"] for each in made["approvals"]] == ["human:bob"]
+        told = json.dumps(repo.note(rev))
+        assert [each for each in ("Add a login", "Now log out") if each in told] == [said]
+    assert "the log of your server" in repo.accord("why", "login.py:1")

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise naming.spoken(no) from None
     took = time.monotonic() - began
     if not args.offline:
-        reasons = why.ask_server(repo, reasons)
+        reasons = why.ask_server(repo, why.mended(repo, reasons))
     if args.json:
         tell({"target": plain(args.target), "reasons": [told(each) for each in reasons]})
     else:

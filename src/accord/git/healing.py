@@ -11,7 +11,7 @@ from typing import NamedTuple
 from accord.core.provenance import refs
 from accord.core.provenance.message import DECISION, parse
 
-from . import branches, decisions, patches
+from . import branches, decisions, mending, patches
 from .decisions import Link
 from .ledger import DECISIONS
 from .process import GitError
@@ -34,17 +34,24 @@ class Healed(NamedTuple):
 
 def heal(repo: Repository, which: Sequence[str], most: int = MOST) -> list[Healed]:
     """Tie commits that have no record to the decisions that led to them."""
-    if not which or not repo.refs(DECISIONS):
+    commits = repo.commits(*which, most=most) if which else []
+    if not repo.refs(DECISIONS) and not any(map(mending.speaks, commits)):
         return []
-    commits = repo.commits(*which, most=most)
     shas = [commit.sha for commit in commits]
     due = decisions.lacking(shas, *decisions.on_record(repo, shas))
     return tie(repo, [commit for commit in commits if commit.sha in due])
 
 
 def tie(repo: Repository, commits: Sequence[Commit]) -> list[Healed]:
-    """The same for those of which it is known that they lack something."""
-    found = list(find(repo, commits))
+    """The same for those of which it is known that they lack something.
+
+    Where one tells of a session, records that no hook made come first: others may be copies.
+    """
+    made = mending.mend(repo) if any(map(mending.speaks, commits)) else {}
+    found = [
+        each._replace(by="trailers") if each.commit.sha in made else each
+        for each in find(repo, commits)
+    ]
     if found:
         names = patches.of_many(repo, (each.commit.sha for each in found))
         links = {

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from . import bridge, places, squash
+from . import bridge, owed, places, squash
 from .ledger import any_record, by_commit, look
 from .repository import Commit, Repository, is_object
 
@@ -36,11 +36,15 @@ def main(words: Sequence[str]) -> int:
         with Repository(where=places.around(os.environ)) as repo:
             return RUNS[name](repo, rest) if name in RUNS else 0
     except Exception as error:  # noqa: BLE001 - a hook that fails must not fail the commit
-        if os.environ.get("ACCORD_DEBUG"):
-            import traceback
-
-            traceback.print_exception(error)
+        _report(error)
         return 0
+
+
+def _report(error: Exception) -> None:
+    if os.environ.get("ACCORD_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
 
 
 def leave(code: int) -> NoReturn:
@@ -54,6 +58,7 @@ def prepare_commit_msg(repo: Repository, words: Sequence[str]) -> int:
     """Trailers, where something is known."""
     file, source = words[0], words[1] if len(words) > 1 else ""
     squash.remember(repo)
+    _settle(repo)  # first: what this commit comes of begins behind the last one that is on record
     draft = _content(file)
     named = any(name.startswith("PVP_") for name in os.environ)
     somebody = named or bridge.in_reach(os.environ) or b"pvp" in draft.lower()
@@ -62,6 +67,18 @@ def prepare_commit_msg(repo: Repository, words: Sequence[str]) -> int:
 
         preparing.prepare(repo, file, draft, source)
     return 0
+
+
+def _settle(repo: Repository) -> None:
+    """Make the record that a hook was killed over; whatever that costs, only once."""
+    if not owed.taken(repo):
+        return
+    from . import mending
+
+    try:
+        mending.mend(repo)
+    except Exception as error:  # noqa: BLE001 - the commit at hand has a record of its own
+        _report(error)
 
 
 def _copies(repo: Repository) -> bool:
@@ -78,7 +95,10 @@ def commit_msg(repo: Repository, words: Sequence[str]) -> int:
         return 0
     from . import checking
 
-    return checking.check(repo, draft)
+    refused = checking.check(repo, draft)
+    if not refused:
+        owed.note(repo)
+    return refused
 
 
 def post_commit(repo: Repository, words: Sequence[str]) -> int:
@@ -103,6 +123,7 @@ def _linked(repo: Repository, commit: Commit) -> int:
         from . import linking
 
         linking.link(repo, commit, squashed)
+    owed.taken(repo)
     return 0
 
 
@@ -133,6 +154,7 @@ def pre_push(repo: Repository, words: Sequence[str]) -> int:
     """Records follow what is pushed, and a word on what is not covered."""
     from . import pushing
 
+    _settle(repo)
     return pushing.check(repo, words[0], _given())
 
 

@@ -1,8 +1,8 @@
 """The record of a commit that was just made: to its note and to our ref."""
 
 import os
-import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,7 +23,15 @@ MOST_BROUGHT = 5000
 MOST_FILES = 2000
 MOST_TRAILERS = 200
 MOST_TYPE = 64
-AGAIN = "once that is mended, `git commit --amend --no-edit` keeps one"
+AGAIN = "once that is mended, `accord git heal` keeps one"
+BEFORE = "HEAD@{1}"
+
+
+class Then(NamedTuple):
+    """Where a commit was made: the branch, and what was checked out before it."""
+
+    branch: str
+    before: str
 
 
 class Made(NamedTuple):
@@ -37,28 +45,33 @@ class Made(NamedTuple):
 
 
 def link(repo: Repository, commit: Commit, squashed: list[str]) -> None:
-    """Tie a commit that was just made to its decision, and to those of what it squashed."""
+    """Put a commit on record that was just made; who made it is told where that failed."""
+    try:
+        record(repo, commit, squashed)
+    except GitError as no:
+        said = str(no).removeprefix("fatal: ").removeprefix("error: ").partition("\n")[0]
+        say(f"No record of this commit was kept: {said}; {AGAIN}")
+
+
+def record(
+    repo: Repository, commit: Commit, squashed: list[str], then: Then | None = None
+) -> frozenset[str]:
+    """Tie a commit to its decision, and to those of what it squashed; says which these are."""
     message = parse(commit.message)
     squashed = squashed if squashed and _is_in(repo, squashed, commit.sha) else []
     forks = _brought(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
     if not (message.has_context or squashed or forks):
-        return
+        return frozenset()
     patch = patches.of(repo, commit)
-    known = _known(repo, message.decision_ids) or _copied(repo, commit.reflog, patch.name)
+    then = then or Then(repo.branch(), BEFORE)
+    known = _known(repo, message.decision_ids) or _copied(repo, commit.reflog, patch.name, then)
     earlier = _carried(repo, squashed) | known
     fresh = message.has_context and not known
-    new = _new(repo, _made(repo, commit, message, patch), forks) if fresh or forks else {}
+    new = _new(repo, _made(commit, message, patch, then.branch), forks) if fresh or forks else {}
     ids = frozenset(new) | earlier
     if ids:
-        _attach(repo, {commit.sha: Link(ids, frozenset({patch.name} - {""}))}, new)
-
-
-def _attach(repo: Repository, links: Mapping[str, Link], new: Mapping[str, Note]) -> None:
-    try:
-        decisions.attach(repo, links, new)
-    except GitError as no:
-        said = str(no).removeprefix("fatal: ").removeprefix("error: ").partition("\n")[0]
-        say(f"No record of this commit was kept: {said}; {AGAIN}")
+        decisions.attach(repo, {commit.sha: Link(ids, frozenset({patch.name} - {""}))}, new)
+    return ids
 
 
 def _is_in(repo: Repository, squashed: list[str], sha: str) -> bool:
@@ -67,18 +80,18 @@ def _is_in(repo: Repository, squashed: list[str], sha: str) -> bool:
     return moving.is_in(repo, squashed, sha)
 
 
-def _made(repo: Repository, commit: Commit, message: CommitMessage, patch: Patch) -> Made:
+def _made(commit: Commit, message: CommitMessage, patch: Patch, branch: str) -> Made:
     files = [shown(path) for path in patch.files[:MOST_FILES]]
-    return Made(commit, message, patch.name, shown(repo.branch()), files)
+    return Made(commit, message, patch.name, shown(branch), files)
 
 
-def _copied(repo: Repository, reflog: str, patch: str) -> frozenset[str]:
+def _copied(repo: Repository, reflog: str, patch: str, then: Then) -> frozenset[str]:
     """The decisions of the commit that was amended or picked to make this one."""
     if reflog.startswith("cherry-pick"):
         return decisions.of_patches(repo, [patch]).get(patch, frozenset())
     if reflog.startswith("commit (amend)"):
-        before = repo.resolve("HEAD@{1}")
-        return _on_record(repo, before) if before else frozenset()
+        amended = repo.resolve(then.before) if then.before else None
+        return _on_record(repo, amended) if amended else frozenset()
     return frozenset()
 
 
@@ -152,7 +165,7 @@ def _from_message(made: Made) -> dict[str, Note]:
     """Nothing but what the commit itself says: no approval and no conversation."""
     commit, message = made.commit, made.message
     named = [id for id in message.decision_ids if is_id(id)]
-    id = named[0] if named else f"dec_{ulid(time.time_ns() // 1_000_000, os.urandom(10))}"
+    id = named[0] if named else _id_of(commit)
     told: dict[str, Any] = {
         "id": id,
         "pvp_session": message.session_id or "",
@@ -172,6 +185,16 @@ def _from_message(made: Made) -> dict[str, Note]:
     session = {"session": {"id": message.session_id}} if message.session_id else {}
     seen = note_of(Review(str(each), commit.sha, id) for each in message.reviewed_by)
     return {id: {**seen, **session, "decisions": [filled]}}
+
+
+def _id_of(commit: Commit) -> str:
+    """The same whoever makes the record, and how often: of a commit's own words there is one."""
+    from datetime import datetime
+
+    at = 0
+    with suppress(ValueError, OverflowError):  # a date may be any number
+        at = int(1000 * datetime.fromisoformat(commit.at).timestamp())
+    return f"dec_{ulid(at, bytes.fromhex(commit.sha))}"
 
 
 def _usual(message: CommitMessage) -> str:

@@ -5,6 +5,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from accord.core.provenance.note import VERSION, Note, merged
 from accord.core.provenance.record import decisions_of
 from accord.core.provenance.reviews import Review, reviews_of
 
-from . import bridge, decisions, healing, naming, notes
+from . import bridge, decisions, healing, mending, naming, notes
 from .blame import Line, blame, filter_of
 from .decisions import decision_ids, shown
 from .process import GitError
@@ -31,6 +32,7 @@ SIGNS = {
     "name": "decisions that its message names",
     "patch": "a change that is the same",
     "branch": "a branch that it squashed",
+    "trailers": "its own trailers",
 }
 
 
@@ -173,6 +175,21 @@ def _record(repo: Repository, commit: Commit) -> tuple[Note, str]:
         raise no
     parts = [note for note in (noted, *found.values()) if note]
     return (merged(*parts) if parts else {"version": VERSION}), by if found else ""
+
+
+def mended(repo: Repository, reasons: Iterable[Reason]) -> list[Reason]:
+    """With the records that hooks were killed over, which are made now if they can be."""
+    found = list(reasons)
+    if not any(mending.speaks(each.commit) for each in found if not each.known):
+        return found
+    with suppress(GitError, OSError):  # whoever may not write here may still read
+        if mending.mend(repo):
+            return [each if each.known else _again(repo, each) for each in found]
+    return found
+
+
+def _again(repo: Repository, before: Reason) -> Reason:
+    return reason(repo, before.commit.sha, before.lines)
 
 
 def cut_off(repo: Repository, reasons: Iterable[Reason]) -> list[str]:
