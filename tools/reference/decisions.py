@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Iterator
 
 from accord.core.docket import attributes, rules
+from accord.core.docket.budget import COMPLEXITY, TIMEBOX
 from accord.core.docket.diags import HINTS
 from accord.core.docket.lint import CODES
 from accord.core.docket.meanings import MEANING
-from accord.core.docket.words import COMPLEXITY, GATES, TIMEBOX, Trigger
+from accord.core.docket.words import GATES, Trigger
 from tools.reference.markdown import code, codes, table
 
 

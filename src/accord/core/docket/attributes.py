@@ -8,6 +8,7 @@ from accord.core.docket.diags import Diag
 from accord.core.docket.model import Header, Input
 from accord.core.docket.snapshot import whole
 from accord.core.docket.text import BATCH_ID, ids, one_line, resources
+from accord.core.docket.word import Word
 from accord.core.docket.words import (
     Asking,
     ClosePolicy,
@@ -16,7 +17,6 @@ from accord.core.docket.words import (
     Reversibility,
     Runtime,
     Scale,
-    Word,
 )
 
 Say = Callable[[Diag], None]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from accord.core.docket import logbook
+from accord.core.docket.budget import COMPLEXITY, TIMEBOX
 from accord.core.docket.diags import Diag
 from accord.core.docket.intake import waived_by
 from accord.core.docket.judge import Alternative, Artifact, Audit
@@ -11,17 +12,7 @@ from accord.core.docket.model import Item, Outcome
 from accord.core.docket.panels import CLOSURES
 from accord.core.docket.probes import FIELDS, Entry, harness_gaps
 from accord.core.docket.text import one_line, part, shown
-from accord.core.docket.words import (
-    COMPLEXITY,
-    TERMINAL,
-    TIMEBOX,
-    Confidence,
-    Dim,
-    Level,
-    Mode,
-    Profile,
-    State,
-)
+from accord.core.docket.words import TERMINAL, Confidence, Dim, Level, Mode, Profile, State
 
 MISSING = "not_provided"
 KEPT = "%;\n"

@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from accord.core.docket import graph, lint
+from accord.core.docket.budget import COMPLEXITY, MOST_DEBT, TIMEBOX
 from accord.core.docket.intake import waived_by
 from accord.core.docket.lint import REASONS, Flaw
 from accord.core.docket.model import Previous
@@ -12,14 +13,12 @@ from accord.core.docket.panels import CLOSURES
 from accord.core.docket.probes import counted
 from accord.core.docket.snapshot import OPEN_DEBT, Block, Row, Snapshot
 from accord.core.docket.text import resources
+from accord.core.docket.word import Word
 from accord.core.docket.words import (
-    COMPLEXITY,
     GATES,
-    MOST_DEBT,
     RUNNING,
     SETTLED,
     TERMINAL,
-    TIMEBOX,
     VERDICTS,
     Closure,
     Confidence,
@@ -35,7 +34,6 @@ from accord.core.docket.words import (
     Tier,
     Trigger,
     Verdict,
-    Word,
 )
 
 WORDS: dict[str, type[Word]] = {

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from accord.core.docket.word import Word
 from accord.core.docket.words import (
     Close,
     Confidence,
@@ -20,7 +21,6 @@ from accord.core.docket.words import (
     Profile,
     Tier,
     Verdict,
-    Word,
 )
 
 

@@ -3,12 +3,12 @@
 import re
 from datetime import date, timedelta
 
+from accord.core.docket.budget import EXPIRES
 from accord.core.docket.grammar import BULLET
 from accord.core.docket.judge import NOTHING, Source
 from accord.core.docket.model import Batch, Config, Item, Previous
 from accord.core.docket.probes import day, protects
 from accord.core.docket.words import (
-    EXPIRES,
     REOPEN_BLOCKED,
     TERMINAL,
     VERDICTS,

@@ -4,22 +4,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from accord.core.docket import logbook, rules
+from accord.core.docket.budget import COMPLEXITY, MOST_STEPS, TIMEBOX
 from accord.core.docket.diags import Diag
 from accord.core.docket.model import Item
 from accord.core.docket.rules import World
 from accord.core.docket.steps import Step, made
-from accord.core.docket.words import (
-    COMPLEXITY,
-    MISSING_INFO,
-    MOST_STEPS,
-    RUNNING,
-    TERMINAL,
-    TIMEBOX,
-    Kind,
-    Level,
-    State,
-    Trigger,
-)
+from accord.core.docket.words import MISSING_INFO, RUNNING, TERMINAL, Kind, Level, State, Trigger
 
 
 class Need(NamedTuple):

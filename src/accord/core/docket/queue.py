@@ -3,16 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from accord.core.docket.budget import MOST_DEBT
 from accord.core.docket.evidence import delay
 from accord.core.docket.model import Config, Item
 from accord.core.docket.probes import protects, resolved
-from accord.core.docket.words import (
-    MISSING_INFO,
-    MOST_DEBT,
-    Confidence,
-    State,
-    Trigger,
-)
+from accord.core.docket.words import MISSING_INFO, Confidence, State, Trigger
 
 OPEN_STATES = frozenset({State.ACTIVE, State.STANDBY, State.PROBING})
 

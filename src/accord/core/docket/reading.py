@@ -11,7 +11,7 @@ from msgspec import inspect
 from accord.core.docket.diags import Diag
 from accord.core.docket.judge import Judge
 from accord.core.docket.text import one_line
-from accord.core.docket.words import Word
+from accord.core.docket.word import Word
 
 _LONGEST = 60
 _BYTE = re.compile(r"byte (\d+)")

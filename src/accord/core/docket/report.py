@@ -4,21 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 
+from accord.core.docket.budget import COMPLEXITY, TIMEBOX
 from accord.core.docket.model import Previous
 from accord.core.docket.panels import TOP, gate_order
 from accord.core.docket.scoring import tenth
 from accord.core.docket.snapshot import Block, Row, Snapshot
 from accord.core.docket.tables import first
-from accord.core.docket.words import (
-    COMPLEXITY,
-    CONCLUSIVE,
-    RUNNING,
-    TIMEBOX,
-    Level,
-    State,
-    Trigger,
-    Verdict,
-)
+from accord.core.docket.words import CONCLUSIVE, RUNNING, Level, State, Trigger, Verdict
 
 ERROR = "ERROR: missing or invalid snapshot"
 MISSING = "missing in snapshot"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from accord.core.docket import causes, logbook
+from accord.core.docket.budget import TIMEBOX
 from accord.core.docket.diags import Diag
 from accord.core.docket.evidence import delay
 from accord.core.docket.judge import External
@@ -12,7 +13,6 @@ from accord.core.docket.probes import harness_gaps, resolved, validated
 from accord.core.docket.steps import Step
 from accord.core.docket.words import (
     COMPLETE,
-    TIMEBOX,
     VERDICTS,
     Close,
     ClosePolicy,

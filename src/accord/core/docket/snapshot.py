@@ -7,11 +7,11 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from accord.core.docket import steps
+from accord.core.docket.budget import EXPIRES
 from accord.core.docket.model import Binding, Previous, Rating
 from accord.core.docket.probes import Entry, entry
 from accord.core.docket.text import driver, ids, one_line, resources, unescaped
 from accord.core.docket.words import (
-    EXPIRES,
     Closure,
     Confidence,
     Dim,
