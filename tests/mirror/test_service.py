@@ -10,9 +10,9 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.provenance.commits import LedgerRemove, SessionUnbind
+from accord.core.room.content import TASKS
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import reviews
-from accord.core.room.shelf import TASKS
 from accord.core.room.state import Lane, Pact, Room
 from accord.core.views import tasks
 from accord.engine.ports import StoreError

@@ -10,6 +10,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import pact
+from accord.core.room.content import TASKS
 from accord.core.room.lanes import MOST_LANES
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import (
@@ -24,7 +25,7 @@ from accord.core.room.pact import (
     TasksRelease,
     TasksReleased,
 )
-from accord.core.room.shelf import TASKS, ContextAdd, ContextRemove, ContextUpdate
+from accord.core.room.shelf import ContextAdd, ContextRemove, ContextUpdate
 from accord.core.room.state import Lane, Pact, Room, Strategy
 from tests.helpers.forks import Talk, executes_merge, merges
 from tests.helpers.room import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from accord.core.dialects import pvp
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.shelf import content_hash
+from accord.core.room.content import content_hash
 from accord.core.room.state import ContentRef, Item, Room
 from tests.core.dialects.wire import QUICK, json_values
 from tests.helpers.room import (

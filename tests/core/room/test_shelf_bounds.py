@@ -8,9 +8,9 @@ from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import POLICY
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.content import LARGEST_ITEM
 from accord.core.room.forks import ForkCreate
 from accord.core.room.quota import OVERHEAD
-from accord.core.room.shelf import LARGEST_ITEM
 from accord.core.room.state import House
 from tests.helpers.room import ALICE, BOB, CLAUDE, prompts, refused, step, when
 from tests.helpers.shelf import adds, item, ref, removes, some_room, updates

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.core.room.shelf import Tasks
+from accord.core.room.content import Tasks
 from accord.core.views.tasks import CALLED, LARGEST, LONGEST, MOST_TASKS, Times, content, short
 from accord.core.work.state import Task, Work
 from accord.core.work.words import Status

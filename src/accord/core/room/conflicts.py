@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.log import Ask, Seats
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import forks, quota, shelf, waiting
+from accord.core.room import forks, graves, quota, shelf, waiting
 from accord.core.room.shelf import Key
 from accord.core.room.state import Item, Merge, Room, Strategy, scope_of, sees
 
@@ -127,7 +127,7 @@ def taken_over(room: Room, merge: Merge, settled: tuple[Resolution, ...], versio
     now = replaced(room, merge) if whole else joint(room, merge, settled)
     items = {key: marked(item, before.get(key), version) for key, item in now.items()}
     gone = {key: before[key].announced for key in before.keys() - now.keys()}
-    return shelf.bury(replace(room, shelf={**room.shelf, scope: items}), scope, gone, version)
+    return graves.bury(replace(room, shelf={**room.shelf, scope: items}), scope, gone, version)
 
 
 def marked(item: Item, held: Item | None, version: int) -> Item:

@@ -22,7 +22,8 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import quota, rolls
-from accord.core.room.shelf import TASKS, put
+from accord.core.room.content import TASKS
+from accord.core.room.shelf import put
 from accord.core.room.state import Fork, Id, Ids, Item, Room, Short, scope_of
 
 LONGEST_SLUG = 64

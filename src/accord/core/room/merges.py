@@ -15,10 +15,10 @@ from accord.core.room import (
     forks,
     gates,
     grants,
+    graves,
     interrupts,
     lanes,
     quota,
-    shelf,
     thinking,
     votes,
 )
@@ -256,7 +256,7 @@ def on_executed(room: Room, event: MergeExecuted, record: Record) -> Room:
         source, merged=True, readers=readers, into=merge.target, strategy=merge.strategy
     )
     room = replace(room, forks={**room.forks, source.id: closed})
-    room = shelf.bury(room, scope_of(merge.target), {}, record.version)
+    room = graves.bury(room, scope_of(merge.target), {}, record.version)
     return without_merges(without_tools(room, source.id), merge)
 
 

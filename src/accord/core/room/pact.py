@@ -17,8 +17,9 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import shelf
+from accord.core.room.content import TASKS
 from accord.core.room.lanes import MOST_LANES, heeded
-from accord.core.room.shelf import REVIEW, TASKS, ContextAdd, ContextRemove
+from accord.core.room.shelf import REVIEW, ContextAdd, ContextRemove
 from accord.core.room.state import Id, Item, Lane, Pact, Room, Short, scope_of
 
 TAGS = ("pact",)

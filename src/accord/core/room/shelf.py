@@ -1,16 +1,12 @@
 """The shelf: context that members share, with all or with some."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from hashlib import sha256
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-import msgspec
-import rfc8785
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel import diffs
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.log import (
@@ -25,6 +21,8 @@ from accord.core.kernel.log import (
 )
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import quota
+from accord.core.room.content import LARGEST_ITEM, TASKS, Content, check_tasks, fits, patched
+from accord.core.room.graves import bury
 from accord.core.room.state import (
     ContentRef,
     Id,
@@ -38,11 +36,7 @@ from accord.core.room.state import (
 
 Key = Annotated[str, Meta(min_length=1, max_length=512)]
 Tags = Annotated[tuple[Short, ...], Meta(max_length=64)]
-Content = str | dict[str, Any]
-LARGEST_ITEM = 1 << 20
-Graves = TypeVar("Graves")
 RESERVED = "session:"
-TASKS = "session:tasks"
 REVIEW = "review:"
 
 
@@ -109,50 +103,6 @@ class ContextRemoved(Event, frozen=True, kw_only=True, gc=False):
     name = "context.removed"
 
     said: ContextRemove
-
-
-class Task(msgspec.Struct, frozen=True):
-    """One of the tasks that agents keep for a session (OPEN-41)."""
-
-    id: Id
-    title: Short
-    status: Literal["pending", "in_progress", "completed"]
-    priority: Literal["low", "medium", "high"]
-    created_at: Short
-    updated_at: Short
-    description: Short | None = None
-    completed_at: Short | None = None
-
-
-class Tasks(msgspec.Struct, frozen=True):
-    """What lies under `session:tasks`."""
-
-    tasks: tuple[Task, ...]
-    goal: str | dict[str, Any] | None
-
-
-# Content
-
-
-def content_bytes(content: Content) -> bytes:
-    """The bytes a hash is over: UTF-8, and RFC 8785 for objects (OPEN-40)."""
-    if isinstance(content, str):
-        return content.encode()
-    try:
-        return rfc8785.dumps(content)
-    except (rfc8785.CanonicalizationError, RecursionError) as error:
-        raise Refused(Why.MALFORMED, f"content has no canonical form: {error}") from error
-
-
-def content_hash(content: Content) -> str:
-    """SHA-256 in lower-case hex."""
-    return sha256(content_bytes(content)).hexdigest()
-
-
-def fits(content: Content, ref: ContentRef) -> bool:
-    """Whether the reference is to this content; objects may be hashed as written, too."""
-    as_written = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-    return ref.hash == sha256(as_written).hexdigest() or ref.hash == content_hash(content)
 
 
 # Deciding
@@ -226,16 +176,6 @@ def check_content(body: ContextAdd) -> None:
         raise Refused(Why.MALFORMED, "content_ref.hash is not the hash of content")
 
 
-def check_tasks(content_type: str, content: Content | None) -> None:
-    """`session:tasks` holds a goal and tasks, and nothing else (OPEN-41)."""
-    try:
-        msgspec.convert(content, Tasks)
-    except msgspec.ValidationError as error:
-        raise Refused(Why.MALFORMED, f"{TASKS} holds a goal and tasks: {error}") from error
-    if content_type != "structured":
-        raise Refused(Why.MALFORMED, f"{TASKS} is structured, not {content_type}")
-
-
 def item_of(body: ContextAdd, author: str) -> Item:
     """A new item as the room keeps it."""
     named = None if body.visible_to is None else frozenset(body.visible_to)
@@ -273,16 +213,6 @@ def updated(item: Item, body: ContextUpdate) -> Item:
     return replace(item, content=body.new_content, content_ref=body.new_content_ref)
 
 
-def patched(item: Item, diff: str) -> str:
-    """Text with a unified diff applied, all hunks or none."""
-    if not isinstance(item.content, str):
-        raise Refused(Why.WRONG_STATE, f"{item.key} is not text; send new_content")
-    try:
-        return diffs.apply(item.content, diff)
-    except diffs.DiffError as error:
-        raise Refused(Why.WRONG_STATE, f"The diff does not apply to {item.key}: {error}") from error
-
-
 def remove(room: Room, ask: Ask, body: ContextRemove) -> Iterator[Fact]:
     """Away, told to those who could see it."""
     item = find(room, ask, body.key)
@@ -306,36 +236,6 @@ def drop(room: Room, scope: str, key: str, version: int) -> Room:
     announced = before[key].announced if key in before else ""
     room = replace(room, shelf={**room.shelf, scope: without(before, key)})
     return bury(room, scope, {key: announced}, version)
-
-
-def bury(room: Room, scope: str, gone: Mapping[str, str], version: int) -> Room:
-    """Remember what was removed, as long as the merge of an open fork may ask for it."""
-    asked = min((room.forks[fork].base for fork in apart(room)), default=version)
-    old = {key: at for key, at in room.removed.get(scope, {}).items() if at > asked}
-    removed = {**old, **(dict.fromkeys(gone, version) if version > asked else {})}
-    known = {**room.buried.get(scope, {}), **gone}
-    buried = {key: known[key] for key in removed}
-    return replace(
-        room,
-        removed={**living(room, room.removed), scope: removed},
-        buried={**living(room, room.buried), scope: buried},
-    )
-
-
-def apart(room: Room) -> set[str]:
-    """The open forks, and those they left: a merge looks back to where the first one left."""
-    found: set[str] = set()
-    for fork in room.forks.values():
-        line = None if fork.merged else fork.id
-        while line is not None and line not in found:
-            found.add(line)
-            line = room.forks[line].parent
-    return found
-
-
-def living(room: Room, graves: Mapping[str, Graves]) -> Mapping[str, Graves]:
-    """Those of shelves that may still be merged."""
-    return {scope: each for scope, each in graves.items() if not quota.is_over(room, scope)}
 
 
 def laid(said: ContextAdd, author: str, record: Record) -> Item:
