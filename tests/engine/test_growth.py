@@ -48,7 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opener, "MOST_OVER", 8)
     monkeypatch.setattr(scheduler, "MOST_STALE", 8)
     monkeypatch.setattr(waking, "AT_ONCE", 4)
-    monkeypatch.setattr("accord.core.room.state.MOST_PAST", 8)
+    monkeypatch.setattr("accord.core.room.past.MOST_PAST", 8)
 
 
 async def whole_life(stage: Stage, n: int) -> None:

@@ -23,8 +23,9 @@ from accord.core.room import CONTEXT, Tick
 from accord.core.room.conflicts import Resolution
 from accord.core.room.forks import ForkCreate, ForkSwitch
 from accord.core.room.merges import MergeExecute, MergePropose
+from accord.core.room.places import scope_of
 from accord.core.room.shelf import ContextAdd, ContextRemove, ContextUpdate
-from accord.core.room.state import House, Item, Room, Strategy, scope_of
+from accord.core.room.state import House, Item, Room, Strategy
 from tests.helpers.room import ALICE, HOUSE, STREAM, T0, Facts, given, joined, opened, prompts, when
 
 START = "start"

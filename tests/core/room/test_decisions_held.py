@@ -15,6 +15,7 @@ from accord.core.room import Tick, waiting
 from accord.core.room.decisions import Ruled
 from accord.core.room.gates import GateOpened
 from accord.core.room.grants import ToolCleared, ToolExecute
+from accord.core.room.places import scope_of
 from accord.core.room.shelf import (
     ContextAdd,
     ContextRemove,
@@ -23,7 +24,7 @@ from accord.core.room.shelf import (
     item_of,
     put,
 )
-from accord.core.room.state import Category, House, Resolution, Room, Strategy, scope_of
+from accord.core.room.state import Category, House, Resolution, Room, Strategy
 from accord.core.room.timeouts import GateTimedOut
 from accord.core.room.tools import ToolFinished, ToolResult
 from accord.core.room.waiting import Standing

@@ -7,7 +7,8 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Why
-from accord.core.room.state import House, Visibility
+from accord.core.room.fields import Visibility
+from accord.core.room.state import House
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseEnded, ResponseStart
 from accord.core.room.thinking import (
     ThinkingChunk,

@@ -31,7 +31,8 @@ from accord.core.room import (
     votes,
 )
 from accord.core.room.audience import audience
-from accord.core.room.state import House, Member, Presence, Room, open_for
+from accord.core.room.places import open_for
+from accord.core.room.state import House, Member, Presence, Room
 
 # Looking a member of an enum up is slow, and these are asked for with every message.
 SERVER, ENTER = Kind.SYSTEM, May.ENTER

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from accord.core.kernel.log import Ask, Seats
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import forks, graves, quota, shelf, waiting
+from accord.core.room.places import scope_of
 from accord.core.room.shelf import Key
-from accord.core.room.state import Item, Merge, Room, Strategy, scope_of, sees
+from accord.core.room.state import Item, Merge, Room, Strategy, sees
 
 
 class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

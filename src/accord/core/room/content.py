@@ -8,7 +8,8 @@ import rfc8785
 
 from accord.core.kernel import diffs
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.state import ContentRef, Id, Item, Short
+from accord.core.room.fields import Id, Short
+from accord.core.room.state import ContentRef, Item
 
 Content = str | dict[str, Any]
 LARGEST_ITEM = 1 << 20

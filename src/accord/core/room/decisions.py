@@ -16,7 +16,9 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Judge, Ran, Ruling
 from accord.core.kernel.times import iso
 from accord.core.room import gates, guards, quota, shelf, witness
+from accord.core.room.fields import Ids
 from accord.core.room.naming import called
+from accord.core.room.places import scope_of
 from accord.core.room.shelf import (
     ContextAdd,
     ContextRemove,
@@ -25,7 +27,7 @@ from accord.core.room.shelf import (
     item_of,
     put,
 )
-from accord.core.room.state import Category, Ids, Item, Room, Tool, scope_of, without
+from accord.core.room.state import Category, Item, Room, Tool, without
 from accord.core.room.waiting import CONVERGENCE, PREFIX, SNAPSHOT, bound, held, hindrance, told
 
 # `decision:release` is a batch, `decision:release:bob` an independent judgement of the same.

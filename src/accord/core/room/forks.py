@@ -23,8 +23,10 @@ from accord.core.kernel.log import (
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import quota, rolls
 from accord.core.room.content import TASKS
+from accord.core.room.fields import Id, Ids, Short
+from accord.core.room.places import scope_of
 from accord.core.room.shelf import put
-from accord.core.room.state import Fork, Id, Ids, Item, Room, Short, scope_of
+from accord.core.room.state import Fork, Item, Room
 
 LONGEST_SLUG = 64
 COPY = "\n"  # no fork is called that

@@ -14,22 +14,10 @@ from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Instant
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND
 from accord.core.room import waiting
-from accord.core.room.state import (
-    Category,
-    Gate,
-    Id,
-    Resolution,
-    Risk,
-    Room,
-    Short,
-    Tool,
-    check_place,
-    open_for,
-    outcome,
-    past_key,
-    remember,
-    without,
-)
+from accord.core.room.fields import Id, Short
+from accord.core.room.past import outcome, past_key, remember
+from accord.core.room.places import check_place, open_for
+from accord.core.room.state import Category, Gate, Resolution, Risk, Room, Tool, without
 
 ActionType = Literal[
     "tool",

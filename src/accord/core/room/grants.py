@@ -12,7 +12,9 @@ from accord.core.kernel.ids import derived
 from accord.core.kernel.log import Ask, Body, Event, Evolvers, Instant, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, iso
-from accord.core.room.state import Grant, Id, Room, Tool, past_key, remember, without
+from accord.core.room.fields import Id
+from accord.core.room.past import past_key, remember
+from accord.core.room.state import Grant, Room, Tool, without
 
 
 class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):

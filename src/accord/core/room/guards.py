@@ -9,7 +9,8 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.log import Ask
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.forks import lineage
-from accord.core.room.state import Category, Room, Tool, scope_of
+from accord.core.room.places import scope_of
+from accord.core.room.state import Category, Room, Tool
 from accord.core.room.waiting import PREFIX, SNAPSHOT, bound, told
 
 Kinds = frozenset[Category]

@@ -21,16 +21,8 @@ from accord.core.kernel.log import (
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND
 from accord.core.room import grants, votes
-from accord.core.room.state import (
-    ContentRef,
-    Id,
-    Interrupt,
-    Room,
-    Short,
-    Text,
-    Urgency,
-    without,
-)
+from accord.core.room.fields import Id, Short, Text
+from accord.core.room.state import ContentRef, Interrupt, Room, Urgency, without
 
 # What an agent may answer to each (OPEN-45).
 ANSWERS: dict[Urgency, frozenset[str]] = {

@@ -12,6 +12,7 @@ from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import gates, grants, secrets, thinking, timeouts
+from accord.core.room.fields import Short
 from accord.core.room.participants import (
     Announced,
     ParticipantAnnounce,
@@ -21,7 +22,7 @@ from accord.core.room.participants import (
 )
 from accord.core.room.pauses import repaused
 from accord.core.room.roles import ADMIN
-from accord.core.room.state import Member, Resolution, Room, SessionConfig, Short
+from accord.core.room.state import Member, Resolution, Room, SessionConfig
 
 HTTP: Literal["http"] = "http"
 

@@ -12,6 +12,7 @@ from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record, Seats
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import grants, interrupts, rolls, secrets, thinking, votes
+from accord.core.room.fields import Id, Number, Short
 from accord.core.room.participants import (
     Announced,
     ParticipantAnnounce,
@@ -21,7 +22,7 @@ from accord.core.room.participants import (
 )
 from accord.core.room.pauses import repaused
 from accord.core.room.roles import granted
-from accord.core.room.state import Id, Member, Number, Room, Short, without
+from accord.core.room.state import Member, Room, without
 
 VERSIONS = (1,)
 

@@ -23,20 +23,10 @@ from accord.core.room import (
     votes,
 )
 from accord.core.room.conflicts import Resolution
-from accord.core.room.state import (
-    Fork,
-    Id,
-    Merge,
-    Room,
-    Short,
-    Strategy,
-    open_for,
-    outcome,
-    past_key,
-    remember,
-    scope_of,
-    without,
-)
+from accord.core.room.fields import Id, Short
+from accord.core.room.past import outcome, past_key, remember
+from accord.core.room.places import open_for, scope_of
+from accord.core.room.state import Fork, Merge, Room, Strategy, without
 
 LATEST = 1 << 53
 

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.log import Ask, Body, Deciders, Fact, Lifetime, Say
-from accord.core.room.state import Id, Room, Short
+from accord.core.room.fields import Id, Short
+from accord.core.room.state import Room
 
 ErrorCode = Literal[
     "INVALID_MESSAGE",

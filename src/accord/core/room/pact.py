@@ -18,9 +18,11 @@ from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, R
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import shelf
 from accord.core.room.content import TASKS
+from accord.core.room.fields import Id, Short
 from accord.core.room.lanes import MOST_LANES, heeded
+from accord.core.room.places import scope_of
 from accord.core.room.shelf import REVIEW, ContextAdd, ContextRemove
-from accord.core.room.state import Id, Item, Lane, Pact, Room, Short, scope_of
+from accord.core.room.state import Item, Lane, Pact, Room
 
 TAGS = ("pact",)
 

@@ -10,7 +10,8 @@ from accord.core.kernel.authority import Capabilities, Capability, Kind, May, Ro
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Recall, Record
-from accord.core.room.state import Id, Member, Room, Short
+from accord.core.room.fields import Id, Short
+from accord.core.room.state import Member, Room
 
 Transport = Literal["websocket", "mcp", "http", "stdio"]
 

@@ -9,9 +9,10 @@ from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, R
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import SECOND, is_iso, iso
 from accord.core.room import members
+from accord.core.room.fields import Id, Short
 from accord.core.room.participants import put
 from accord.core.room.pauses import repaused
-from accord.core.room.state import House, Id, Member, Presence, Room, Short
+from accord.core.room.state import House, Member, Presence, Room
 
 # What silence says nothing new about: whoever said they are away is not merely idle.
 NO_NEWS: dict[Presence, frozenset[Presence]] = {

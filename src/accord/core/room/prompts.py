@@ -19,20 +19,9 @@ from accord.core.kernel.log import (
     Say,
 )
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.state import (
-    Id,
-    Ids,
-    Member,
-    Number,
-    Room,
-    Short,
-    Text,
-    check_place,
-    open_for,
-    scope_of,
-    sees,
-    without,
-)
+from accord.core.room.fields import Id, Ids, Number, Short, Text
+from accord.core.room.places import check_place, open_for, scope_of
+from accord.core.room.state import Member, Room, sees, without
 
 
 class PromptConfig(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -9,9 +9,10 @@ from accord.core.kernel.authority import Capabilities, Capability, Kind, May, Ro
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import rolls
+from accord.core.room.fields import Id, Short
 from accord.core.room.participants import ParticipantAnnounce, put
 from accord.core.room.pauses import repaused
-from accord.core.room.state import Id, Member, Room, Short
+from accord.core.room.state import Member, Room
 
 ADMIN = frozenset({Role.ADMIN})
 OBSERVER = frozenset({Role.OBSERVER})

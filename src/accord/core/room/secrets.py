@@ -25,8 +25,9 @@ from accord.core.kernel.log import (
     Stash,
 )
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.fields import Id, Short
 from accord.core.room.shelf import Key
-from accord.core.room.state import Id, Room, SharedSecret, Short, without
+from accord.core.room.state import Room, SharedSecret, without
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MILLISECOND = timedelta(milliseconds=1)

@@ -22,17 +22,10 @@ from accord.core.kernel.log import (
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import quota
 from accord.core.room.content import LARGEST_ITEM, TASKS, Content, check_tasks, fits, patched
+from accord.core.room.fields import Id, Short
 from accord.core.room.graves import bury
-from accord.core.room.state import (
-    ContentRef,
-    Id,
-    Item,
-    Room,
-    Short,
-    scope_of,
-    sees,
-    without,
-)
+from accord.core.room.places import scope_of
+from accord.core.room.state import ContentRef, Item, Room, sees, without
 
 Key = Annotated[str, Meta(min_length=1, max_length=512)]
 Tags = Annotated[tuple[Short, ...], Meta(max_length=64)]

@@ -10,19 +10,12 @@ from msgspec import Meta
 from accord.core.kernel.authority import Capabilities, Kind, May, Roles, Verbs, verbs
 from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters
 from accord.core.kernel.limits import Limits
-from accord.core.kernel.log import Ask, Instant
+from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Judge
+from accord.core.room.fields import Seconds, Short, Visibility
 
 Thing = TypeVar("Thing")
-Text = Annotated[str, Meta(max_length=1 << 20)]
-Short = Annotated[str, Meta(max_length=4096)]
-Id = Annotated[str, Meta(min_length=1, max_length=128)]
-Visibility = Literal["all", "approvers_only"] | tuple[Id, ...]
-Ids = Annotated[tuple[Id, ...], Meta(max_length=256)]
-# JSON keeps integers exactly up to here.
-Number = Annotated[int, Meta(ge=0, le=1 << 53)]
-Seconds = Annotated[int, Meta(ge=1, le=31_536_000)]
 
 
 class Category(StrEnum):
@@ -378,54 +371,9 @@ class Room(msgspec.Struct, frozen=True):
         return {seat: self.members[seat].voter for seat in here if self.members[seat].votes}
 
 
-# Outcomes of what has ended; enough to tell a late vote from a wrong one.
-MOST_PAST = 512
-
-
-def remember(past: Mapping[str, str], outcomes: Mapping[str, str]) -> Mapping[str, str]:
-    """`past` and `outcomes` together, the oldest forgotten beyond the bound."""
-    both = {**past, **outcomes}
-    surplus = len(both) - MOST_PAST
-    return dict(list(both.items())[surplus:]) if surplus > 0 else both
-
-
-def past_key(fork: str | None, id: str) -> str:
-    """Where an outcome is remembered; what ended in a fork is known there alone."""
-    return id if fork is None else f"{fork}\n{id}"  # no id has a line break
-
-
-def outcome(room: Room, id: str, seat: str) -> str | None:
-    """How something ended, as far as this seat may know."""
-    if found := room.past.get(id):
-        return found
-    readable = (fork for fork in room.forks if seat in room.readers(fork))
-    known = (room.past.get(past_key(fork, id)) for fork in readable)
-    return next((each for each in known if each is not None), None)
-
-
-def open_for(room: Room, ask: Ask, name: str) -> None:
-    """Refuse what is said in a fork by outsiders, or after it was merged."""
-    fork = room.forks.get(name)
-    if fork is None or (ask.actor.kind is not Kind.SYSTEM and ask.actor.seat not in fork.members):
-        raise Refused(Why.UNKNOWN, f"There is no fork {name} for you here")
-    if fork.merged:
-        raise Refused(Why.WRONG_STATE, f"The fork {name} was merged; it can only be read")
-
-
-def check_place(ask: Ask, id: str, fork: str | None) -> None:
-    """What is said about something is said where it is; leaving `fork` out is fine (OPEN-47)."""
-    if ask.message.fork not in (None, fork):
-        raise Refused(Why.WRONG_STATE, f"{id} is not in the fork {ask.message.fork}")
-
-
 def sees(item: Item, seat: str) -> bool:
     """Those named see an item, and its author always (OPEN-39)."""
     return item.visible_to is None or seat in item.visible_to or seat == item.author
-
-
-def scope_of(fork: str | None) -> str:
-    """The shelf of a fork; the trunk's has no name."""
-    return fork or ""
 
 
 def without(mapping: Mapping[str, Thing], *keys: str) -> dict[str, Thing]:

@@ -10,18 +10,10 @@ from accord.core.kernel.authority import May
 from accord.core.kernel.limits import reached
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Record, stay
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.room.fields import Id, Number, Short, Text
+from accord.core.room.past import past_key, remember
 from accord.core.room.prompts import PromptSubmit, answer_key
-from accord.core.room.state import (
-    Id,
-    Number,
-    Room,
-    Short,
-    Stream,
-    Text,
-    past_key,
-    remember,
-    without,
-)
+from accord.core.room.state import Room, Stream, without
 
 
 class UsageStats(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -8,7 +8,8 @@ from msgspec import Meta
 from accord.core.kernel.authority import May
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Record, Seats, stay
 from accord.core.room import streams
-from accord.core.room.state import Id, Room, Short, Stream, Text, Visibility
+from accord.core.room.fields import Id, Short, Text, Visibility
+from accord.core.room.state import Room, Stream
 
 
 class ThinkingStart(Body, frozen=True, omit_defaults=True, gc=False):

@@ -7,7 +7,8 @@ from accord.core.kernel.authority import May, Role
 from accord.core.kernel.ballot import OfRole
 from accord.core.kernel.log import Ask, Body, Event, Evolvers, Fact, Record
 from accord.core.room import gates, votes, waiting
-from accord.core.room.state import Gate, Id, Number, Resolution, Room
+from accord.core.room.fields import Id, Number
+from accord.core.room.state import Gate, Resolution, Room
 
 TOO_LATE = "Nobody approved it in time"
 ENDED = "The session ended first"

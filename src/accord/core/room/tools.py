@@ -23,23 +23,13 @@ from accord.core.kernel.log import (
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Ran
 from accord.core.room import decisions, gates, grants, guards, interrupts, votes, waiting, witness
+from accord.core.room.fields import Id, Ids, Number, Short, Text
 from accord.core.room.grants import ToolExecute
 from accord.core.room.naming import called
+from accord.core.room.past import outcome
+from accord.core.room.places import check_place
 from accord.core.room.prompts import PromptSubmit
-from accord.core.room.state import (
-    Category,
-    Grant,
-    Id,
-    Ids,
-    Number,
-    Risk,
-    Room,
-    Short,
-    Text,
-    Tool,
-    check_place,
-    outcome,
-)
+from accord.core.room.state import Category, Grant, Risk, Room, Tool
 from accord.core.room.waiting import ToolReject
 
 # Outcomes after which the answer to any use is GATE_FAILED; everything else is a wrong state.

@@ -10,7 +10,8 @@ from accord.core.kernel.ballot import Ballot, Tally
 from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Failure, Record, Say
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import gates, grants, waiting
-from accord.core.room.state import Gate, Id, Room, Short
+from accord.core.room.fields import Id, Short
+from accord.core.room.state import Gate, Room
 
 
 class GateApprove(Body, frozen=True, omit_defaults=True, gc=False):

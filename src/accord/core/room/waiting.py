@@ -12,7 +12,9 @@ from accord.core.kernel.log import Body, Event, Evolvers, Fact, Failure, Record,
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import Finding
 from accord.core.room import grants
-from accord.core.room.state import Id, Room, Short, Tool, scope_of
+from accord.core.room.fields import Id, Short
+from accord.core.room.places import scope_of
+from accord.core.room.state import Room, Tool
 
 PREFIX = "decision:"
 SNAPSHOT, CONVERGENCE = "#snapshot", "#convergence"

@@ -9,7 +9,9 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.log import Ask
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.rulings import TIERS, Claim, Ruling
-from accord.core.room.state import Ids, Room, Run, outcome, without
+from accord.core.room.fields import Ids
+from accord.core.room.past import outcome
+from accord.core.room.state import Room, Run, without
 from accord.core.room.waiting import bound, finding, hindrance
 
 # A token with this label speaks for a build server: what it reports it observed.

@@ -11,18 +11,8 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
 from accord.core.room import waiting
 from accord.core.room.audience import audience
-from accord.core.room.state import (
-    Fork,
-    Gate,
-    Item,
-    Member,
-    Merge,
-    Presence,
-    Room,
-    Tool,
-    scope_of,
-    sees,
-)
+from accord.core.room.places import scope_of
+from accord.core.room.state import Fork, Gate, Item, Member, Merge, Presence, Room, Tool, sees
 
 
 def known_to(room: Room, actor: Actor) -> bool:
