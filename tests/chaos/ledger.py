@@ -81,11 +81,16 @@ class Ledger:
         self.pages: dict[str, Page] = {}
 
     def read(self, *, whole: bool = False) -> None:
-        """Follow what is new; `whole` has SQLite look at everything too."""
+        """Follow what is new; `whole` has SQLite look at everything too.
+
+        Only what SQLite would write to is copied: a long log costs no more than a short one.
+        """
         self._scratch.mkdir()
-        for file in self._home.glob("accord.db*"):
-            shutil.copy(file, self._scratch / file.name)
-        with closing(sqlite3.connect(self._scratch / "accord.db")) as db:
+        database = self._scratch / "accord.db"
+        database.hardlink_to(self._home / "accord.db")
+        if (wal := self._home / "accord.db-wal").exists():
+            shutil.copy(wal, self._scratch)
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
             if whole:
                 assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             for position, stream, *rest in db.execute(ROWS, (self._position,)):
@@ -102,6 +107,11 @@ class Ledger:
             for accepted in speaker.acknowledged[start:]:
                 assert places.get(accepted.id) == accepted.seq, "what was acknowledged is lost"
             self._checked[id(speaker)] = len(speaker.acknowledged)
+
+    @property
+    def size(self) -> int:
+        """How many records were read."""
+        return self._position
 
     def of(self, session: str) -> Page:
         """One session."""

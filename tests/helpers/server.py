@@ -5,9 +5,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.request import Request, urlopen
 
 import msgspec
@@ -39,10 +39,32 @@ def command(home: Path, port: int, auth: str, ready: Path, *more: str) -> list[s
     return [sys.executable, "-m", "accord", "serve", *words, *more]
 
 
+class Process(Protocol):
+    """What is looked at of a process."""
+
+    def poll(self) -> int | None:
+        """What it ended with, if it has."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """What it ends with."""
+        ...
+
+    def send_signal(self, which: signal.Signals) -> None:
+        """Unless it has ended."""
+        ...
+
+
+def spawned(words: list[str], log: Path) -> Process:
+    """A process of its own, started as everybody starts it."""
+    with log.open("ab") as file:
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+
+
 class ServerProcess:
     """One server on one data directory; its address stays the same over restarts.
 
-    `flags` are further words for `accord serve`.
+    `flags` are further words for `accord serve`; `spawn` is how a process is made of words.
     """
 
     def __init__(self, directory: Path, auth: str = "token", *flags: str) -> None:
@@ -50,9 +72,11 @@ class ServerProcess:
         self.auth = auth
         self.flags = flags
         self.port = 0
+        self.spawn: Callable[[list[str], Path], Process] = spawned
+        self.took = 0.0
         self._ready_file = directory / "ready.json"
         self._log_file = directory / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._ready: Ready | None = None
         self.home.mkdir(parents=True, exist_ok=True)
 
@@ -97,22 +121,19 @@ class ServerProcess:
     # What is done to it
 
     def start(self) -> "ServerProcess":
-        """Start it and wait until it accepts connections."""
+        """Start it and wait until it accepts connections; `took` says how long that was."""
+        began = time.monotonic()
         self._ready = self._wait_until_ready(self.launch())
+        self.took = time.monotonic() - began
         self.port = int(self._ready.url.rpartition(":")[2])
         return self
 
-    def launch(self) -> subprocess.Popen[bytes]:
+    def launch(self) -> Process:
         """Start it and wait for nothing."""
         assert not self.running, "the server runs already"
         self._ready_file.unlink(missing_ok=True)
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                command(self.home, self.port, self.auth, self._ready_file, *self.flags),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        words = command(self.home, self.port, self.auth, self._ready_file, *self.flags)
+        self._process = self.spawn(words, self._log_file)
         return self._process
 
     def kill(self) -> None:
@@ -172,7 +193,7 @@ class ServerProcess:
 
     # Inside
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> Ready:
+    def _wait_until_ready(self, process: Process) -> Ready:
         deadline = time.monotonic() + PATIENCE
         while not self._ready_file.exists():
             ended = process.poll()
