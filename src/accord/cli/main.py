@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from accord import __version__
@@ -9,6 +10,7 @@ from accord import __version__
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from accord.cli.parsing import Parser
 
@@ -53,6 +55,9 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
 }
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
+# What a command leaves to the system, which frees it at once; a large ledger takes Python longer
+# than the command has.
+HELD: list[object] = []
 
 
 class Module(Protocol):
@@ -71,8 +76,17 @@ class Module(Protocol):
 
 def main(words: "Sequence[str] | None" = None) -> int:
     """Run what was typed; returns the exit code (UNI-26)."""
+    code = ended(list(sys.argv[1:] if words is None else words))
+    is_a_process = words is None
+    if is_a_process and HELD:
+        leave(code)
+    return code
+
+
+def ended(words: list[str]) -> int:
+    """How it ended, as an exit code; whatever went wrong was told."""
     try:
-        code = dispatch(list(sys.argv[1:] if words is None else words))
+        code = dispatch(words)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -177,3 +191,12 @@ def abandoned() -> int:
     """Nobody reads on, as in `accord … | head`; the interpreter must not complain when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
+
+
+def leave(code: int) -> "NoReturn":
+    """End at once: all was said, and nothing is put away."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None for what the shell has closed
+        # A full disk was told already.
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)

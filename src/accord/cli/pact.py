@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from accord.cli import deeds, looks
+from accord.cli.main import HELD
 from accord.cli.parsing import Whole
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         return choose({}, os.environ, home).usable().limits.pact_log
 
     here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home, most)
+    HELD.append(here)
     code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
     if args.verb in WRITING | {"init"}:
         here.ring()

@@ -24,16 +24,28 @@ WORTHWHILE = 2000
 LARGEST_CACHE = 256 << 20
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What the cache holds; `work` and `seen` stay bytes until somebody needs them."""
+class Part(msgspec.Struct, frozen=True):
+    """The beginning of a ledger, of which a cache was made."""
 
     shape: str
     size: int
     digest: bytes
     lines: int
     at: str
+
+
+class Kept(Part, frozen=True):
+    """What the cache holds; `work` and `seen` stay bytes until somebody needs them."""
+
     work: msgspec.Raw
     seen: msgspec.Raw
+
+
+class Keeping(Part, frozen=True):
+    """The same as it is written, all at once."""
+
+    work: Work
+    seen: list[str]
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -66,6 +78,7 @@ class Folder:
     def __init__(self, ledger: FileLedger, cache: Path | None) -> None:
         self._ledger = ledger
         self._cache = cache
+        self._held: pactfold.Whole | None = None
 
     def load(self, *, fresh: bool = False) -> Folded:
         """The state of the ledger as it is now; `fresh` believes no cache."""
@@ -78,7 +91,8 @@ class Folder:
         return self._from_start(data, mark)
 
     def _from_start(self, data: bytes, mark: Mark) -> Folded:
-        whole = pactfold.folded(data)
+        # Held while we are: a command that ends leaves it to the system, which frees it at once.
+        whole = self._held = pactfold.folded(data)
         work = whole.fold.work()
         if not whole.faults:
             self._keep(data, whole.lines, whole.fold, work)
@@ -119,8 +133,8 @@ class Folder:
     def _keep(self, data: bytes, lines: int, made: Fold, work: Work) -> None:
         if not self._cache or lines < WORTHWHILE:
             return
-        parts = (msgspec.Raw(_encode(work)), msgspec.Raw(_encode(list(made.seen))))
-        _save(self._cache, Kept(__version__, len(data), digest(data), lines, made.at, *parts))
+        begin = (__version__, len(data), digest(data), lines, made.at)
+        _save(self._cache, Keeping(*begin, work, list(made.seen)))
 
 
 class Shelf:
@@ -143,7 +157,7 @@ class Shelf:
         return shown == Shown(__version__, mark, digest(rendered))
 
 
-def _save(path: Path, content: Kept | Shown) -> None:
+def _save(path: Path, content: Keeping | Shown) -> None:
     # Somewhere nobody may write, there is no cache.
     with contextlib.suppress(OSError):
         replace_file(path, _encode(content))

@@ -337,3 +337,51 @@ def test_looking_makes_no_log_where_there_is_none(tmp_path: Path, words: tuple[s
     assert (ran.code, ran.out) == (4, "")
     assert "`accord serve` makes one, --data-dir names another" in ran.err
     assert not home.exists()
+
+
+# A command that has read something, says something, and does not end well.
+HOLDING = """
+import sys
+from accord.cli import main as cli
+
+class Large:
+    def __del__(self):
+        print("freed")
+
+def dispatch(words):
+    if words == ["hold"]:
+        cli.HELD.append(Large())
+    else:
+        cli.large = Large()
+    if sys.stderr:
+        print("told", end="", file=sys.stderr)
+    print("said", end=" ")
+    return 3
+
+cli.dispatch = dispatch
+sys.exit(cli.main())
+"""
+
+
+def holding(word: str, closed: str = "") -> tuple[int, str, str]:
+    shell = f'exec "$0" -c "$1" {word} {closed}'
+    env = environment(PYTHONUNBUFFERED="")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", shell, sys.executable, HOLDING],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_what_a_command_holds_is_left_to_the_system_and_all_is_said() -> None:
+    assert holding("free") == (3, "said freed\n", "told")
+    assert holding("hold") == (3, "said ", "told")
+
+
+def test_a_command_that_holds_something_ends_the_same_whoever_listens() -> None:
+    assert holding("hold", "2>&-") == (3, "said ", "")
+    full = (1, "", "toldaccord: No space left on device\n")
+    assert holding("hold", ">/dev/full") == full
