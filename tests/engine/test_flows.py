@@ -1,21 +1,37 @@
 """What flows is decided once while nothing changes; it must not make any difference."""
 
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from accord.core.kernel.actor import Actor
+from accord.core.kernel.actor import Actor, Grant
 from accord.core.kernel.authority import Role
-from accord.core.kernel.log import Body
+from accord.core.kernel.log import Body, Message
+from accord.core.kernel.times import iso
 from accord.core.room.members import SessionLeave
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
-from accord.engine.cell import MOST_FLOWS, Flow
+from accord.engine.cell import MOST_FLOWS, Asked
+from accord.engine.flow import Flow
 from accord.stores.memory import MemoryLog
-from tests.helpers.engine import Stage, Tricky
-from tests.helpers.room import ALICE, BOB, CLAUDE, CODEX, STREAM, changes_roles, joins, prompts
+from tests.helpers.engine import Reply, Stage, Tricky
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CLAUDE,
+    CODEX,
+    ROOM,
+    STREAM,
+    T0,
+    changes_roles,
+    joins,
+    prompts,
+)
 
 SPEAKERS = (
     *[(CLAUDE, "s0")] * 4,
@@ -98,3 +114,108 @@ async def test_so_many_flows_are_remembered() -> None:
         assert len(cell.flows) <= MOST_FLOWS
     await stage.say(CLAUDE, ResponseEnd("complete"), "e", "s0")
     assert not cell.flows
+
+
+# One thing changes between two pieces
+
+
+def ends(stage: Stage) -> None:
+    stage.ask(CLAUDE, ResponseEnd("complete"), "end", "s0")
+
+
+def other_credential(stage: Stage) -> Asked:
+    fewer = replace(CLAUDE, grant=Grant(roles=frozenset({Role.OBSERVER})), ceiling=frozenset())
+    return piece(stage, actor=fewer)
+
+
+def other_sender(stage: Stage) -> Asked:
+    return piece(stage, sender="codex")
+
+
+def cites(stage: Stage) -> Asked:
+    return piece(stage, causal_refs=("nothing",))
+
+
+def other_kind(stage: Stage) -> Asked:
+    return piece(stage, body=ThinkingChunk("hm"))
+
+
+def in_a_fork(stage: Stage) -> Asked:
+    return piece(stage, fork="f")
+
+
+def again(stage: Stage) -> Asked:
+    return piece(stage, id="c0")
+
+
+def in_other_words(stage: Stage) -> Asked:
+    return piece(stage, body=ResponseChunk("other"), id="c0")
+
+
+async def long_ago(stage: Stage) -> Asked:
+    for number in range(3):
+        await stage.say(CLAUDE, ResponseChunk("x"), f"x{number}", "s0")
+    return piece(stage, id="c0")
+
+
+async def silence(stage: Stage) -> None:
+    for _ in range(40):
+        await stage.beat(10)
+    assert "claude" in stage.engine.cells[STREAM].quiet
+
+
+def piece(stage: Stage, actor: Actor = CLAUDE, **other: Any) -> Asked:
+    """A next piece, which differs in one thing."""
+    usual: dict[str, Any] = {
+        "id": "c1",
+        "sender": "claude",
+        "body": ResponseChunk("more"),
+        "ref": "s0",
+    }
+    message = Message(ts=iso(T0), room=ROOM, **(usual | other))
+    return Asked(message, actor, peer=stage.ears["claude"])
+
+
+async def after(change: Any, flows: dict[str | None, Flow]) -> tuple[Any, int]:
+    """What comes of a piece after the change, and how often the store had to settle it."""
+    stage = Stage(window=2)
+    stage._name = "m"
+    await stage.open(CLAUDE, CODEX)
+    stage.engine.cells[STREAM].flows = flows
+    await stage.say(ALICE, prompts(), "p")
+    await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0")
+    await stage.say(CLAUDE, ResponseChunk("more"), "c0", "s0")
+    asked = change(stage)
+    if isawaitable(asked):
+        asked = await asked
+    asked = asked or piece(stage)
+    reply = asked.answer = Reply()
+    stage.engine.submit(STREAM, asked)
+    await stage.engine.settle()
+    heard = [(seat, ear.heard) for seat, ear in stage.ears.items()]
+    said = reply.refused and (reply.refused.why, reply.refused.detail)
+    rows = [row.body for row in await stage.log.read(STREAM)]
+    return (said, heard, rows), stage.engine.tally.races
+
+
+CHANGES = {
+    "nothing": (lambda _: None, 0),
+    "it ended": (ends, 0),
+    "another credential": (other_credential, 0),
+    "another sender": (other_sender, 0),
+    "it cites what is not there": (cites, 0),
+    "another kind": (other_kind, 0),
+    "in a fork": (in_a_fork, 0),
+    "said again": (again, 0),
+    "the same id for other words": (in_other_words, 0),
+    "said again, long after": (long_ago, 1),
+    "after a long silence": (silence, 0),
+}
+
+
+@pytest.mark.parametrize(("change", "races"), CHANGES.values(), ids=CHANGES)
+async def test_a_piece_after_a_change_is_decided_by_the_rules(change: Any, races: int) -> None:
+    flows: dict[str | None, Flow] = {}
+    remembered = await after(change, flows)
+    assert remembered == await after(change, Forgetful())
+    assert remembered[1] == races

@@ -5,6 +5,7 @@ import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from operator import attrgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -12,17 +13,16 @@ import msgspec
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.chain import genesis
 from accord.core.kernel.log import (
-    Body,
     Context,
     Effect,
     Event,
     Instant,
     Message,
     Record,
-    Seats,
     Silence,
 )
 from accord.core.kernel.refusal import Refused
+from accord.engine.flow import Flow
 from accord.engine.ports import Sealed
 
 MOST_SIGNALS = 256
@@ -30,6 +30,7 @@ MOST_FLOWS = 64
 # What a stream keeps at hand, besides so many records.
 LARGEST_WINDOW = 8 << 20
 NOTHING: Mapping[str, Sealed | None] = {}
+BODY, ID = attrgetter("body"), attrgetter("record.id")
 
 
 class Peer(Protocol):
@@ -71,6 +72,7 @@ class Asked(msgspec.Struct, gc=False, eq=False):
     peer: Peer | None = None
     found: Mapping[str, Sealed | None] = NOTHING
     at: Instant = 0  # when it was decided
+    quiet: bool = False  # whoever asked hears in the room what came of it, and is told of no more
 
     def tell(self, outcome: "Outcome") -> None:
         """Answer whoever asked, once.
@@ -97,36 +99,11 @@ class Place(msgspec.Struct, gc=False):
     at: Instant
 
 
-class Flow(msgspec.Struct, frozen=True, gc=False):
-    """What came of the last piece of something that flows, and where things stood then.
-
-    While they stand so, the same comes of the next piece: deciding has no other ground.
-    """
-
-    state: Any
-    actor: Actor
-    kind: type[Body]
-    fork: str | None
-    event: Callable[..., Event]
-    ref: str | None
-    to: Seats | None
-    into: str | None
-
-    def bears(self, state: Any, message: Message, actor: Actor) -> bool:
-        """Whether this message is a next piece, and nothing has changed."""
-        return (
-            self.state is state
-            and self.actor is actor
-            and self.kind is type(message.body)
-            and self.fork == message.fork
-            and not message.causal_refs
-        )
-
-
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What became of a message: its records, or why it was refused; told after the commit.
 
-    `again` marks the answer to a retry, which the room does not hear a second time.
+    `again` marks the answer to a retry, which the room does not hear a second time. `plain` is one
+    record for everybody, by which nobody comes or goes.
     """
 
     asked: Asked
@@ -134,6 +111,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     says: tuple[Effect, ...] = ()
     refused: Refused | None = None
     again: bool = False
+    plain: bool = False
 
 
 Answerer = Callable[[Outcome], None]
@@ -206,12 +184,15 @@ class Cell:
         """Keep committed records at hand; the oldest give way."""
         window, index = self.window, self.index
         window.extend(fresh)
-        index.update([(sealed.record.id, sealed) for sealed in fresh])
-        weight = self.weight + sum([len(sealed.body) for sealed in fresh])
-        while len(window) > self.most or (weight > LARGEST_WINDOW and len(window) > 1):
-            oldest = window.popleft()
-            weight -= len(oldest.body)
-            index.pop(oldest.record.id, None)
+        index.update(zip(map(ID, fresh), fresh, strict=True))
+        weight = self.weight + sum(map(len, map(BODY, fresh)))
+        old = [window.popleft() for _ in range(len(window) - self.most)]
+        weight -= sum(map(len, map(BODY, old)))
+        while weight > LARGEST_WINDOW and len(window) > 1:
+            old.append(window.popleft())
+            weight -= len(old[-1].body)
+        for id in map(ID, old):
+            index.pop(id, None)
         self.weight = weight
 
     def forget_window(self) -> None:
@@ -233,16 +214,7 @@ class Cell:
         """More of this may follow."""
         if len(self.flows) >= MOST_FLOWS:
             self.flows.clear()
-        self.flows[message.ref] = Flow(
-            self.place.state,
-            actor,
-            type(message.body),
-            message.fork,
-            type(event),
-            event.ref,
-            event.to,
-            event.fork,
-        )
+        self.flows[message.ref] = Flow.after(self.place.state, message, actor, event)
 
     def signalled(self, id: str, fork: str | None) -> bool:
         """Whether such a signal was sent in that fork not long ago."""

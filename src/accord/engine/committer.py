@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextvars import copy_context
 from copy import copy
+from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from accord.engine.engine import Engine
 
 log = logging.getLogger("accord.engine")
+
+EVENT = attrgetter("record.event")
 
 
 class Committer:
@@ -115,6 +118,8 @@ class Committer:
     def _answer(self, outbox: list[Outcome]) -> None:
         """Everybody who asked; one who cannot be told is no other's loss."""
         for outcome in outbox:
+            if outcome.plain and outcome.asked.quiet:
+                continue
             try:
                 outcome.asked.tell(outcome)
             except Exception as error:
@@ -123,7 +128,7 @@ class Committer:
 
     def publish(self, stream: str, fresh: Sequence[Sealed], *, turned: bool) -> None:
         """Let every listener of the process hear; one that fails is no other's loss."""
-        self.engine.tally.events.update([type(sealed.record.event) for sealed in fresh])
+        self.engine.tally.events.update(map(type, map(EVENT, fresh)))
         concerned = self.engine.heard + self.engine.turned if turned else self.engine.heard
         for listener in concerned if fresh else ():
             try:

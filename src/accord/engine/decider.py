@@ -2,13 +2,24 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.log import Ask, Effect, Event, Fact, Lifetime, Record
+from accord.core.kernel.log import (
+    Ask,
+    Body,
+    Context,
+    Effect,
+    Event,
+    Fact,
+    Lifetime,
+    Record,
+    stay,
+)
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine import proven
 from accord.engine.cell import Asked, Cell, Outcome
+from accord.engine.flow import Flow
 from accord.engine.opener import unreadable
 from accord.engine.ports import Sealed, StoreError
 from accord.engine.stamp import stamp, stamp_one
@@ -39,8 +50,11 @@ class Decider:
 
     def take(self, cell: Cell, asked: Asked) -> None:
         """Decide this message; whatever happens, it is answered."""
+        message = asked.message
+        flow = cell.flows.get(message.ref) if message.body.flows else None
         try:
-            self._decide(cell, asked)
+            if flow is None or not self._go_on(cell, asked, flow):
+                self._decide(cell, asked)
         except Refused as no:
             if self._may_be_old(cell, asked):
                 self._detour(cell, asked, (asked.message.id,))
@@ -76,24 +90,33 @@ class Decider:
         if message.sender != seat and actor.kind is not SERVER:
             detail = f"You are {seat}; the sender says {message.sender}"
             raise Refused(Why.CLAIM_MISMATCH, detail)
-        engine, place, body = self.engine, cell.place, message.body
-        asked.at = at = max(engine.clock.now() + cell.ahead, place.at)
-        flow = cell.flows.get(message.ref) if body.flows else None
-        facts: tuple[Fact, ...] = ()
-        if flow is not None and flow.bears(place.state, message, actor):
-            event: Fact | None = flow.event(said=body, ref=flow.ref, to=flow.to, fork=flow.into)
-        else:
-            facts = self._weigh(cell, asked)
-            event = facts[0] if len(facts) == 1 else None
+        engine = self.engine
+        asked.at = at = max(engine.clock.now() + cell.ahead, cell.place.at)
+        facts = self._weigh(cell, asked)
         cell.seen[seat] = at
         if seat in cell.quiet:  # that they are back is on record before what they say
             engine.pulse.heard(cell, seat)
             asked.at = max(at, cell.place.at)
-        if isinstance(event, Event):
+        if len(facts) == 1 and isinstance(event := facts[0], Event):
             outcome = Outcome(asked, (stamp_one(engine.codec, cell, asked, event),))
         else:
             outcome = self._several(cell, asked, facts)
         engine.committer.post(cell, outcome)
+
+    def _go_on(self, cell: Cell, asked: Asked, flow: Flow) -> bool:
+        """The same comes of this piece as of the one before, unless something has changed."""
+        engine, place = self.engine, cell.place
+        now = engine.clock.now() + cell.ahead
+        record = flow.next(cell, asked, max(place.at, now))
+        if record is None:
+            return False
+        cell.seen[record.actor] = at = record.at
+        sealed = engine.codec.seal(record)
+        place.version, place.seq, place.at = record.version, record.seq, at
+        cell.made.append(sealed)
+        cell.index[record.id] = sealed
+        engine.committer.post(cell, Outcome(asked, (sealed,), plain=flow.plain))
+        return True
 
     def _weigh(self, cell: Cell, asked: Asked) -> tuple[Fact, ...]:
         """What the rules of its context make of a message."""
@@ -105,8 +128,9 @@ class Decider:
         if message.causal_refs or body.names_others or not vouched:
             ask.known = self._known(cell, asked)
         facts = tuple(context.decide[type(body)](state, ask, body))
-        if body.flows and len(facts) == 1 and isinstance(facts[0], Event):
-            cell.note_flow(message, actor, facts[0])
+        first = facts[0] if body.flows and len(facts) == 1 else None
+        if first is not None and leaves_no_mark(first, body, context):
+            cell.note_flow(message, actor, first)
         return facts
 
     def _several(self, cell: Cell, asked: Asked, facts: tuple[Fact, ...]) -> Outcome:
@@ -173,6 +197,12 @@ class Decider:
         again = tuple(s for s in first if visible(cell, s, asked.actor.seat)) or (before,)
         self.engine.committer.post(cell, Outcome(asked, again, again=True))
         self.engine.pulse.noticed(cell, asked.actor)
+
+
+def leaves_no_mark(fact: Fact, body: Body, context: Context[Any]) -> TypeGuard[Event]:
+    """Whether all that came of a message is that it was said."""
+    said = getattr(fact, "said", None) is body
+    return said and isinstance(fact, Event) and context.evolve[type(fact)] is stay
 
 
 def visible(cell: Cell, sealed: Sealed, seat: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import TIMER, Actor
@@ -32,6 +33,8 @@ log = logging.getLogger("accord.engine")
 PATIENCE = 1.0
 # Surprises that are kept to be looked at; each of them is in the log.
 MOST_FAILURES = 16
+
+ROW, STREAM = itemgetter(1), attrgetter("stream")
 
 
 # What became of a message: why it was refused, or its records.
@@ -173,14 +176,14 @@ class Engine:
         while True:
             try:
                 async for batch in self.events.tail(at):
-                    self._overheard([row for _, row in batch])
+                    self._overheard(list(map(ROW, batch)))
                     at = batch[-1][0]
             except StoreError as error:
                 log.warning("log.unfollowed", extra={"detail": str(error)})
                 await asyncio.sleep(PATIENCE)
 
-    def _overheard(self, rows: Iterable[Row]) -> None:
-        newest = {row.stream: row for row in rows}
+    def _overheard(self, rows: Sequence[Row]) -> None:
+        newest = dict(zip(map(STREAM, rows), rows, strict=True))
         for row in newest.values():
             cell = self.cells.get(row.stream)
             if cell is not None and row.version > cell.base.version:

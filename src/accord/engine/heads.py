@@ -1,12 +1,15 @@
 """Signing heads: a worker that lets anybody find an edited, dropped or cut-off record."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from accord.core.kernel.chain import Head
 from accord.engine.ports import Clock, EventLog, Row
+
+STREAM = attrgetter("stream")
 
 
 class Key(Protocol):
@@ -38,9 +41,9 @@ class HeadSigner:
         self.newest: dict[str, Row] = {}
         self.total: int | None = None
 
-    def note(self, rows: Iterable[Row]) -> None:
+    def note(self, rows: Sequence[Row]) -> None:
         """Remember how far each stream got."""
-        self.newest |= {row.stream: row for row in rows}
+        self.newest.update(zip(map(STREAM, rows), rows, strict=True))
 
     async def act(self) -> None:
         """Sign what grew."""

@@ -37,9 +37,7 @@ class Load:
 
     def more(self, cell: Cell, made: tuple[Sealed, ...]) -> None:
         """This was decided, and waits."""
-        size = OVERHEAD
-        for sealed in made:
-            size += len(sealed.body)
+        size = OVERHEAD + (len(made[0].body) if len(made) == 1 else sum(len(s.body) for s in made))
         cell.unstored += size
         self.bytes += size
 

@@ -142,31 +142,41 @@ class Peers:
         astray: list[Outcome] = []
         here = self.rooms.get(cell.stream, NOBODY)
         for outcome in outbox:
-            if outcome.again or outcome.refused is not None:
-                astray.append(outcome)
-                continue
-            if outcome.says:
-                self._hold(cell, outcome.says)
             peer = outcome.asked.peer
-            if peer is not None and peer not in here:
-                self._from_outside(cell, outcome, peer, entering)
-            for sealed in outcome.sealed:
-                record = sealed.record
-                event = record.event
-                if (frame := sealed.frame) is not None:
-                    plain = record.fork is None and not event.whispers
-                    lines.append((frame, record.to) if plain else self._line(cell, sealed, lines))
-                if event.door is OUT:
-                    self._write(cell.stream, lines)
-                    lines = []
-                    self._put_out(cell, record, entering)
-            if outcome.says:
-                said = list(self._said(outcome))
-                lines += said
-                self._aside(cell.stream, peer, said, entering)
+            if outcome.plain and (peer in here or peer is None):
+                only = outcome.sealed[0]
+                lines.append((only.frame or b"", only.record.to))
+            elif outcome.again or outcome.refused is not None:
+                astray.append(outcome)
+            else:
+                self._spread(cell, outcome, lines, entering)
         self._write(cell.stream, lines)
         if entering or astray:
             self.engine.arrivals.open_doors(cell, entering, astray)
+
+    def _spread(
+        self, cell: Cell, outcome: Outcome, lines: list[Line], entering: dict[Peer, Entry]
+    ) -> None:
+        """What came of one message: lines for the room, and who comes and goes by it."""
+        if outcome.says:
+            self._hold(cell, outcome.says)
+        peer = outcome.asked.peer
+        if peer is not None and peer not in self.rooms.get(cell.stream, NOBODY):
+            self._from_outside(cell, outcome, peer, entering)
+        for sealed in outcome.sealed:
+            record = sealed.record
+            event = record.event
+            if (frame := sealed.frame) is not None:
+                plain = record.fork is None and not event.whispers
+                lines.append((frame, record.to) if plain else self._line(cell, sealed, lines))
+            if event.door is OUT:
+                self._write(cell.stream, lines)
+                lines.clear()
+                self._put_out(cell, record, entering)
+        if outcome.says:
+            said = list(self._said(outcome))
+            lines += said
+            self._aside(cell.stream, peer, said, entering)
 
     def _line(self, cell: Cell, sealed: Sealed, before: list[Line]) -> Line:
         """A record's bytes for those who may see it; a secret is whispered behind all `before`."""

@@ -1,7 +1,9 @@
 """Events as records in their place on the log: numbered, sealed and folded, then chained."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
+from itertools import accumulate, repeat
+from operator import attrgetter
 
 from accord.core.kernel.chain import link
 from accord.core.kernel.ids import SYSTEM, derived
@@ -9,6 +11,8 @@ from accord.core.kernel.log import Body, Event, Message, Record
 from accord.core.kernel.times import iso
 from accord.engine.cell import Asked, Cell, Place
 from accord.engine.ports import Codec, Row, Sealed
+
+BODY, ID, VERSION = attrgetter("body"), attrgetter("record.id"), attrgetter("record.version")
 
 
 def stamp(codec: Codec, cell: Cell, asked: Asked, events: Sequence[Event]) -> tuple[Sealed, ...]:
@@ -46,17 +50,14 @@ def stamp_one(codec: Codec, cell: Cell, asked: Asked, event: Event) -> Sealed:
     return sealed
 
 
-def chained(stream: str, before: bytes, made: Iterable[Sealed]) -> list[Row]:
+def chained(stream: str, before: bytes, made: Sequence[Sealed]) -> list[Row]:
     """Records as rows, each sealed together with all before it.
 
     All of a commit in one go: hashing one by one between other work takes twice as long.
     """
-    rows: list[Row] = []
-    for sealed in made:
-        record, body = sealed.record, sealed.body
-        before = link(before, body)
-        rows.append(Row(stream, record.version, record.id, body, before))
-    return rows
+    bodies = list(map(BODY, made))
+    hashes = list(accumulate(bodies, link, initial=before))[1:]
+    return list(map(Row, repeat(stream), map(VERSION, made), map(ID, made), bodies, hashes))
 
 
 def said_by(asked: Asked, cell: Cell, now: Place, event: Event) -> Record:

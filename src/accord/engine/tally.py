@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
+from operator import attrgetter
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
@@ -11,6 +12,7 @@ from accord.core.kernel.log import Body, Event
 from accord.core.kernel.refusal import Why
 from accord.engine.cell import Outcome
 
+BODY = attrgetter("asked.message.body")
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
@@ -107,10 +109,10 @@ class Tally:
     def told(self, outcomes: Iterable[Outcome]) -> None:
         """What became of messages, as it is told; refusals are counted where they are answered."""
         done = [each for each in outcomes if each.refused is None]
-        if again := [type(each.asked.message.body) for each in done if each.again]:
-            self.repeated.update(again)
+        if again := [each for each in done if each.again]:
+            self.repeated.update(map(type, map(BODY, again)))
             done = [each for each in done if not each.again]
-        self.taken.update([type(each.asked.message.body) for each in done])
+        self.taken.update(map(type, map(BODY, done)))
 
     def committed(self, records: int, began: float, ended: float) -> None:
         """The store kept so many records of a stream."""

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import aclosing
+from operator import itemgetter
 from time import perf_counter
 from typing import Protocol
 
@@ -15,6 +16,8 @@ log = logging.getLogger("accord.engine")
 # Seconds until a worker that failed is tried again.
 PATIENCE = 1.0
 
+ROW = itemgetter(1)
+
 
 class Worker(Protocol):
     """Does something about what happened. After a crash it sees some of it again."""
@@ -22,7 +25,7 @@ class Worker(Protocol):
     name: str
     pause: float  # seconds to rest between two acts, so that many rows make one
 
-    def note(self, rows: Iterable[Row]) -> None:
+    def note(self, rows: Sequence[Row]) -> None:
         """Take in what was committed; cheap, called for every row in the order of commit."""
         ...
 
@@ -59,7 +62,7 @@ async def finish(events: EventLog, worker: Worker) -> None:
         return
     async with aclosing(events.tail(reached)) as batches:  # type: ignore[type-var]
         async for batch in batches:
-            worker.note([row for _, row in batch])
+            worker.note(list(map(ROW, batch)))
             reached = batch[-1][0]
             if reached >= end:
                 break
@@ -74,7 +77,7 @@ class _Follower:
 
     async def follow(self, events: EventLog, worker: Worker) -> None:
         async for batch in events.tail(self.position):
-            worker.note([row for _, row in batch])
+            worker.note(list(map(ROW, batch)))
             self.position = batch[-1][0]
             self.news.set()
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Container
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -27,12 +27,28 @@ from accord.transports.sessions import OpenSessions
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 UNNAMED = frozenset({"", "new"})
+AT_THE_DOOR = frozenset({SessionCreate, SessionJoin})
 READABLE = (
     "A secret is shared over TLS, or on the server's own machine: this connection can be read "
     "on its way. Let the server speak TLS (tls_cert, tls_key), and write wss:// or https://"
 )
 Answerer = Callable[[Outcome], None]
-Taker = Callable[[Message, Actor, Peer | None, Answerer], None]
+
+
+class Taker(Protocol):
+    """Where messages of a connection go."""
+
+    def __call__(
+        self,
+        message: Message,
+        actor: Actor,
+        peer: Peer | None,
+        answer: Answerer,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        """With `quiet`, the answer to a message that the room hears may be left out."""
+        ...
 
 
 class Trust(NamedTuple):
@@ -75,8 +91,23 @@ class Reception:
         agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
         return open_actor(message.sender, Kind.AGENT if agent else Kind.HUMAN, runtime)
 
-    def take(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
+    def take(
+        self,
+        message: Message,
+        actor: Actor,
+        peer: Peer | None,
+        answer: Answerer,
+        *,
+        quiet: bool = False,
+    ) -> None:
         """Hand a message to the engine; raises Refused when it cannot even be asked."""
+        engine, stream = self.engine, f"room/{message.room}"
+        if self.closed or stream not in engine.cells or type(message.body) in AT_THE_DOOR:
+            self._admit(message, actor, peer, answer)
+        else:
+            engine.submit(stream, Asked(message, actor, answer, peer, quiet=quiet))
+
+    def _admit(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
         if self.closed:
             detail = "The server stops; come back and send it once more"
             raise Refused(Why.UNAVAILABLE, detail, {"stopping": True})
@@ -92,11 +123,19 @@ class Reception:
             answer = self.sessions.create(stream, actor, answer)
         self.engine.submit(stream, Asked(message, actor, answer, peer))
 
-    def overhear(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
+    def overhear(
+        self,
+        message: Message,
+        actor: Actor,
+        peer: Peer | None,
+        answer: Answerer,
+        *,
+        quiet: bool = False,
+    ) -> None:
         """The same, from a connection that others may read along (PVP 20.3)."""
         if type(message.body) is SecretShare:
             raise Refused(Why.FORBIDDEN, READABLE)
-        self.take(message, actor, peer, answer)
+        self.take(message, actor, peer, answer, quiet=quiet)
 
     def taker(self, *, private: bool) -> Taker:
         """Where messages of a connection go."""

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
@@ -121,7 +122,7 @@ class Connection(WSListener):
     @staticmethod
     def join(frames: list[bytes]) -> bytes:
         """All frames in one write."""
-        return b"".join([part for frame in frames for part in (head(len(frame)), frame)])
+        return b"".join(chain.from_iterable(zip(map(head, map(len, frames)), frames, strict=True)))
 
     def write(self, data: bytes) -> None:
         """Send; a reader too far behind is cut off and resumes by replay (OPEN-51)."""
@@ -278,7 +279,7 @@ class Connection(WSListener):
             if self.bucket is not None:
                 self.bucket.count(message.body.type, size)
             self.mistakes = 0
-            self.take(message, actor, self, self.answered)
+            self.take(message, actor, self, self.answered, quiet=True)
         except Refused as no:
             if message is not None and self.actor is not None:
                 self.refuse(no, message.room, message.id, type(message.body))

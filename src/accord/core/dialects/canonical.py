@@ -37,6 +37,7 @@ EVENTS: dict[str, type[Event]] = {
 }
 ENVELOPE = frozenset({"said", "ref", "to", "fork"})
 MARK = b',"said":'
+AFTER = len(MARK)
 
 
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -135,10 +136,16 @@ _encode = Encoder(order="deterministic").encode
 def seal(record: Record) -> Sealed:
     """The bytes to keep and the bytes to send, with the record as these bytes tell it."""
     event = record.event
-    if type(event) in _PLAIN and _is_plain(record):
+    if (
+        type(event) in _PLAIN
+        and record.to is None
+        and record.said is not None
+        and record.actor == record.sender
+        and record.cause == record.id
+    ):  # then the envelope tells all there is to tell but kind and instant
         # Cutting out what was encoded with the rest is quicker than putting it in.
         body = pvp.encode(Plain(event.name, record.at, pvp.sent(record)))
-        return Sealed(record, body, body.index(MARK) + len(MARK), len(body) - 1)
+        return Sealed(record, body, body.index(MARK) + AFTER, len(body) - 1)
     frame = pvp.frame(record)
     own = _OWN[type(event)]
     meta = _encode(
@@ -157,16 +164,6 @@ def seal(record: Record) -> Sealed:
         return Sealed(_unspoken(record.stream, record.version, record.id, record, event), meta)
     body = b"%b%b%b}" % (meta[:-1], MARK, frame)
     return Sealed(record, body, len(body) - 1 - len(frame), len(body) - 1)
-
-
-def _is_plain(record: Record) -> bool:
-    """Whether the envelope tells all there is to tell but kind and instant."""
-    return (
-        record.said is not None
-        and record.to is None
-        and record.actor == record.sender
-        and record.cause == record.id
-    )
 
 
 def unseal(stream: str, version: int, body: bytes) -> Sealed:

@@ -157,7 +157,10 @@ def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
     except Mistakes as error:
         detail = f"Not a PVP envelope: {error}"
         raise Refused(Why.MALFORMED, detail, past(str(error))) from error
-    check(said)
+    names = said.id + said.sender
+    plain = names.isascii() and names.isprintable()
+    if not plain or said.v != VERSION or not is_iso(said.ts):
+        check(said)
     try:
         body = _payloads[said.type](said.payload)
     except KeyError:

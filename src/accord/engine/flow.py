@@ -1,0 +1,75 @@
+"""What flows: pieces of an answer, of which the next is like the last until something changes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.log import Body, Event, Instant, Message, Record, Seats
+
+if TYPE_CHECKING:
+    from accord.engine.cell import Asked, Cell
+
+
+class Flow(msgspec.Struct, frozen=True, gc=False):
+    """What came of the last piece, and where things stood then.
+
+    While they stand so, the same comes of the next piece: deciding has no other ground.
+    """
+
+    state: Any
+    actor: Actor
+    kind: type[Body]
+    fork: str | None  # as the pieces say
+    event: Callable[..., Event]
+    ref: str | None  # these three as the event says
+    to: Seats | None
+    into: str | None
+    cited: str | None  # and these two as the record does
+    within: str | None
+    plain: bool  # whether the whole room hears it, and nobody comes or goes by it
+
+    @classmethod
+    def after(cls, state: Any, message: Message, actor: Actor, event: Event) -> "Flow":
+        """What the next piece after this message is compared with."""
+        body = message.body
+        within = event.fork or (message.fork if body.scoped else None)
+        plain = within is None and not event.whispers and event.door is None
+        into = (event.ref, event.to, event.fork)
+        record = (event.ref or message.ref, within)
+        return cls(state, actor, type(body), message.fork, type(event), *into, *record, plain)
+
+    def next(self, cell: "Cell", asked: "Asked", at: Instant) -> Record | None:
+        """The record of this piece; None where it is no next piece, or anything has changed."""
+        message, now = asked.message, cell.place
+        id, sender, body = message.id, message.sender, message.body
+        if (
+            self.state is not now.state
+            or self.actor is not asked.actor
+            or self.actor.seat != sender
+            or self.kind is not type(body)
+            or self.fork != message.fork
+            or message.causal_refs
+            or asked.found
+            or id in cell.index
+            or sender in cell.quiet
+        ):
+            return None
+        return Record(
+            cell.stream,
+            now.version + 1,
+            now.seq + 1,
+            id,
+            at,
+            sender,
+            id,
+            message.ts,
+            sender,
+            self.event(said=body, ref=self.ref, to=self.to, fork=self.into),
+            body,
+            self.cited,
+            (),
+            self.within,
+            self.to,
+        )
