@@ -1,8 +1,7 @@
 """Rows to append, and what a tail has seen."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import cast
 
 from accord.core.kernel.chain import Head
 from accord.engine.ports import EventLog, Row
@@ -27,7 +26,7 @@ def following(
     log: EventLog, after: int
 ) -> AbstractAsyncContextManager[AsyncIterator[list[tuple[int, Row]]]]:
     """A tail that is closed at the end of the block."""
-    return aclosing(cast("AsyncGenerator[list[tuple[int, Row]]]", log.tail(after)))
+    return aclosing(log.tail(after))
 
 
 async def first(log: EventLog, count: int, after: int = 0) -> list[tuple[int, Row]]:

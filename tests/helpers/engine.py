@@ -11,7 +11,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -106,7 +106,7 @@ class Tricky:
         await self._pass("position")
         return await self.log.position()
 
-    async def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
+    async def tail(self, after: int) -> AsyncGenerator[list[tuple[int, Row]], None]:
         await self._pass("tail")
         async for batch in self.log.tail(after):
             await self._pass("tail")

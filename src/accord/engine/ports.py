@@ -1,6 +1,6 @@
 """What the engine asks of the world."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -97,7 +97,7 @@ class EventLog(Protocol):
         """The position of the newest row over all streams, 0 when there is none."""
         ...
 
-    def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
+    def tail(self, after: int) -> AsyncGenerator[list[tuple[int, Row]], None]:
         """Every row of every stream behind position `after`, in the order of commit, for ever.
 
         Comes in batches, as committed or larger; none is empty.

@@ -1,6 +1,7 @@
 """States kept so that opening a stream does not depend on its age; a cache one may delete."""
 
 from hashlib import sha256
+from types import GenericAlias
 from typing import Any
 
 import msgspec
@@ -64,7 +65,7 @@ class Snapshots:
         blob = kept.blob[CHECKSUM:]
         if checksum(blob) != kept.blob[:CHECKSUM]:
             return cell.base
-        form = tuple[cell.context.state, int, bytes, int]  # type: ignore[name-defined]
+        form = GenericAlias(tuple, (cell.context.state, int, bytes, int))
         try:
             state, seq, last, at = msgspec.msgpack.decode(blob, type=form)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -79,7 +80,7 @@ def left(state: Any, seq: int, at: int) -> bytes:
 
 def resumed(context: Context[Any], cut: Cut) -> Place:
     """The state that a cut keeps; StoreError where this code does not understand it."""
-    form = tuple[context.state, int, int]  # type: ignore[name-defined]
+    form = GenericAlias(tuple, (context.state, int, int))
     try:
         state, seq, at = msgspec.msgpack.decode(cut.state, type=form)
     except msgspec.MsgspecError as error:

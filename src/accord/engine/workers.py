@@ -60,7 +60,7 @@ async def finish(events: EventLog, worker: Worker) -> None:
     reached, end = await events.cursor(worker.name), await events.position()
     if reached >= end:
         return
-    async with aclosing(events.tail(reached)) as batches:  # type: ignore[type-var]
+    async with aclosing(events.tail(reached)) as batches:
         async for batch in batches:
             worker.note(list(map(ROW, batch)))
             reached = batch[-1][0]

@@ -1,7 +1,7 @@
 """A log in dictionaries, for tests and demos; it is gone with the process."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from accord.core.kernel.chain import Covered, Head
 from accord.engine.ports import Conflict, Duplicate, Row, Snapshot, StoreError
@@ -58,7 +58,7 @@ class MemoryLog:
         self._check_open()
         return len(self._all)
 
-    async def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
+    async def tail(self, after: int) -> AsyncGenerator[list[tuple[int, Row]], None]:
         position = max(after, 0)
         while True:
             self._check_open()

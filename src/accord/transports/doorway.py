@@ -17,7 +17,7 @@ SHORTEST_S = 0.1
 PLAIN = "This port speaks TLS; write https:// or wss:// in front of the address"
 
 
-class Tls(SSLProtocol):  # type: ignore[misc]
+class Tls(SSLProtocol):  # type: ignore[misc]  # it has no types
     """TLS on a connection that the porch knows of."""
 
     def __init__(self, doorway: "Doorway", left: float) -> None:

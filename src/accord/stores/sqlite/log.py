@@ -1,7 +1,7 @@
 """The port on one SQLite file: a thread writes, another reads, the loop waits for neither."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -104,7 +104,7 @@ class SqliteLog:
     async def position(self) -> int:
         return await self._soon(Reader.position)
 
-    async def tail(self, after: int) -> AsyncIterator[list[tuple[int, Row]]]:
+    async def tail(self, after: int) -> AsyncGenerator[list[tuple[int, Row]], None]:
         position = max(after, 0)
         with self._follow.following() as follow:
             while True:
