@@ -6,6 +6,9 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from accord.core.kernel.chain import Head
 from accord.engine.ports import EventLog, Row
 
+HERE = "room/here"
+THERE = "room/there"
+
 
 def row(stream: str, version: int, id_: str = "", body: bytes = b"{}") -> Row:
     """One that differs from every other of its stream."""

@@ -14,7 +14,7 @@ from accord.core.room.secrets import SecretShare
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from accord.core.room.tools import ToolResult
-from tests.core.test_chain import a_talk, decided, words
+from tests.helpers.chain import a_talk, decided, words
 from tests.helpers.forks import START, Talk, adds, executes_merge, forks, merges
 from tests.helpers.room import (
     ALICE,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accord.engine import arrivals
 from tests.helpers.engine import Stage
 
 Make = Callable[..., Stage]
@@ -28,3 +29,9 @@ async def make() -> AsyncIterator[Make]:
 def stage(make: Make) -> Stage:
     """An engine on a log in memory."""
     return make()
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long histories are short here."""
+    monkeypatch.setattr(arrivals, "PAGE", 7)

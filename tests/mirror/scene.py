@@ -17,9 +17,10 @@ from accord.engine.engine import Engine
 from accord.engine.ports import EventLog
 from accord.mirror.record import PACT
 from accord.mirror.service import Mirrors
+from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, line, log
 from tests.helpers.engine import Watch
-from tests.helpers.room import creates, joins
+from tests.helpers.room import ALICE, creates, joins
 
 REPO, SESSION = "shop-1", "s1"
 INIT = line(
@@ -34,6 +35,8 @@ SHOWN = line("checkpoint", BOB, "T1", "cart", evidence="12 pass", at=2)
 ACCEPTED = line("accept", ANN, "T1", "cart", at=3)
 RETURNED = line("changes_requested", ANN, "T1", "cart", reason="more", at=3)
 MERGED = line("merge", ANN, feature="cart", at=4)
+# What a room puts on record.
+ASKED, ENDED, TOLD = "review.asked", "review.ended", "tasks.mirrored"
 
 
 class Ledger:
@@ -117,3 +120,13 @@ class House:
 
 def ids(*events: dict[str, Any]) -> list[str]:
     return [each["event_id"] for each in events]
+
+
+async def at_work(ledger: Ledger, *members: Actor) -> House:
+    """A session that is bound to the repository."""
+    house = House(MemoryLog())
+    await house.open(*members, creator=ALICE)
+    await house.place(ledger)
+    await house.bind()
+    await house.mirrors.look()
+    return house

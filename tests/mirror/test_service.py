@@ -2,60 +2,44 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused, Why
-from accord.core.provenance.commits import LedgerRemove, SessionUnbind
+from accord.core.provenance.commits import SessionUnbind
 from accord.core.room.content import TASKS
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.pact import reviews
-from accord.core.room.state import Lane, Pact, Room
-from accord.core.views import tasks
-from accord.engine.ports import StoreError
+from accord.core.room.state import Lane
 from accord.mirror import place as places
 from accord.mirror import service, telling
 from accord.mirror.copy import Copy
 from accord.mirror.record import PACT
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, line
-from tests.helpers.engine import turns
 from tests.helpers.room import ALICE
 from tests.mirror.scene import (
     ACCEPTED,
+    ASKED,
     ASSIGN,
+    ENDED,
     INIT,
     MERGED,
     REPO,
     RETURNED,
     SESSION,
     SHOWN,
+    TOLD,
     House,
     Ledger,
+    at_work,
 )
 from tests.spec import proves
 
 REVIEWER = Actor(seat=ANN, kind=Kind.HUMAN)
-ASKED, ENDED, TOLD = "review.asked", "review.ended", "tasks.mirrored"
 GUARDED = "tasks.guarded"  # which merges go by, and nobody hears
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / ".pact").add(INIT, ASSIGN)
-
-
-async def at_work(ledger: Ledger, *members: Actor) -> House:
-    """A session that is bound to the repository."""
-    house = House(MemoryLog())
-    await house.open(*members, creator=ALICE)
-    await house.place(ledger)
-    await house.bind()
-    await house.mirrors.look()
-    return house
 
 
 @proves("UNI-17")
@@ -308,13 +292,6 @@ async def test_asking_at_once_says_what_was_found(ledger: Ledger) -> None:
     }
 
 
-@pytest.mark.parametrize("directory", ["", ".pact", "/a/../b", "/a\0b"])
-def test_a_place_is_named_by_its_whole_path(directory: str) -> None:
-    with pytest.raises(Refused, match="whole path") as no:
-        House(MemoryLog()).mirrors.check(REPO, directory)
-    assert no.value.why is Why.MALFORMED
-
-
 async def test_there_is_an_end_to_the_pacts(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,209 +346,3 @@ async def test_it_goes_on_by_itself(ledger: Ledger) -> None:
 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-
-
-# Where a pact lies
-
-
-async def lying(house: House, *ledgers: Ledger) -> None:
-    for each in ledgers:
-        await house.place(each)
-    await house.mirrors.look()
-
-
-async def places_of(house: House) -> dict[str, tuple[int, int, str]]:
-    found = await house.mirrors.seen(await house.engine.state(f"repo/{REPO}"))
-    return {
-        Path(each["directory"]).name: (each["events"], each["alone"], each["trouble"])
-        for each in found
-    }
-
-
-async def test_what_lies_where_is_told_apart(tmp_path: Path) -> None:
-    one = Ledger(tmp_path / "one").add(INIT, ASSIGN)
-    two = Ledger(tmp_path / "two").add(INIT, SHOWN)
-    with two.path.open("ab") as file:
-        file.write(b"nonsense\n")
-    house = House(MemoryLog())
-    assert await house.mirrors.seen(await house.engine.state(f"repo/{REPO}")) == []
-    await lying(house, one, two)
-
-    assert await places_of(house) == {"one": (2, 1, ""), "two": (2, 1, "")}
-    assert ((await house.now(one))["unread"], (await house.now(two))["unread"]) == ([], [3])
-    one.path.unlink()
-    assert (await house.now(one))["trouble"] == places.UNREADABLE
-    assert (await house.now(two))["trouble"] == ""
-    assert (await house.mirrors.now(REPO, "/nowhere"))["trouble"] == ""
-
-
-async def test_what_lay_in_a_place_that_is_gone_still_counts_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    one = Ledger(tmp_path / "one").add(INIT, ASSIGN)
-    two = Ledger(tmp_path / "two").add(INIT, assigned("T2", feature="cart", branch="cart"))
-    house = House(MemoryLog())
-    await lying(house, one, two)
-
-    two.path.unlink()
-    house = await house.again()
-    for _ in range(3):
-        await house.mirrors.look()
-    assert list(house.mirrors.pacts[REPO].copy.book.tasks) == ["T1", "T2"]
-    assert await places_of(house) == {"one": (2, 2, ""), "two": (0, 1, places.UNREADABLE)}
-
-    await house.say(f"repo/{REPO}", LedgerRemove(str(two.directory)), PACT)
-    await house.mirrors.look()
-    await house.mirrors.look()
-    assert list(house.mirrors.pacts[REPO].copy.book.tasks) == ["T1"]
-
-
-async def test_a_place_makes_way_only_if_it_is_gone_and_nobody_would_miss_it(
-    tmp_path: Path,
-) -> None:
-    one = Ledger(tmp_path / "one").add(INIT, ASSIGN, SHOWN)
-    two, three = Ledger(tmp_path / "two").add(INIT), Ledger(tmp_path / "three").add(INIT, SHOWN)
-    alone = Ledger(tmp_path / "alone").add(INIT, MERGED)
-    house = House(MemoryLog())
-    await lying(house, one, two, three, alone)
-
-    async def needless() -> list[str]:
-        repo = await house.engine.state(f"repo/{REPO}")
-        return [Path(each).name for each in await house.mirrors.needless(repo)]
-
-    assert await needless() == []
-    alone.path.unlink()
-    assert await needless() == []
-    two.path.unlink()
-    three.path.unlink()
-    assert await needless() == ["two"]
-
-
-async def test_nobody_takes_away_what_a_session_goes_by(tmp_path: Path) -> None:
-    one, two = Ledger(tmp_path / "one").add(INIT, ASSIGN), Ledger(tmp_path / "two").add(INIT)
-    house = await at_work(one)
-    repo = await house.engine.state(f"repo/{REPO}")
-    with pytest.raises(Refused, match="2 events of the pact") as no:
-        await house.mirrors.check_away(repo, str(one.directory))
-    assert (no.value.why, no.value.details) == (Why.WRONG_STATE, {"alone": 2})
-
-    await lying(house, two)
-    repo = await house.engine.state(f"repo/{REPO}")
-    await house.mirrors.check_away(repo, str(two.directory))
-    await house.say(f"repo/{REPO}", LedgerRemove(str(two.directory)), PACT)
-    empty = House(MemoryLog())
-    await lying(empty, Ledger(tmp_path / "empty"))
-    with pytest.raises(Refused, match="the last one"):
-        await empty.mirrors.check_away(
-            await empty.engine.state(f"repo/{REPO}"), str(tmp_path / "empty")
-        )
-
-
-# However much there is
-
-
-def many(number: int, words: str = "") -> list[dict[str, Any]]:
-    """So many features, each with a task."""
-    names = [f"f{n}{words}" for n in range(number)]
-    return [assigned(f"T{n}", feature=each, branch=each) for n, each in enumerate(names)]
-
-
-@proves("UNI-17", "UNI-21")
-async def test_however_long_a_pact_is_a_session_is_told_so_much_and_heeds_all_of_it(
-    ledger: Ledger,
-) -> None:
-    house = await at_work(ledger.add(*many(2000, words="x" * 200)))
-    while house.mirrors.pacts[REPO].copy.more:
-        await house.mirrors.look()
-    room = await house.room()
-
-    assert room.pact is not None
-    assert room.pact.trouble == telling.TOO_MANY
-    rows = await house.events.read(f"room/{SESSION}")
-    assert max(len(row.body) for row in rows) < telling.LARGEST_LANES + tasks.LARGEST + 5000
-    content = room.shelf[""][TASKS].content
-    assert isinstance(content, dict)
-    assert content["trouble"] == telling.TOO_MANY
-    assert len(content["tasks"]) + content["left_out"] == 2000
-
-
-async def test_a_session_hears_that_a_feature_is_merged_and_then_nothing_more(
-    ledger: Ledger,
-) -> None:
-    house = await at_work(ledger.add(SHOWN, ACCEPTED))
-    assert lanes_in(await house.room()) == (Lane("cart", "cart"),)
-
-    ledger.add(MERGED)
-    await house.mirrors.look()
-    assert lanes_in(await house.room()) == (Lane("cart", "cart", shipped=True),)
-    ledger.add(line("join", BOB, roles=[], at=7))
-    await house.mirrors.look()
-
-    assert await house.said() == [TOLD, TOLD]
-    ledger.add(assigned("T5", feature="till", branch="till", at=8))
-    await house.mirrors.look()
-    merged = Lane("cart", "cart", shipped=True)
-    assert lanes_in(await house.room()) == (Lane("till", "till", ("T5",)), merged)
-
-
-def lanes_in(room: Room) -> tuple[Lane, ...]:
-    assert room.pact is not None
-    return room.pact.lanes
-
-
-async def test_a_feature_of_a_branch_that_no_fork_can_have_is_not_told(ledger: Ledger) -> None:
-    long = "b" * (telling.LONGEST_BRANCH + 1)
-    tasks = [assigned(f"T{n}", feature="cart", branch="cart") for n in range(20, 40)]
-    house = await at_work(ledger.add(assigned("T9", feature="far", branch=long), *tasks))
-
-    (lane,) = lanes_in(await house.room())
-
-    assert (lane.feature, len(lane.open)) == ("cart", telling.MOST_OPEN)
-    assert (await house.room()).pact == Pact(REPO, (lane,))
-
-
-@proves("UNI-21")
-async def test_a_session_whose_pact_cannot_be_followed_is_told_so(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    house = await at_work(ledger)
-
-    (place,) = house.mirrors.pacts[REPO].copy.places.values()
-    monkeypatch.setattr(place, "_most", 10)
-    ledger.add(SHOWN)
-    await house.mirrors.look()
-
-    room = await house.room()
-    assert room.pact is not None
-    assert room.pact.trouble == places.TOO_LARGE.format(most=0)
-    assert room.pacts[REPO].trouble == room.pact.trouble
-    monkeypatch.undo()
-    ledger.add(ACCEPTED)
-    await house.mirrors.look()
-    room = await house.room()
-    assert room.pact is not None
-    assert room.pact.trouble == ""
-
-
-async def test_what_fails_in_the_middle_of_a_long_log_waits_for_the_next_look(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    house = await at_work(ledger)
-    house.mirrors.pause = 60
-    house.mirrors.pacts[REPO].copy.more = True  # the look before was not the last
-    asked = list[str]()
-
-    async def state(stream: str) -> Any:
-        asked.append(stream)
-        raise StoreError("the disk does not answer")
-
-    monkeypatch.setattr(house.engine, "state", state)
-    running = asyncio.create_task(house.mirrors.run())
-    await turns(100)
-    tries = len(asked)
-    await turns(100)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-    assert tries
-    assert len(asked) == tries

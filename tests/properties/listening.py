@@ -22,7 +22,8 @@ from accord.engine import arrivals as arrivals_module
 from accord.engine import opener
 from accord.engine import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog
-from tests.helpers.audit import Audit, Person
+from tests.helpers.audit import Audit
+from tests.helpers.audited import Person
 from tests.helpers.engine import Ear, Reply, Stage, Tricky, Watch, turns
 from tests.helpers.room import ALICE, BOB, CAROL, CLAUDE, CODEX, creates, joins
 from tests.properties.drawn import DAVE, EVERYBODY, GARBAGE, ROOMS, quorums

@@ -1,8 +1,5 @@
 """Quorums as arithmetic: who counts, when it is enough, and how many that takes at least."""
 
-import sys
-import time
-from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -13,57 +10,37 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import (
-    DEEPEST,
-    MOST_RULES,
     AllOf,
     AnyOf,
     Ballot,
     Everyone,
-    Leaf,
     Majority,
     Named,
-    Need,
     OfLabel,
     OfRole,
     Quorum,
-    Tally,
     Voter,
-    Voters,
     check,
     eligible,
     enrol,
     hopeless,
     lacks,
-    leaves,
     tally,
     vacant,
 )
 from accord.core.kernel.refusal import Why
+from tests.helpers.ballot import (
+    APPROVER,
+    AWAY,
+    NAVIGATOR,
+    SECURITY,
+    opened,
+    passes,
+    people,
+    with_yes,
+)
 from tests.helpers.room import refused
 from tests.spec import proves
-
-NAVIGATOR = Voter(frozenset({Role.NAVIGATOR}))
-APPROVER = Voter(frozenset({Role.APPROVER}))
-ADMIN = Voter(frozenset({Role.ADMIN}))
-SECURITY = Voter(frozenset({Role.NAVIGATOR}), frozenset({"security"}))
-AWAY = Voter(frozenset({Role.NAVIGATOR}), here=False)
-
-
-def people(number: int, voter: Voter = NAVIGATOR) -> Voters:
-    return {f"n{place}": voter for place in range(number)}
-
-
-def opened(quorum: Quorum, voters: Voters, barred: frozenset[str] = frozenset()) -> Ballot:
-    return enrol(Ballot(quorum, barred), voters)
-
-
-def with_yes(ballot: Ballot, *seats: str) -> Ballot:
-    return replace(ballot, yes=frozenset(seats))
-
-
-def passes(quorum: Quorum, voters: Voters, *yes: str) -> bool:
-    return tally(with_yes(opened(quorum, voters), *yes), voters).passed
-
 
 # The five kinds, and ours
 
@@ -297,177 +274,6 @@ def test_skip_concerns_no_other_rule() -> None:
     assert not tally(opened(Named(("n0",)), voters), voters, skip_absent=True).passed
 
 
-# Compound
-
-
-def test_all_of_needs_every_rule_and_one_person_may_satisfy_several() -> None:
-    voters = {"s": SECURITY, "a": ADMIN, "n": NAVIGATOR}
-    both = AllOf((OfLabel("security", 1), OfRole(Role.NAVIGATOR, 1), AnyOf(2)))
-
-    assert not passes(both, voters, "s")
-    assert not passes(both, voters, "n", "a")
-    assert passes(both, voters, "s", "a")
-    assert tally(opened(both, voters), voters).required == 2
-
-
-def nested(depth: int) -> Quorum:
-    return AnyOf(1) if depth == 0 else AllOf((nested(depth - 1),))
-
-
-def test_all_of_may_nest_three_deep() -> None:
-    check(nested(DEEPEST))
-
-    with refused(Why.MALFORMED, "at most 3 levels"):
-        check(nested(DEEPEST + 1))
-
-
-def test_a_quorum_has_at_most_eight_rules_in_all() -> None:
-    four = AllOf((AnyOf(1),) * (MOST_RULES // 2))
-    check(AllOf((four, four)))
-
-    with refused(Why.MALFORMED, "at most 8 rules"):
-        check(AllOf((four, four, AnyOf(1))))
-
-
-def labelled(*labels: str) -> Voter:
-    return Voter(frozenset({Role.NAVIGATOR}), frozenset(labels))
-
-
-def test_the_one_who_satisfies_most_rules_is_not_always_among_the_fewest() -> None:
-    voters = {"a": labelled(*"1234"), "b": labelled(*"135"), "c": labelled(*"246")}
-    quorum = AllOf(tuple(OfLabel(label, 1) for label in "123456"))
-
-    assert tally(opened(quorum, voters), voters).required == 2
-
-
-@pytest.mark.parametrize(
-    ("quorum", "needed"),
-    [
-        # Somebody who carries the label and is an admin, twice; and Zoe.
-        (AllOf((OfRole(Role.ADMIN, 1), OfLabel("security", 2), Named(("zoe",)))), 3),
-        # Only as many come as are missing: one for the label, who counts for `any` as well.
-        (AllOf((OfLabel("legal", 2), AnyOf(3))), 3),
-        (AllOf((OfLabel("legal", 1), OfRole(Role.APPROVER, 2), AnyOf(2))), 2),
-        # Whoever comes later is not on the roll.
-        (AllOf((Everyone(), OfRole(Role.ADMIN, 1))), 3),
-        (AllOf((Majority(), OfRole(Role.ADMIN, 1))), 3),
-    ],
-)
-def test_where_too_few_are_here_comers_are_taken_to_fit(quorum: Quorum, needed: int) -> None:
-    voters = {"a": labelled("legal"), "b": APPROVER}
-
-    assert tally(opened(quorum, voters), voters).required == needed
-
-
-def test_no_more_people_are_imagined_than_are_missing() -> None:
-    voters = {"a": labelled("legal"), "b": APPROVER, "c": APPROVER}
-    quorum = AllOf((OfLabel("legal", 2), OfRole(Role.APPROVER, 2)))
-
-    assert tally(opened(quorum, voters), voters).required == 3
-
-
-@pytest.mark.parametrize("rule", [Everyone(), Majority()])
-def test_in_an_empty_room_one_comer_may_be_everybody(rule: Quorum) -> None:
-    assert tally(opened(AllOf((rule, AnyOf(1))), {}), {}).required == 1
-
-
-def test_an_open_ended_search_gives_the_best_it_has_found() -> None:
-    seats = [f"s{place}" for place in range(120)]
-    needs = tuple(
-        Need(frozenset(seats[rule::7] + seats[rule * 3 :: 5]), 20, open=True) for rule in range(8)
-    )
-
-    assert 20 <= Tally(passed=False, counted=frozenset(), needs=needs).required <= 160
-
-
-SEATS = "abcdef"
-KINDS = [
-    Voter(frozenset(roles), frozenset(labels), here=here)
-    for roles in ({Role.ADMIN}, {Role.APPROVER}, {Role.NAVIGATOR}, {Role.ADMIN, Role.APPROVER})
-    for labels in (set[str](), {"security"}, {"security", "legal"})
-    for here in (True, False)
-]
-RULES: list[Quorum] = [
-    Everyone(),
-    Majority(),
-    Named(("a",)),
-    Named(("b", "c", "d")),
-    *(AnyOf(count) for count in (1, 2, 4)),
-    *(OfRole(role, count) for role in (Role.ADMIN, Role.APPROVER) for count in (1, 2)),
-    *(OfLabel(label, count) for label in ("security", "legal") for count in (1, 3)),
-]
-rooms = st.lists(st.sampled_from(KINDS), max_size=len(SEATS)).map(
-    lambda kinds: dict(zip(SEATS, kinds, strict=False))
-)
-seats = st.frozensets(st.sampled_from(SEATS), max_size=len(SEATS))
-quorums = st.lists(st.sampled_from(RULES), min_size=1, max_size=5).map(
-    lambda rules: rules[0] if len(rules) == 1 else AllOf((AllOf((rules[0],)), *rules[1:]))
-)
-
-
-def smallest_by_trying(ballot: Ballot, voters: Voters, *, skip_absent: bool) -> int | None:
-    """The size of the smallest set of approvals that passes, by trying all of them."""
-    for size in range(len(voters) + 1):
-        for yes in combinations(sorted(voters), size):
-            if tally(with_yes(ballot, *yes), voters, skip_absent=skip_absent).passed:
-                return size
-    return None
-
-
-@proves("OPEN-25")
-@given(quorum=quorums, voters=rooms, barred=seats)
-@settings(deadline=None)
-def test_approvals_required_is_the_smallest_set_that_passes(
-    quorum: Quorum, voters: Voters, barred: frozenset[str]
-) -> None:
-    ballot = opened(quorum, voters, barred)
-    smallest = smallest_by_trying(ballot, voters, skip_absent=False)
-
-    assert hopeless(ballot, voters) is (smallest is None)
-    assert smallest is None or tally(ballot, voters).required == smallest
-
-
-@given(quorum=quorums, voters=rooms, yes=seats, more=seats)
-@settings(deadline=None)
-def test_more_approvals_never_turn_a_pass_into_less(
-    quorum: Quorum, voters: Voters, yes: frozenset[str], more: frozenset[str]
-) -> None:
-    ballot = replace(opened(quorum, voters), yes=yes)
-    louder = replace(ballot, yes=yes | more)
-
-    assert tally(louder, voters).passed or not tally(ballot, voters).passed
-
-
-def enough(rule: Leaf, yes: Voters, roll: frozenset[str]) -> bool:
-    """The specification's words for one rule, without any arithmetic of ours."""
-    match rule:
-        case AnyOf(count):
-            return len(yes) >= count
-        case OfRole(role, count):
-            return sum(role in voter.roles for voter in yes.values()) >= count
-        case OfLabel(label, count):
-            return sum(label in voter.labels for voter in yes.values()) >= count
-        case Named(participants):
-            return all(seat in yes for seat in participants)
-        case Everyone():
-            return bool(roll) and all(seat in yes for seat in roll)
-        case Majority():
-            return 2 * sum(seat in yes for seat in roll) > len(roll)
-
-
-@proves("PVP-14.2-1", "PVP-14.2-2", "PVP-14.2-3", "PVP-14.2-4", "PVP-14.2-5", "OPEN-15", "OPEN-16")
-@given(quorum=quorums, voters=rooms, yes=seats)
-@settings(deadline=None)
-def test_a_ballot_passes_exactly_when_each_rule_has_enough(
-    quorum: Quorum, voters: Voters, yes: frozenset[str]
-) -> None:
-    ballot = replace(opened(quorum, voters), yes=yes)
-    heard = {seat: voter for seat, voter in voters.items() if seat in yes}
-    each = [enough(rule, heard, frozenset(voters)) for rule in leaves(quorum)]
-
-    assert tally(ballot, voters).passed is all(each)
-
-
 def test_what_is_missing_is_told_rule_by_rule() -> None:
     quorum = AllOf((AnyOf(2), OfLabel("security", 1), OfRole(Role.ADMIN, 1)))
     voters = {"a": Voter(frozenset({Role.ADMIN})), "b": Voter(), "c": Voter()}
@@ -497,30 +303,3 @@ def test_a_quorum_is_of_people_that_can_be_read_and_counted(rule: Quorum) -> Non
     with refused(Why.MALFORMED):
         check(rule)
     check(AllOf((OfLabel("sécurité – 漢", 1000), Named(("alice",)))))
-
-
-@pytest.mark.parametrize("number", [0, 3, 256])
-def test_no_quorum_takes_long_to_count(number: int) -> None:
-    labels = [f"l{place}" for place in range(MOST_RULES)]
-    quorum = AllOf(tuple(OfLabel(label, 10_000 - place) for place, label in enumerate(labels)))
-    some = [frozenset(labels[p] for p in range(MOST_RULES) if n >> p & 1) for n in range(number)]
-    voters = {f"n{n}": Voter(labels=each) for n, each in enumerate(some)}
-    standing = tally(opened(quorum, voters), voters)
-
-    tracing = sys.gettrace()
-    sys.settrace(None)  # what measures coverage takes longer than what is measured
-    try:
-        began = time.process_time()
-        needed = [standing.required for _ in range(100)]
-        took = time.process_time() - began
-    finally:
-        sys.settrace(tracing)
-
-    assert took < 2
-    assert needed[0] >= 10_000
-
-
-def test_where_nobody_could_ever_do_every_rule_counts_for_itself() -> None:
-    nobody, a = Need(frozenset(), 1, open=False), Need(frozenset({"a"}), 1, open=False)
-
-    assert Tally(passed=False, counted=frozenset(), needs=(nobody, nobody, a)).required == 3
