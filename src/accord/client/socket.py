@@ -4,12 +4,7 @@ import ssl
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import (
-    ConnectionClosed,
-    InvalidStatus,
-    InvalidURI,
-    WebSocketException,
-)
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.typing import Subprotocol
 
 from accord.settings import is_local

@@ -10,16 +10,7 @@ from msgspec.structs import replace
 from accord.core.kernel.authority import May, Role
 from accord.core.kernel.ids import MAIN, TRUNK
 from accord.core.kernel.limits import reached
-from accord.core.kernel.log import (
-    Ask,
-    Body,
-    Deciders,
-    Event,
-    Evolvers,
-    Fact,
-    Record,
-    Seats,
-)
+from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Record, Seats
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import quota, rolls
 from accord.core.room.content import TASKS

@@ -7,17 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Kind, May, Role
-from accord.core.kernel.log import (
-    Ask,
-    Body,
-    Deciders,
-    Event,
-    Evolvers,
-    Fact,
-    Lifetime,
-    Record,
-    Say,
-)
+from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Lifetime, Record, Say
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.fields import Id, Ids, Number, Short, Text
 from accord.core.room.places import check_place, open_for, scope_of

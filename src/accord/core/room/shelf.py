@@ -9,16 +9,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Kind, May
 from accord.core.kernel.ids import SYSTEM
-from accord.core.kernel.log import (
-    Ask,
-    Body,
-    Event,
-    Evolvers,
-    Fact,
-    Recall,
-    Record,
-    Seats,
-)
+from accord.core.kernel.log import Ask, Body, Event, Evolvers, Fact, Recall, Record, Seats
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import quota
 from accord.core.room.content import LARGEST_ITEM, TASKS, Content, check_tasks, fits, patched
