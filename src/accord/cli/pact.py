@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
     """Do what the verb says, as the seat in PACT_AGENT_ID."""
     import gc
     import os
-    from pathlib import Path
 
     # Nothing here lives long; looking for cycles in 100,000 events takes a quarter of the time.
     gc.disable()
@@ -64,10 +63,24 @@ def run(args: argparse.Namespace) -> int:
         print(reference())
         return 0
     from accord.core.work.verbs import Caller, identity
+
+    seat = identity(os.environ.get("PACT_AGENT_ID", ""))
+    here = desk_of(seat)
+    HELD.append(here)
+    code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
+    if args.verb in WRITING | {"init"}:
+        here.ring()
+    return code
+
+
+def desk_of(seat: str) -> "Desk":
+    """The pact that is here."""
+    import os
+    from pathlib import Path
+
     from accord.pact.desk import desk
     from accord.settings import home_of
 
-    seat = identity(os.environ.get("PACT_AGENT_ID", ""))
     home = home_of(os.environ)
 
     def most() -> int:
@@ -75,12 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
         return choose({}, os.environ, home).usable().limits.pact_log
 
-    here = desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home, most)
-    HELD.append(here)
-    code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
-    if args.verb in WRITING | {"init"}:
-        here.ring()
-    return code
+    return desk(Path.cwd(), os.environ.get("PACT_DIR", ""), seat, home, most)
 
 
 def reference() -> str:

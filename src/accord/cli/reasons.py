@@ -1,6 +1,6 @@
 """A reason as a person reads it: the commit, the decision, who agreed, what lost, what was said."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accord.show import paint
@@ -11,12 +11,19 @@ if TYPE_CHECKING:
     from accord.core.provenance.decision import Approval, DecisionCommit, Merged
     from accord.core.provenance.thread import Utterance
     from accord.git.why import Reason
+    from accord.pact.accepted import Acceptance
+
+    Accepted = Mapping[str, Sequence[Acceptance]]
 
 SHORT = 10
 INDENT = "  "
 LABEL = 13
 MOST_SAID = 12
 MOST_MESSAGES = 8
+MOST_TASKS = 5
+MOST_EVIDENCE = 400
+SEALED = "the pact's log here, signed with the key that its roster has for the reviewer"
+UNSEALED = "the pact's log here; no signature proves who wrote it"
 # What somebody did by saying something of this type.
 DOES = {
     "prompt.submit": "asks",
@@ -35,17 +42,20 @@ SAYS = "says"
 Fact = tuple[str, str]
 
 
-def answer(reasons: list["Reason"], *, whole: bool) -> Iterator[str]:
+def answer(reasons: list["Reason"], accepted: "Accepted", *, whole: bool) -> Iterator[str]:
     """All of them; of several commits, each in short."""
     if not reasons:
         yield "This is not committed yet, so git knows of no reason"
     brief = len(reasons) > 1
     for number, reason in enumerate(reasons):
         yield from [""] if number else []
-        yield from shown(reason, whole=whole, brief=brief)
+        tasks = accepted.get(reason.commit.sha, ())
+        yield from shown(reason, tasks, whole=whole, brief=brief)
 
 
-def shown(reason: "Reason", *, whole: bool, brief: bool) -> Iterator[str]:
+def shown(
+    reason: "Reason", tasks: "Sequence[Acceptance]", *, whole: bool, brief: bool
+) -> Iterator[str]:
     """One commit."""
     from accord.core.provenance.record import decisions_of
 
@@ -58,12 +68,14 @@ def shown(reason: "Reason", *, whole: bool, brief: bool) -> Iterator[str]:
     made = decisions_of(reason.record)
     if not made:
         yield from _unknown(reason)
+        yield from _tasks(tasks, reason, brief=brief)
         return
     if reason.by not in {"note", "commit"} or len(made) > 1:
         yield from wrapped(_origin(reason, len(made)), INDENT)
     for each in made:
         yield from [] if brief else [""]
         yield from _decision(each, reason)
+    yield from _tasks(tasks, reason, brief=brief)
     if not brief:
         yield from _conversation(reason, whole=whole)
 
@@ -113,6 +125,29 @@ def _reviews(decision: str, reason: "Reason") -> Iterator[Fact]:
     for commit, by in seen.items():
         other = "" if commit == reason.commit.sha else f", as it was in {line(commit)[:SHORT]}"
         yield "reviewed by", f"{people(by)}{other}{says}"
+
+
+# A task of a pact
+
+
+def _tasks(tasks: "Sequence[Acceptance]", reason: "Reason", *, brief: bool) -> Iterator[str]:
+    """What the commit was accepted with, as the log of the pact says."""
+    for each in tasks[:MOST_TASKS]:
+        yield from [] if brief else [""]
+        yield f"{INDENT}{paint.cyan(line(each.task))} · {line(each.feature)}"
+        yield from _table(_task(each, reason), INDENT * 2)
+    if len(tasks) > MOST_TASKS:
+        yield f"{INDENT}… and {count(len(tasks) - MOST_TASKS, 'more task')}"
+
+
+def _task(given: "Acceptance", reason: "Reason") -> Iterator[Fact]:
+    other = given.commit != reason.commit.sha
+    yield "done by", line(given.owner)
+    name = paint.green if given.signed else str
+    with_ = f", with all of {line(given.commit)[:SHORT]}" if other else ""
+    yield "accepted by", f"{name(line(given.by))}, {minute(given.at)}{with_}"
+    yield "evidence", line(given.evidence)[:MOST_EVIDENCE]
+    yield "source", SEALED if given.signed else UNSEALED
 
 
 # A decision

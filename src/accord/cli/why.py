@@ -2,7 +2,8 @@
 
 Ask about a line, a few lines, a file or a commit. A commit that was squashed or rebased is
 followed to the decisions that it came from. What git holds is enough; where a server of this
-machine answers, what it knows is added.
+machine answers, what it knows is added, and of work in a pact, which task it was and who accepted
+it.
 
 Examples:
   accord why src/auth.py:42
@@ -20,6 +21,8 @@ from accord.cli.reasons import INDENT, answer, plain
 from accord.show import paint
 
 if TYPE_CHECKING:
+    from accord.cli.reasons import Accepted
+    from accord.git.repository import Repository
     from accord.git.why import Reason
 
 NOT_FOUND = 4
@@ -54,13 +57,15 @@ def run(args: argparse.Namespace) -> int:
     took = time.monotonic() - began
     if not args.offline:
         reasons = why.ask_server(repo, why.mended(repo, reasons))
+    accepted = by_the_pact(repo, [each.commit.sha for each in reasons])
     if args.json:
-        tell({"target": plain(args.target), "reasons": [told(each) for each in reasons]})
+        told_all = [told(each, accepted) for each in reasons]
+        tell({"target": plain(args.target), "reasons": told_all})
     else:
-        print("\n".join(answer(reasons, whole=args.whole)))
+        print("\n".join(answer(reasons, accepted, whole=args.whole)))
         if not args.offline and len(reasons) == 1:
             remembered(reasons[0], whole=args.whole)
-    known = any(each.known for each in reasons)
+    known = bool(accepted) or any(each.known for each in reasons)
     if not known and (brings := unfetched(repo)):
         print(f"accord: there are no records here; {brings}", file=sys.stderr)
     if why.cut_off(repo, reasons):
@@ -90,7 +95,25 @@ def remembered(reason: "Reason", *, whole: bool) -> None:
         )
 
 
-def told(reason: "Reason") -> dict[str, Any]:
+def by_the_pact(repo: "Repository", shas: list[str]) -> "Accepted":
+    """What the pact that lies here says of commits; nothing where there is none, or it is odd."""
+    import os
+
+    from accord.core.kernel.refusal import Refused
+    from accord.git.process import GitError
+
+    if repo.bare or not (repo.root / os.environ.get("PACT_DIR", ".pact") / "log.jsonl").is_file():
+        return {}
+    from accord.cli.pact import desk_of
+    from accord.pact import accepted
+
+    try:
+        return accepted.of(desk_of(""), repo, shas)
+    except (Refused, GitError, OSError):
+        return {}
+
+
+def told(reason: "Reason", accepted: "Accepted") -> dict[str, Any]:
     """One commit for programs: the record as it is stored."""
     from accord.core.provenance.message import metadata
 
@@ -108,5 +131,6 @@ def told(reason: "Reason") -> dict[str, Any]:
         "message": metadata(reason.message),
         "vouched": dict(reason.vouched),
         "reviews": [each._asdict() for each in reason.reviews],
+        "accepted": [each._asdict() for each in accepted.get(commit.sha, ())],
         "record": reason.record,
     }

@@ -7,7 +7,7 @@ import pytest
 from accord.core.dialects import pact
 from accord.core.kernel.refusal import Why
 from accord.core.work import verbs
-from accord.core.work.signed import is_key, linked, signed_bytes, unproven, with_signature
+from accord.core.work.signed import is_key, linked, seals, signed_bytes, unproven, with_signature
 from accord.core.work.verbs import Caller
 from tests.core.work.story import ANN, BOB, SEATS, assigned, folded, line, log, refused
 
@@ -159,3 +159,22 @@ def test_keys_are_declared_with_the_seats_and_are_part_of_the_pact() -> None:
     assert refused(verbs.init, work, Caller(ANN), "p", SEATS, "")[0] is Why.WRONG_STATE
     for bad in ([f"eve={ONE}"], ["ann=x"], ["ann"], [f"ann={ONE}", f"bob={ONE}"]):
         assert refused(verbs.init, folded(), Caller(ANN), "p", SEATS, "", bad)[0] is Why.MALFORMED
+
+
+def test_one_verdict_alone_can_be_looked_at() -> None:
+    lines = signed(ASSIGNED, SHOWN, ACCEPTED)
+    work = folded(*lines)
+    changed = lines[-1] | {"ts": "2026-01-01T00:00:09Z"}
+
+    assert seals(lines[-1], work, verify)
+    assert not seals(changed, work, verify)
+    assert not seals(signs(TWO, line("accept", ANN, "T1", at=3)), work, verify)
+
+
+def test_a_verdict_on_other_evidence_or_with_the_owner_s_key_seals_nothing() -> None:
+    lines = signed(ASSIGNED, SHOWN, ACCEPTED)
+    other = [*lines[:2], signs(TWO, line("checkpoint", BOB, "T1", evidence="y", at=2)), lines[-1]]
+    assert not seals(lines[-1], folded(*other), verify)
+
+    one = signed(ASSIGNED, (ONE, SHOWN[1]), ACCEPTED, init=opening(ONE, ONE))
+    assert not seals(one[-1], folded(*one), verify)

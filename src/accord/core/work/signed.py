@@ -85,6 +85,14 @@ def unproven(
             yield Finding("signature", 0, said)
 
 
+def seals(found: Mapping[str, Any], work: Work, verify: Verify) -> bool:
+    """Whether the reviewer's key signed this verdict, and is not the owner's as well."""
+    keys = {seat.id: seat.key for seat in work.seats if is_key(seat.key)}
+    task = work.tasks[found["task_id"]]
+    apart = keys.get(task.owner) != keys.get(task.reviewer)
+    return apart and not _unsigned(found, keys, verify) and not _other(found, work)
+
+
 def _unlinked(found: Mapping[str, Any], known: frozenset[str]) -> str:
     after = found["payload"].get(AFTER)
     if not isinstance(after, str):
