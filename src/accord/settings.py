@@ -3,7 +3,6 @@
 import ipaddress
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -110,6 +109,8 @@ def pass_by(file: Path) -> None:
 
 def read(file: Path) -> InFile:
     """What the file says; SettingsError when it says what it must not."""
+    import tomllib
+
     try:
         said = tomllib.loads(file.read_text("utf-8"))
         return msgspec.convert(said, InFile)

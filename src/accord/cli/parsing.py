@@ -1,11 +1,11 @@
 """Flags and verbs: help that fits the screen; for a slip one sentence with the nearest match."""
 
 import argparse
-import shutil
 import textwrap
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any, NoReturn
+
+from accord.show import screen
 
 BAD_INPUT = 2
 WIDEST = 100
@@ -14,7 +14,7 @@ CUTOFF = 0.6
 
 def columns() -> int:
     """How wide help may be; 80 where no terminal says otherwise."""
-    return min(shutil.get_terminal_size((80, 24)).columns, WIDEST)
+    return min(screen.columns(80), WIDEST)
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -78,16 +78,23 @@ class Parser(argparse.ArgumentParser):
         if others := [each.prog for each in verbs if flag in each.flags()]:
             theirs = f"`{others[0]}` has one; `{self.prog} --help` lists its own"
             self.error(f"there is no flag {flag} here, though {theirs}")
-        near = get_close_matches(flag, self.flags(), n=1, cutoff=CUTOFF)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(flag, self.flags())
+        hint = f"; did you mean {near}?" if near else ""
         self.error(f"there is no flag {flag}{hint}")
 
 
 def did_you_mean(prog: str, word: str, verbs: Iterable[str]) -> str:
     """The nearest verb, else all of them."""
-    if near := get_close_matches(word, verbs, n=1, cutoff=CUTOFF):
-        return f"did you mean `{prog} {near[0]}`?"
+    if near := nearest(word, verbs):
+        return f"did you mean `{prog} {near}`?"
     return f"there are {', '.join(verbs)}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The one that is most like this; none may be."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=CUTOFF)), "")
 
 
 def plain(message: str) -> str:

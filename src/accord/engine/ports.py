@@ -1,14 +1,19 @@
 """What the engine asks of the world."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, runtime_checkable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
-from accord.core.kernel.chain import Covered, Head
-from accord.core.kernel.cuts import Cut
-from accord.core.kernel.log import Body, Instant, Message, Recall, Record, Say, Tell
+# A verb of Pact needs two of the small ones below, and none of these.
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from accord.core.kernel.chain import Covered, Head
+    from accord.core.kernel.cuts import Cut
+    from accord.core.kernel.log import Body, Instant, Message, Recall, Record, Say, Tell
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):

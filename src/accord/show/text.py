@@ -3,11 +3,12 @@
 import json
 import re
 import shlex
-import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
+
+from accord.show import screen
 
 # Holds emoji and letters of some scripts together; all other invisible marks are shown, and so is
 # one beside a plain letter, where it does nothing but make two words look the same.
@@ -71,7 +72,7 @@ def clipped(text: str, room: int) -> str:
 
 def width() -> int:
     """How wide a paragraph may be here."""
-    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+    return min(screen.columns(WIDEST), WIDEST)
 
 
 def wrapped(text: str, indent: str = "", most: int | None = None) -> Iterator[str]:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-import rfc8785
-
 from accord.core.work.check import Finding, is_known
 from accord.core.work.state import Work
 from accord.core.work.words import Kind, Status
@@ -25,6 +23,8 @@ Objects = Sequence[tuple[int, dict[str, Any]]]
 
 def signed_bytes(found: Mapping[str, Any]) -> bytes | None:
     """What a seat signs: the event's canonical JSON without the signature; None if it has none."""
+    import rfc8785
+
     payload = found.get("payload")
     if not isinstance(payload, Mapping):
         return None
