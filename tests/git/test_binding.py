@@ -59,14 +59,27 @@ def test_people_among_themselves_say_whose_a_commit_is(alice: Work) -> None:
     assert "the commit's own trailers; no server vouches for it" in said
 
 
+def test_all_of_it_fits_a_small_terminal_and_no_command_is_cut_in_two(alice: Work) -> None:
+    alice.accord("session", "create")
+    shown = alice.told(COLUMNS="80").accord("git", "status").out.splitlines()
+
+    assert max(len(each) for each in shown if str(alice.path) not in each) <= 80
+    assert any("`accord git install --rewrite-ref`" in each for each in shown)
+    assert [each[:12].strip() for each in shown if each[:12].strip()] == [
+        *("repository", "hooks", "records", "sessions", "next", "notes")
+    ]
+
+
 def test_hooks_that_are_alike_are_said_in_one_line(work: Work) -> None:
-    assert "hooks       6 as they should be, in " in work.accord("git", "status").out
+    assert "hooks       6 as they should be, in" in work.accord("git", "status").out
     (work.path / ".git/hooks/pre-push").unlink()
     mixed = work.accord("git", "status").out
     assert "pre-push            not installed" in mixed
     assert "commit-msg          as it should be" in mixed
     work.accord("git", "uninstall")
-    assert "; `accord git install` puts them in" in work.accord("git", "status").out
+    bare = " ".join(work.accord("git", "status").out.split())
+    assert "; `accord git install` puts them in" in bare
+    assert "along a rebase" not in bare
 
 
 def test_who_opens_a_second_is_told_that_hooks_do_not_guess(alice: Work) -> None:

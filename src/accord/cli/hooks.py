@@ -9,6 +9,7 @@ from accord.show.text import count, line, listed
 
 if TYPE_CHECKING:
     from accord.git.repository import Repository
+    from accord.show.facts import Fact
 
 
 def install(repo: "Repository", args: argparse.Namespace) -> int:
@@ -58,8 +59,10 @@ ALL = {
     STATES[True, True]: "{number} as they should be, in {folder}",
     STATES[False, False]: "none in {folder}; `accord git install` puts them in",
 }
+CARRIED = "the hooks carry them along a rebase; with `accord git install --rewrite-ref` git does"
+LABEL = 12
 NOTHING_LED_HERE = (
-    "a commit made now names no session: nobody asked or decided anything since the last"
+    "a commit made now names no session: nobody asked or decided anything since the last one"
 )
 
 
@@ -88,25 +91,31 @@ def status(repo: "Repository", args: argparse.Namespace) -> int:
             }
         )
         return 0
-    print(f"repository  {line(id) or 'has no id; `accord git install` gives it one'}")
-    states, folder = [state(hook) for hook in hooks], line(str(installing.folder(repo)))
-    if len(set(states)) == 1 and states[0] in ALL:
-        print(f"hooks       {ALL[states[0]].format(number=len(hooks), folder=folder)}")
-    else:
-        print(f"hooks       {folder}")
+    folder = line(str(installing.folder(repo)))
+    lines = [state(hook) for hook in hooks]
+    same = ALL.get(lines[0], "") if len(set(lines)) == 1 else ""
+    _print(
+        ("repository", line(id) or "has no id; `accord git install` gives it one"),
+        ("hooks", same.format(number=len(hooks), folder=folder) if same else folder),
+    )
+    if not same:
         table(
-            ("hook", "state"), [(hook.name, each) for hook, each in zip(hooks, states, strict=True)]
+            ("hook", "state"), [(hook.name, each) for hook, each in zip(hooks, lines, strict=True)]
         )
-    print(f"records     {count(number, 'decision')}")
-    print(f"sessions    {working(bound)}")
-    if id and (said := coming(repo, bound or ())):
-        print(f"next        {said}")
-    if ledger.NOTES not in rewrite.split():
-        print(
-            "notes       the hooks carry them along a rebase;\n"
-            "            `accord git install --rewrite-ref` makes git do it, too"
-        )
+    by_hooks = any(hook.ours for hook in hooks)
+    _print(
+        ("records", count(number, "decision")),
+        ("sessions", working(bound)),
+        ("next", coming(repo, bound or ()) if id else ""),
+        ("notes", CARRIED if by_hooks and ledger.NOTES not in rewrite.split() else ""),
+    )
     return 0
+
+
+def _print(*facts: "Fact") -> None:
+    from accord.show.facts import labelled
+
+    print("\n".join(labelled(facts, label=LABEL)))
 
 
 def coming(repo: "Repository", bound: tuple[str, ...]) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accord.show import paint
+from accord.show.facts import Fact, folded, labelled
 from accord.show.prose import railed
-from accord.show.text import count, line, listed, moment, unstyled, width, wrapped
+from accord.show.text import count, line, listed, moment, width, wrapped
 
 if TYPE_CHECKING:
     from accord.core.provenance.decision import Approval, DecisionCommit, Merged
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 SHORT = 10
 INDENT = "  "
-LABEL = 13
 MOST_SAID = 12
 MOST_MESSAGES = 8
 MOST_TASKS = 5
@@ -39,8 +39,6 @@ DOES = {
 }
 SAYS = "says"
 
-Fact = tuple[str, str]
-
 
 def answer(reasons: list["Reason"], accepted: "Accepted", *, whole: bool) -> Iterator[str]:
     """All of them; of several commits, each in short."""
@@ -61,7 +59,7 @@ def shown(
 
     commit = reason.commit
     yield from _place(reason)
-    first, *rest = _folded(line(plain(commit.subject)), width() - SHORT - 1)
+    first, *rest = folded(line(plain(commit.subject)), width() - SHORT - 1)
     yield f"{paint.yellow(commit.sha[:SHORT])} {paint.bold(first)}"
     yield from (f"{' ' * SHORT} {paint.bold(each)}" for each in rest)
     yield f"{INDENT}{paint.dim(f'{line(plain(commit.author))}, {minute(commit.at)}')}"
@@ -112,7 +110,7 @@ def _unknown(reason: "Reason") -> Iterator[str]:
         )
         if who
     ]
-    yield from _table(told, INDENT)
+    yield from labelled(told, INDENT)
 
 
 def _reviews(decision: str, reason: "Reason") -> Iterator[Fact]:
@@ -135,7 +133,7 @@ def _tasks(tasks: "Sequence[Acceptance]", reason: "Reason", *, brief: bool) -> I
     for each in tasks[:MOST_TASKS]:
         yield from [] if brief else [""]
         yield f"{INDENT}{paint.cyan(line(each.task))} · {line(each.feature)}"
-        yield from _table(_task(each, reason), INDENT * 2)
+        yield from labelled(_task(each, reason), INDENT * 2)
     if len(tasks) > MOST_TASKS:
         yield f"{INDENT}… and {count(len(tasks) - MOST_TASKS, 'more task')}"
 
@@ -157,7 +155,7 @@ def _decision(made: "DecisionCommit", reason: "Reason") -> Iterator[str]:
     """Who, who agreed, to what, instead of what; then with what and from where."""
     kind = f" · {line(made.decision_type)}" if made.decision_type else ""
     yield f"{INDENT}{paint.cyan(line(made.id))}{kind}"
-    yield from _table(_facts(made, reason), INDENT * 2)
+    yield from labelled(_facts(made, reason), INDENT * 2)
 
 
 def _facts(made: "DecisionCommit", reason: "Reason") -> Iterator[Fact]:
@@ -226,30 +224,6 @@ def _merge(merge: "Merged") -> str:
     yet = "" if merge.done else "; only proposed then"
     settled = "".join(f"; {line(s.key)}: {line(s.resolution)}" for s in merge.settled)
     return f"fork {line(merge.fork)}{where}{said}{settled}{yet}"
-
-
-def _table(facts: Iterable[Fact], indent: str) -> Iterator[str]:
-    """Labels on the left, each said once; long values go on below themselves."""
-    before = ""
-    for name, value in facts:
-        if not value:
-            continue
-        label = "" if name == before else name
-        before = name
-        first, *rest = _folded(value, width() - len(indent) - LABEL)
-        yield f"{indent}{paint.dim(label.ljust(LABEL))}{first}"
-        yield from (f"{indent}{' ' * LABEL}{each}" for each in rest)
-
-
-def _folded(value: str, room: int) -> list[str]:
-    """Words in lines that fit; a style that begins a value is as wide as nothing."""
-    lines = [""]
-    for word in value.split(" "):
-        if lines[-1] and len(unstyled(lines[-1])) + 1 + len(unstyled(word)) > max(20, room):
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-    return lines
 
 
 # The conversation

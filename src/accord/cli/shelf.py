@@ -69,7 +69,9 @@ async def _show(args: argparse.Namespace) -> None:
     if args.json:
         tell(item)
     elif isinstance(content, str):
-        print(safe(content) if sys.stdout.isatty() else content, end="")
+        screen = sys.stdout.isatty()
+        ends = content.endswith("\n") or not screen  # in a file it is what was added, to the byte
+        print(safe(content) if screen else content, end="" if ends else "\n")
     else:
         found = json.dumps(content or item["content_ref"], indent=2, ensure_ascii=False)
         print(inert(found))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from accord.cli.remarks import remark
 from accord.show import paint
+from accord.show.cards import MEASURES
 from accord.show.text import line, wrapped
 
 if TYPE_CHECKING:
@@ -23,12 +24,6 @@ COLOURS: dict[str, paint.Paint] = {
 PROBING, PROBE = "PROBING", "PROBE"
 TRIAL = "a trial comes first: what it shows decides whether the rest is done"
 HEADS = ("id", "class", "next_action", "VA", "GA", "SO", "CD")
-MEASURES = (
-    ("VA", "1 where the verdicts are the same"),
-    ("GA", "1 where what holds it back is the same"),
-    ("SO", "the part of the steps that all have, from 0 to 1"),
-    ("CD", "how far apart they are in confidence, from 0 to 3"),
-)
 
 
 def shown(outcome: "Outcome") -> Iterator[str]:

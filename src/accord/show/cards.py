@@ -22,6 +22,13 @@ from accord.show.text import (
 RISKS: dict[str, paint.Paint] = {"high": paint.red, "critical": paint.red, "medium": paint.yellow}
 INDENT = "  "
 RULE = "◆ "  # what the rules say stands at the margin, where no words of others can
+# The columns in which judgements are compared.
+MEASURES = (
+    ("VA", "1 where the verdicts are the same"),
+    ("GA", "1 where what holds it back is the same"),
+    ("SO", "the part of the steps that all have, from 0 to 1"),
+    ("CD", "how far apart they are in confidence, from 0 to 3"),
+)
 UNREACHABLE = "Those who are in the session cannot meet this; somebody else has to join"
 
 
@@ -61,6 +68,7 @@ def compared(said: dict[str, Any]) -> Iterator[str]:
     if mine:
         yield f"judged by {listed(said['judges'])}"
         yield from (*rows[:1], *mine)
+        yield from (f"{name}: {meaning}" for name, meaning in MEASURES)
 
 
 def subject(gate: dict[str, Any]) -> str:

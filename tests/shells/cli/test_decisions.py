@@ -86,6 +86,7 @@ async def test_those_who_vote_see_how_far_judgements_agree(
     assert "◆ judged by alice and claude" in shown
     assert "◆ | id | VA | GA | SO | CD | class | next_action |" in shown
     assert "◆ | DEPLOY | 1 | 1 | 1.00 | 0 | CONVERGED |" in shown
+    assert "◆ CD: how far apart they are in confidence, from 0 to 3" in shown
 
 
 async def test_a_held_proposal_is_let_go_from_a_shell(

@@ -1,6 +1,8 @@
 """Prompting, stopping, sharing, forking and merging from a shell."""
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -64,6 +66,36 @@ def test_context_is_listed_shown_and_removed(
     assert bob("session", "context", session, "show").code == 2
     assert alice.good("session", "context", session, "remove", "plan") == "Removed plan"
     assert alice("session", "context", session, "show", "plan").code == 4
+
+
+def on_a_screen(person: Shell, *words: str) -> str:
+    """What a terminal shows of a command."""
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "accord", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        cwd=person.cwd,
+        env=environment(**person.env),
+        timeout=60,
+        check=True,
+    )
+    os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        assert done.returncode == 0
+        return screen.read(4096).decode().replace("\r\n", "\n")
+
+
+def test_context_ends_its_line_on_a_screen_and_is_what_was_added_in_a_file(
+    alice: Shell, session: str
+) -> None:
+    for text in ("one line", "one line\n"):
+        typed(alice, text, "session", "context", session, "add", "plan", "-")
+        show = ("session", "context", session, "show", "plan")
+
+        assert alice(*show).out == text
+        assert on_a_screen(alice, *show) == "one line\n"
+        alice.good("session", "context", session, "remove", "plan")
 
 
 def test_a_stopped_agent_is_shown_and_stays_so(alice: Shell, session: str, claude: Session) -> None:
