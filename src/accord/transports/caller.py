@@ -57,6 +57,11 @@ class Callers:
         self.count(caller.actor)
         return caller
 
+    def still(self, caller: Caller) -> None:
+        """They still may ask, however long it took them to; raises Refused."""
+        if caller.identity is not None:
+            self.reception.ensure_live(caller.identity)
+
     def count(self, actor: Actor) -> None:
         """One more thing that was asked; raises Refused when it is too many."""
         now = asyncio.get_running_loop().time()

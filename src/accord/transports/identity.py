@@ -149,16 +149,21 @@ def verify(token: str, now: Instant, keyring: Keyring, revoked: Container[str]) 
     claims = _read(token, keyring)
     if wrong := next(_flaws(claims), None):
         raise _no(wrong)
-    if now >= claims.exp * 1000 + SKEW:
-        raise _no("The token has expired; ask an operator for a new one")
     if claims.iat * 1000 > now + SKEW:
         raise _no("The token is from the future; check the clocks")
-    if claims.jti in revoked:
-        raise _no("The token was revoked; ask an operator for a new one")
+    ensure_live(claims, now, revoked)
     grant = Grant(claims.roles, claims.capabilities, claims.labels)
     most = ceiling(claims.kind, grant)
     actor = Actor(claims.agent_id, claims.kind, claims.session_id, claims.workspace_id, grant, most)
     return Identity(actor, claims, claims.exp * 1000)
+
+
+def ensure_live(claims: Claims, now: Instant, revoked: Container[str]) -> None:
+    """Neither over nor taken back at `now`; raises Refused."""
+    if now >= claims.exp * 1000 + SKEW:
+        raise _no("The token has expired; ask an operator for a new one")
+    if claims.jti in revoked:
+        raise _no("The token was revoked; ask an operator for a new one")
 
 
 def bearer(authorization: Iterable[str] = (), subprotocols: Iterable[str] = ()) -> str | None:

@@ -104,7 +104,11 @@ def routes(desk: Desk, count: Count = uncounted, limits: Limits = USUAL) -> list
         async def answer(request: Request) -> Response:
             request.state.limits = limits
             try:
-                return await row.handler(await enter(desk, count, request), request)
+                office = await enter(desk, count, request)
+                if row.body:
+                    request.state.body = await read(request)
+                    await desk.authenticate(request)  # still, however long it took
+                return await row.handler(office, request)
             except ClientDisconnect:
                 return Response(status_code=400)  # for nobody
             except Refused as no:
@@ -146,9 +150,8 @@ def reply(content: Any, status: int = 200) -> Response:
 
 async def issue_token(office: Office, request: Request) -> Response:
     """201 with the token, which is shown this once."""
-    body = await read(request)
     try:
-        wish = msgspec.json.decode(body, type=Wish)
+        wish = msgspec.json.decode(request.state.body, type=Wish)
     except (msgspec.DecodeError, RecursionError) as no:
         raise Refused(Why.MALFORMED, f"That is no wish for a token: {no}") from None
     return reply(await office.issue(wish), 201)

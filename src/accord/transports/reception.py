@@ -21,7 +21,7 @@ from accord.engine.clock import WallClock
 from accord.engine.engine import Engine
 from accord.engine.ports import Clock
 from accord.transports.bucket import Buckets
-from accord.transports.identity import Identity, Keyring, open_actor, verify
+from accord.transports.identity import Identity, Keyring, ensure_live, open_actor, verify
 from accord.transports.reports import Reports
 from accord.transports.sessions import OpenSessions
 
@@ -80,6 +80,10 @@ class Reception:
     def identify(self, token: str) -> Identity:
         """Whom a token speaks for; raises Refused."""
         return verify(token, self.trust.clock.now(), self.trust.keyring, self.trust.revoked())
+
+    def ensure_live(self, identity: Identity) -> None:
+        """What was good a while ago still is; raises Refused."""
+        ensure_live(identity.claims, self.trust.clock.now(), self.trust.revoked())
 
     def left(self, identity: Identity) -> float:
         """For how many seconds from now it is good."""

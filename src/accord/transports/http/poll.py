@@ -88,7 +88,7 @@ class Polls:
         if wait and not page.frames and actor.seat in spot.room.members:
             patience = min(wait, self._longest(spot.cell))
             page = await self._wait(request, caller, page.since, limit, patience)
-            self.callers.who(request)  # a token may have come to its end meanwhile
+            self.callers.still(caller)
             self.lobby.asked(spot.cell, actor)
         return listed(page, after)
 

@@ -28,6 +28,7 @@ LARGEST_REST = 16 << 20
 NEW = "new"
 Take = Callable[[int], None]
 JSON = "application/json"
+PLAIN = "identity"
 # What nobody looked into has no id.
 UNREAD = frozenset({Why.TOO_MANY, Why.TOO_LARGE, Why.UNAUTHENTICATED, Why.LATE})
 # More of it may be on its way, which nobody wants.
@@ -52,6 +53,7 @@ class Mailbox:
             caller = self.callers.who(request)
             with self.load.of(caller.principal) as take:
                 data = await body_of(request, self.reception.limits, take)
+            self.callers.still(caller)
             message = self._read(caller, data, request.path_params["id"])
             return await self._said(self._speaker(caller, message), message)
         except ClientDisconnect:
@@ -177,6 +179,8 @@ async def body_of(request: Request, limits: Limits, take: Take) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Refused(Why.MEDIA_TYPE, f"Send the envelope with Content-Type: {JSON}")
+    if request.headers.get("content-encoding", PLAIN).lower() != PLAIN:
+        raise Refused(Why.MEDIA_TYPE, "Send the envelope as it is, without Content-Encoding")
     return await in_time(whole(request, limits, take), limits.body_seconds)
 
 
