@@ -207,6 +207,10 @@ class BoundedHttp(HttpToolsProtocol):
         kind = "content-type: application/json\r\nx-content-type-options: nosniff\r\n"
         more = f"{upgrade.MORE.get(status, '')}content-length: {len(body)}\r\n\r\n"
         self.transport.write((head + kind + more).encode("ascii") + body)
+        if not self.porch.linger(self.transport):
+            tls = self.under is not None  # whose end the other side would have to agree to
+            self.transport.abort() if tls else self.transport.close()
+            return
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)

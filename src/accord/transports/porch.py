@@ -10,6 +10,8 @@ log = logging.getLogger("accord.http")
 
 # Once too many wait, nobody waits longer than a second.
 SHORTEST_WAIT = 1
+# Each of them is an open file, and none of them counts as connected.
+MOST_LINGERING = 64
 
 
 class Unread:
@@ -68,6 +70,7 @@ class Porch:
         # What TLS has handed on to TCP waits there.
         self.under: dict[asyncio.Transport, asyncio.Transport] = {}
         self.waiting: dict[asyncio.Transport, float] = {}
+        self.lingering: set[asyncio.Transport] = set()
 
     def arrive(self, transport: asyncio.Transport, now: float) -> bool:
         """Let one more in; False when there is no room."""
@@ -100,8 +103,16 @@ class Porch:
         """It does not wait any more."""
         self.waiting.pop(transport, None)
 
+    def linger(self, transport: asyncio.Transport) -> bool:
+        """Let one that is refused finish its sentence; False where too many do."""
+        if len(self.lingering) >= MOST_LINGERING:
+            return False
+        self.lingering.add(transport)
+        return True
+
     def leave(self, transport: asyncio.Transport) -> None:
         """It is gone."""
+        self.lingering.discard(transport)
         self.here.discard(transport)
         self.waiting.pop(transport, None)
         self.under.pop(transport, None)
