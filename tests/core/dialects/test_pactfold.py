@@ -19,7 +19,9 @@ GOOD = st.one_of(
     st.builds(lambda task, at: line("checkpoint", BOB, task, at=at), TASKS, MINUTES),
     st.builds(lambda task, at: line("accept", ANN, task, at=at), TASKS, MINUTES),
     st.builds(lambda at: line("join", BOB, at=at) | {"ts": "soon"}, MINUTES),
+    st.builds(lambda task, at: assigned(task, at=at) | {"event_id": ""}, TASKS, MINUTES),
 ).map(log)
+AT_THREE = "2026-01-01T00:03:00Z"
 LINES = st.lists(GOOD | st.sampled_from([b"\n", b"no event\n"]), max_size=12)
 
 
@@ -46,6 +48,18 @@ def test_in_parts_or_at_once_a_log_comes_to_the_same(lines: list[bytes], end: by
     data = b"".join([*lines, end])
 
     assert seen_in_parts(data) == seen_at_once(data)
+
+
+@proves("PACT-2.5-2", "OPEN-105")
+def test_a_repeat_counts_once_and_what_has_no_id_is_never_one() -> None:
+    once = [assigned("T1"), line("checkpoint", BOB, "T1", at=1)]
+    twice = [*once, line("changes_requested", ANN, "T1", at=2), once[1] | {"ts": AT_THREE}]
+    nameless = [each | {"event_id": ""} for each in twice]
+
+    for lines, status in ((twice, "changes_requested"), (nameless, "awaiting_review")):
+        data = log(*lines)
+        assert folded(data).fold.work().tasks["T1"].status == status
+        assert seen_in_parts(data) == seen_at_once(data)
 
 
 @proves("OPEN-103")

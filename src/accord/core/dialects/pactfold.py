@@ -17,18 +17,25 @@ class Whole(NamedTuple):
 
 def folded(data: bytes) -> Whole:
     """The same as to read it all, and then to fold it."""
-    fold, faults, last, following = Fold(), list[pact.Fault](), "", 1
+    fold, faults, ids = Fold(), list[pact.Fault](), list[str]()
+    last, following = "", 1
     for part in pact.parts(data):
         if part.entries and part.entries[0].at < last:
             return _at_once(data)
-        fold.take(part.entries)
+        fold.take(part.entries, once=True)
+        ids += [entry.event.event_id for entry in part.entries]
         faults += part.faults
         last, following = part.last or last, part.next
+    # All at once, which is quicker than one by one. A log with repeats is seldom in order.
+    named = [id for id in ids if id]
+    fold.seen = dict.fromkeys(named)
+    if len(fold.seen) < len(named):
+        return _at_once(data)
     return Whole(fold, faults, last, following - 1)
 
 
 def _at_once(data: bytes) -> Whole:
-    """Where git has merged two branches, an event may belong before any other."""
+    """Where git has merged two branches, an event may belong before any other, or come twice."""
     reading = pact.read(data)
     made = Fold().take(reading.entries)
     return Whole(made, reading.faults, reading.last, reading.next - 1)

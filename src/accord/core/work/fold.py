@@ -3,7 +3,7 @@
 Nothing here refuses: a log may have been merged by git, or written by a tool that checks less.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ class Fold:
         self.head = Work(
             work.project, work.base_branch, work.protocol, work.started, work.seats, {}, {}
         )
-        self.seen = set(seen)
+        self.seen = dict.fromkeys(seen)
         self.at = at
         self.skipped: list[Skipped] = []
         self.tasks = dict(work.tasks)
@@ -48,20 +48,27 @@ class Fold:
             if task.status in LIFTED:
                 self.wait(task)
 
-    def take(self, entries: Iterable[Entry]) -> "Fold":
-        """Fold events; one that was seen before, or is of a kind we do not know, passes by."""
-        kinds, seen, at = self.table().get, self.seen, self.at
-        for entry in entries:
-            event = entry.event
-            if id := event.event_id:
-                if id in seen:
-                    continue
-                seen.add(id)
-            at = entry.at
+    def take(self, entries: Iterable[Entry], *, once: bool = False) -> "Fold":
+        """Fold events; one that was seen before, or is of a kind we do not know, passes by.
+
+        `once`: the caller sees to it that each comes once, and says later which were `seen`.
+        """
+        kinds, at = self.table().get, self.at
+        for entry in entries if once else self._unseen(entries):
+            event, at = entry.event, entry.at
             if (apply := kinds(event.event_type)) and (no := apply(self, event)):
                 self.skipped.append(Skipped(entry.line, *no))
         self.at = at
         return self
+
+    def _unseen(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        seen = self.seen
+        for entry in entries:
+            if id := entry.event.event_id:
+                if id in seen:
+                    continue
+                seen[id] = None
+            yield entry
 
     def table(self) -> "Appliers":
         """What each kind of event does."""
