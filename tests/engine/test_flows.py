@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from accord.core.kernel.actor import Actor, Grant
 from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Body, Message
+from accord.core.kernel.refusal import Why
 from accord.core.kernel.times import iso
 from accord.core.room.members import SessionLeave
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from accord.engine.cell import MOST_FLOWS, Asked
 from accord.engine.flow import Flow
+from accord.engine.lane import lane
 from accord.stores.memory import MemoryLog
 from tests.helpers.engine import Reply, Stage, Tricky
 from tests.helpers.room import (
@@ -140,6 +142,14 @@ def other_kind(stage: Stage) -> Asked:
     return piece(stage, body=ThinkingChunk("hm"))
 
 
+def other_answer(stage: Stage) -> Asked:
+    return piece(stage, ref="p")
+
+
+def elsewhere(stage: Stage) -> Asked:
+    return piece(stage, room="nowhere")
+
+
 def in_a_fork(stage: Stage) -> Asked:
     return piece(stage, fork="f")
 
@@ -166,17 +176,29 @@ async def silence(stage: Stage) -> None:
 
 def piece(stage: Stage, actor: Actor = CLAUDE, **other: Any) -> Asked:
     """A next piece, which differs in one thing."""
-    usual: dict[str, Any] = {
-        "id": "c1",
-        "sender": "claude",
-        "body": ResponseChunk("more"),
-        "ref": "s0",
-    }
-    message = Message(ts=iso(T0), room=ROOM, **(usual | other))
+    usual: dict[str, Any] = {"id": "c1", "sender": "claude", "room": ROOM, "ref": "s0"}
+    message = Message(ts=iso(T0), **({"body": ResponseChunk("more")} | usual | other))
     return Asked(message, actor, peer=stage.ears["claude"])
 
 
-async def after(change: Any, flows: dict[str | None, Flow]) -> tuple[Any, int]:
+Way = Callable[[Stage, Asked], None]
+
+
+def submit(stage: Stage, asked: Asked) -> None:
+    stage.engine.submit(f"room/{asked.message.room}", asked)
+
+
+def drive(stage: Stage, asked: Asked) -> None:
+    """Behind another piece, in the same turn of the loop, as from a socket."""
+    before = piece(stage, id="b").message
+    stage.engine.submit(STREAM, Asked(before, CLAUDE, peer=stage.ears["claude"]))
+    way = lane(stage.engine, before)
+    assert asked.answer is not None
+    if not way or not way.take(asked.message, asked.actor, asked.answer, asked.peer):
+        submit(stage, asked)
+
+
+async def after(change: Any, way: Way, flows: dict[str | None, Flow]) -> tuple[Any, int]:
     """What comes of a piece after the change, and how often the store had to settle it."""
     stage = Stage(window=2)
     stage._name = "m"
@@ -190,10 +212,11 @@ async def after(change: Any, flows: dict[str | None, Flow]) -> tuple[Any, int]:
         asked = await asked
     asked = asked or piece(stage)
     reply = asked.answer = Reply()
-    stage.engine.submit(STREAM, asked)
+    way(stage, asked)
     await stage.engine.settle()
     heard = [(seat, ear.heard) for seat, ear in stage.ears.items()]
-    said = reply.refused and (reply.refused.why, reply.refused.detail)
+    refused = reply.refused if reply else None  # whoever drives hears of trouble only
+    said = refused and (refused.why, refused.detail)
     rows = [row.body for row in await stage.log.read(STREAM)]
     return (said, heard, rows), stage.engine.tally.races
 
@@ -205,6 +228,8 @@ CHANGES = {
     "another sender": (other_sender, 0),
     "it cites what is not there": (cites, 0),
     "another kind": (other_kind, 0),
+    "another answer": (other_answer, 0),
+    "in another room": (elsewhere, 0),
     "in a fork": (in_a_fork, 0),
     "said again": (again, 0),
     "the same id for other words": (in_other_words, 0),
@@ -213,9 +238,51 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("way", [submit, drive])
 @pytest.mark.parametrize(("change", "races"), CHANGES.values(), ids=CHANGES)
-async def test_a_piece_after_a_change_is_decided_by_the_rules(change: Any, races: int) -> None:
-    flows: dict[str | None, Flow] = {}
-    remembered = await after(change, flows)
-    assert remembered == await after(change, Forgetful())
+async def test_a_piece_after_a_change_is_decided_by_the_rules(
+    change: Any, races: int, way: Way
+) -> None:
+    remembered = await after(change, way, {})
+    assert remembered == await after(change, way, Forgetful())
     assert remembered[1] == races
+
+
+async def test_a_lane_is_taken_where_there_is_one() -> None:
+    stage = Stage()
+    await stage.open(CLAUDE)
+    await stage.say(ALICE, prompts(), "p")
+    await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0")
+    await stage.say(CLAUDE, ResponseChunk("more"), "c0", "s0")
+    way = lane(stage.engine, piece(stage, id="c0").message)
+    assert way
+    told = Reply()
+
+    assert way.take(piece(stage).message, CLAUDE, told, stage.ears["claude"])
+    assert not way.take(
+        piece(stage, id="end", body=ResponseEnd("complete")).message, CLAUDE, told, None
+    )
+    stage.ask(CLAUDE, ResponseEnd("complete"), "end", "s0")
+    assert not way.take(piece(stage, id="c2").message, CLAUDE, told, None)
+    await stage.settle()
+
+    assert stage.ears["alice"].ids[-2:] == ["c1", "end"]
+    assert not told
+
+
+async def test_what_fails_on_the_short_way_is_answered_on_the_long_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
+    await stage.open(CLAUDE)
+    await stage.say(ALICE, prompts(), "p")
+    await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0")
+    await stage.say(CLAUDE, ResponseChunk("more"), "c0", "s0")
+    way = lane(stage.engine, piece(stage, id="c0").message)
+    monkeypatch.setattr(Flow, "record", lambda *_: 1 / 0)
+
+    assert way
+    assert not way.take(piece(stage).message, CLAUDE, Reply(), None)
+    reply = stage.ask(CLAUDE, ResponseChunk("more"), "c1", "s0")
+    assert reply.refused
+    assert reply.refused.why is Why.INTERNAL

@@ -12,6 +12,7 @@ from accord.core.kernel.log import (
     Effect,
     Event,
     Fact,
+    Instant,
     Lifetime,
     Record,
     stay,
@@ -53,8 +54,11 @@ class Decider:
         message = asked.message
         flow = cell.flows.get(message.ref) if message.body.flows else None
         try:
-            if flow is None or not self._go_on(cell, asked, flow):
-                self._decide(cell, asked)
+            now = self.engine.clock.now() + cell.ahead
+            if flow is not None and flow.bears(cell, asked):
+                self.go_on(cell, asked, flow, now)
+            else:
+                self._decide(cell, asked, now)
         except Refused as no:
             if self._may_be_old(cell, asked):
                 self._detour(cell, asked, (asked.message.id,))
@@ -80,7 +84,7 @@ class Decider:
         cell.queue.appendleft(asked)
         self.engine.opener.hold(cell, self._look_up(cell, asked, ids))
 
-    def _decide(self, cell: Cell, asked: Asked) -> None:
+    def _decide(self, cell: Cell, asked: Asked, now: Instant) -> None:
         message, actor = asked.message, asked.actor
         before = cell.index.get(message.id) or asked.found.get(message.id)
         if before is not None:
@@ -91,7 +95,7 @@ class Decider:
             detail = f"You are {seat}; the sender says {message.sender}"
             raise Refused(Why.CLAIM_MISMATCH, detail)
         engine = self.engine
-        asked.at = at = max(engine.clock.now() + cell.ahead, cell.place.at)
+        asked.at = at = max(now, cell.place.at)
         facts = self._weigh(cell, asked)
         cell.seen[seat] = at
         if seat in cell.quiet:  # that they are back is on record before what they say
@@ -103,20 +107,16 @@ class Decider:
             outcome = self._several(cell, asked, facts)
         engine.committer.post(cell, outcome)
 
-    def _go_on(self, cell: Cell, asked: Asked, flow: Flow) -> bool:
-        """The same comes of this piece as of the one before, unless something has changed."""
-        engine, place = self.engine, cell.place
-        now = engine.clock.now() + cell.ahead
-        record = flow.next(cell, asked, max(place.at, now))
-        if record is None:
-            return False
-        cell.seen[record.actor] = at = record.at
+    def go_on(self, cell: Cell, asked: Asked, flow: Flow, now: Instant) -> None:
+        """The same comes of this piece as of the one before."""
+        place, engine = cell.place, self.engine
+        record = flow.record(cell.stream, place, asked.message, max(now, place.at))
         sealed = engine.codec.seal(record)
-        place.version, place.seq, place.at = record.version, record.seq, at
+        cell.seen[record.actor] = place.at = record.at
+        place.version, place.seq = record.version, record.seq
         cell.made.append(sealed)
         cell.index[record.id] = sealed
         engine.committer.post(cell, Outcome(asked, (sealed,), plain=flow.plain))
-        return True
 
     def _weigh(self, cell: Cell, asked: Asked) -> tuple[Fact, ...]:
         """What the rules of its context make of a message."""

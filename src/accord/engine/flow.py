@@ -9,7 +9,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.log import Body, Event, Instant, Message, Record, Seats
 
 if TYPE_CHECKING:
-    from accord.engine.cell import Asked, Cell
+    from accord.engine.cell import Asked, Cell, Place
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
@@ -40,24 +40,26 @@ class Flow(msgspec.Struct, frozen=True, gc=False):
         record = (event.ref or message.ref, within)
         return cls(state, actor, type(body), message.fork, type(event), *into, *record, plain)
 
-    def next(self, cell: "Cell", asked: "Asked", at: Instant) -> Record | None:
-        """The record of this piece; None where it is no next piece, or anything has changed."""
-        message, now = asked.message, cell.place
+    def bears(self, cell: "Cell", asked: "Asked") -> bool:
+        """Whether this message is a next piece, and nothing has changed."""
+        message, sender = asked.message, asked.message.sender
+        return (
+            self.state is cell.place.state
+            and self.actor is asked.actor
+            and self.actor.seat == sender
+            and self.kind is type(message.body)
+            and self.fork == message.fork
+            and not message.causal_refs
+            and not asked.found
+            and message.id not in cell.index
+            and sender not in cell.quiet
+        )
+
+    def record(self, stream: str, now: "Place", message: Message, at: Instant) -> Record:
+        """A next piece in its place."""
         id, sender, body = message.id, message.sender, message.body
-        if (
-            self.state is not now.state
-            or self.actor is not asked.actor
-            or self.actor.seat != sender
-            or self.kind is not type(body)
-            or self.fork != message.fork
-            or message.causal_refs
-            or asked.found
-            or id in cell.index
-            or sender in cell.quiet
-        ):
-            return None
         return Record(
-            cell.stream,
+            stream,
             now.version + 1,
             now.seq + 1,
             id,

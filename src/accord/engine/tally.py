@@ -2,9 +2,8 @@
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import Context
-from operator import attrgetter
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
@@ -12,7 +11,6 @@ from accord.core.kernel.log import Body, Event
 from accord.core.kernel.refusal import Why
 from accord.engine.cell import Outcome
 
-BODY = attrgetter("asked.message.body")
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
@@ -106,13 +104,17 @@ class Tally:
         self.lost = 0
         self.cut_off = 0
 
-    def told(self, outcomes: Iterable[Outcome]) -> None:
+    def told(self, outcomes: Sequence[Outcome]) -> None:
         """What became of messages, as it is told; refusals are counted where they are answered."""
-        done = [each for each in outcomes if each.refused is None]
-        if again := [each for each in done if each.again]:
-            self.repeated.update(map(type, map(BODY, again)))
-            done = [each for each in done if not each.again]
-        self.taken.update(map(type, map(BODY, done)))
+        taken = [
+            type(each.asked.message.body)
+            for each in outcomes
+            if each.refused is None and not each.again
+        ]
+        self.taken.update(taken)
+        if len(taken) < len(outcomes):
+            again = [each for each in outcomes if each.refused is None and each.again]
+            self.repeated.update([type(each.asked.message.body) for each in again])
 
     def committed(self, records: int, began: float, ended: float) -> None:
         """The store kept so many records of a stream."""

@@ -30,6 +30,7 @@ from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Outcome
+from accord.engine.lane import Lane, lane
 from accord.engine.peers import may_see
 from accord.transports.archive import refusal
 from accord.transports.bucket import SHORT, Bucket, is_rate
@@ -102,6 +103,7 @@ class Connection(WSListener):
         self.fragments = 0
         self.mistakes = 0
         self.unread = 0
+        self.lane: Lane | None = None
         self.leaving = False
         self.private = False
         self.lags = False
@@ -279,7 +281,9 @@ class Connection(WSListener):
             if self.bucket is not None:
                 self.bucket.count(message.body.type, size)
             self.mistakes = 0
-            self.take(message, actor, self, self.answered, quiet=True)
+            if self.lane is None or not self.lane.take(message, actor, self.answered, self):
+                self.take(message, actor, self, self.answered, quiet=True)
+                self.lane = lane(self.reception.engine, message)
         except Refused as no:
             if message is not None and self.actor is not None:
                 self.refuse(no, message.room, message.id, type(message.body))
@@ -476,6 +480,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]
 
     def buffer_updated(self, nbytes: int) -> None:
         listener = self.listener
+        listener.lane = None  # anything may have happened since the last
         if listener.actor is not None:
             super().buffer_updated(nbytes)
             return
