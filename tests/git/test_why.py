@@ -164,6 +164,12 @@ def test_coverage_of_a_range_has_a_threshold(session: Work, work: Work) -> None:
 
     assert work.accord("git", "coverage", "HEAD~1..HEAD", "--threshold", "50%").code == 5
     assert work.accord("git", "coverage", "nowhere..HEAD").code == 4
+    work.git("notes", "--ref=pvp", "copy", "HEAD~1", "HEAD")
+    assert work.accord("git", "coverage", "--threshold", "80").code == 5
+    told = work.accord("git", "coverage", "--records", "--threshold", "80")
+    assert (told.code, told.out.split(";")[0]) == (
+        *(0, "100 %  2 of 2 commits with PVP trailers or a record"),
+    )
     assert work.accord("git", "coverage", "--threshold", "101").code == 2
 
 

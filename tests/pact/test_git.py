@@ -292,3 +292,65 @@ def test_init_keeps_attributes_that_are_there(tmp_path: Path) -> None:
     Team(repo.root)("ann", "init", "--project", "p", *seats())
 
     assert (repo.root / ".gitattributes").read_text().startswith("*.png binary\n.pact/log.jsonl")
+
+
+def cloned(team: GitTeam, path: Path) -> Team:
+    """Somebody else's clone of the team's repository, which they push to."""
+    team.repo.act("config", "receive.denyCurrentBranch", "ignore")
+    team.repo.act("clone", "-q", str(team.root), str(path))
+    return Team(path)
+
+
+def test_a_branch_that_only_the_remote_has_is_not_made_anew(team: GitTeam, tmp_path: Path) -> None:
+    team.assign()
+    team.repo.act("commit", "-qam", "T1 is assigned")
+    bob = cloned(team, tmp_path / "clone")
+
+    ran = bob("bob", "join", "bob", "--roles", "worker")
+
+    assert ran.code == 0
+    assert ran.err == "accord: cart is only origin/cart so far; `git switch cart` makes it yours\n"
+
+
+def test_a_checkpoint_tells_of_files_that_it_did_not_take(team: GitTeam) -> None:
+    team.assign()
+    team.good("bob", "join", "bob", "--roles", "worker")
+    for name in ("a", "b", "c", "d"):
+        (team.root / f"new-{name}.py").write_text("1\n")
+    (team.root / "made").mkdir()
+    (team.root / "made" / "x.py").write_text("1\n")
+
+    ran = team("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+
+    assert ran.code == 0
+    assert "git does not know made/, new-a.py, new-b.py and 2 more, so" in ran.err
+    assert "`git add` takes it in" in ran.err
+    team.repo.act("add", ".")
+    assert team("bob", "checkpoint", "T1", "--evidence", "x", "--commit").err == ""
+
+
+def test_who_judges_what_only_another_branch_shows_is_told_where_to_go(
+    team: GitTeam, tmp_path: Path
+) -> None:
+    team.assign()
+    team.repo.act("commit", "-qam", "T1 is assigned")
+    team.repo.act("switch", "-q", "cart")
+    team.repo.act("merge", "-q", "main")
+    team.repo.act("switch", "-q", "main")
+    ann = cloned(team, tmp_path / "clone")
+    theirs = Repository(ann.root)
+    team.repo.act("switch", "-q", "cart")
+    team.good("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+    theirs.act("fetch", "-q")
+
+    for verb, more in (("accept", ()), ("changes", ("--reason", "r"))):
+        ran = ann("ann", verb, "T1", *more)
+        assert ran.code == 5
+        assert "origin/cart has " in ran.err
+        assert "of T1 that the log here lacks; `git switch cart && git pull` goes there" in ran.err
+    theirs.act("switch", "-q", "cart")
+    theirs.act("pull", "-q")
+    assert ann("ann", "accept", "T1").code == 0
+    team.repo.act("switch", "-q", "main")
+    assert "; `git switch cart` goes there" in team("ann", "accept", "T1").err
+    assert "goes there" not in team("ann", "accept", "T9").err

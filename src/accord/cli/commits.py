@@ -21,7 +21,7 @@ def coverage(repo: "Repository", args: argparse.Namespace) -> int:
     from accord.git.coverage import measure
     from accord.show.output import tell
 
-    found = measure(repo, naming.commits(repo, args.range))
+    found = measure(repo, naming.commits(repo, args.range), records=args.records)
     if args.json:
         told = {"commits": found.commits, "covered": found.covered, "recorded": found.recorded}
         tell(told | {"percent": found.percent, "without": [each.sha for each in found.without]})
@@ -29,7 +29,8 @@ def coverage(repo: "Repository", args: argparse.Namespace) -> int:
         print("There are no commits to look at")
     else:
         part = f"{found.covered} of {count(found.commits, 'commit')}"
-        print(f"{found.percent:.0f} %  {part} with PVP trailers; {found.recorded} with a record")
+        by = "PVP trailers or a record" if args.records else "PVP trailers"
+        print(f"{found.percent:.0f} %  {part} with {by}; {found.recorded} with a record")
         for each in found.without[:SHORT]:
             print(f"  {paint.yellow(each.sha[:SHORT])} {line(each.subject)}")
         if len(found.without) > SHORT:

@@ -64,6 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="exit code 5 below N per cent",
     )
+    add("--records", action="store_true", help="count a record as well, as after a squash merge")
     made["tree"].add_argument("--session", help="this session alone")
     made["heal"].add_argument("range", nargs="?", default="HEAD", help="commits (default: HEAD)")
     for name in ("share", "fetch"):

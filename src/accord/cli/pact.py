@@ -29,6 +29,7 @@ from accord.cli.main import HELD
 from accord.cli.parsing import Whole
 
 if TYPE_CHECKING:
+    from accord.core.kernel.refusal import Refused
     from accord.core.work.verbs import Caller
     from accord.pact.desk import Desk
 
@@ -67,10 +68,36 @@ def run(args: argparse.Namespace) -> int:
     seat = identity(os.environ.get("PACT_AGENT_ID", ""))
     here = desk_of(seat)
     HELD.append(here)
-    code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
+    from accord.core.kernel.refusal import Refused
+
+    try:
+        code = act(here, Caller(seat, getattr(args, "strict_roles", False)), args)
+    except Refused as no:
+        raise with_news(here, no, args) from None
     if args.verb in WRITING | {"init"}:
         here.ring()
     return code
+
+
+def with_news(desk: "Desk", no: "Refused", args: argparse.Namespace) -> "Refused":
+    """A refusal, with where to look if another branch knows more of what it is about."""
+    from contextlib import suppress
+
+    from accord.core.kernel.refusal import Refused, Why
+    from accord.git.process import GitError
+    from accord.pact import elsewhere
+    from accord.show.text import count
+
+    about = getattr(args, "task", "") or getattr(args, "feature", "")
+    if no.why not in {Why.UNKNOWN, Why.WRONG_STATE} or not about:
+        return no
+    with suppress(Refused, GitError, OSError):
+        data, _ = desk.ledger.read()
+        if found := elsewhere.news(desk.place, data, about):
+            more = f"{found.branch} has {count(found.events, 'event')} of {about} that the log here"
+            hint = f"{more} lacks; `{elsewhere.advice(desk.place, found)}` goes there"
+            return Refused(no.why, f"{no.detail}. {hint}", no.details)
+    return no
 
 
 def desk_of(seat: str) -> "Desk":

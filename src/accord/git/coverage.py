@@ -1,6 +1,6 @@
 """How many commits say how they were decided (OPEN-58)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from accord.core.provenance.message import parse
@@ -12,7 +12,10 @@ MOST = 100_000
 
 
 class Coverage(NamedTuple):
-    """Commits with PVP trailers, by all that were looked at; `recorded` have a record besides."""
+    """Commits that say how they were decided, by all that were looked at; `recorded` have a record.
+
+    Trailers say it (OPEN-58); a record does where somebody asked to count these, too.
+    """
 
     commits: int
     covered: int
@@ -33,14 +36,17 @@ def has_trailers(commit: Commit) -> bool:
     )
 
 
-def of(commits: Sequence[Commit], recorded: int = 0) -> Coverage:
-    """Of commits that were read already."""
-    without = tuple(commit for commit in commits if not has_trailers(commit))
+def of(commits: Sequence[Commit], recorded: int = 0, counted: Collection[str] = ()) -> Coverage:
+    """Of commits that were read already; those that are `counted` need no trailers."""
+    without = tuple(each for each in commits if each.sha not in counted and not has_trailers(each))
     return Coverage(len(commits), len(commits) - len(without), recorded, without)
 
 
-def measure(repo: Repository, which: Sequence[str], most: int = MOST) -> Coverage:
+def measure(
+    repo: Repository, which: Sequence[str], most: int = MOST, *, records: bool = False
+) -> Coverage:
     """Look at these commits, if any, and at what is on record for them."""
     found = repo.commits(*which, most=most) if which else []
     linked, noted = decisions.on_record(repo, (commit.sha for commit in found))
-    return of(found, len(linked.keys() | noted.keys()))
+    known = linked.keys() | noted.keys()
+    return of(found, len(known), known if records else ())

@@ -282,6 +282,11 @@ class Repository:
         out = self.ask("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
         return [each[3:] for each in out.split("\0") if each]
 
+    def untracked(self) -> list[str]:
+        """Paths that git does not know and was not told to ignore; of a new folder, its name."""
+        words = ("ls-files", "--others", "--exclude-standard", "--directory", "-z")
+        return [each for each in self.ask(*words).split("\0") if each]
+
     def differing(self, one: str, other: str) -> set[str]:
         """Paths that two revisions have differently."""
         out = self.ask("diff", "--name-only", "-z", "--no-renames", one, other, "--")

@@ -17,8 +17,11 @@ from accord.core.work.words import Kind, Status, is_branch
 from accord.git.repository import Repository
 from accord.pact import merging, scaffold, shown
 from accord.pact.desk import Desk, decided
+from accord.pact.elsewhere import tracked
 from accord.pact.merging import switched
 from accord.stores.ledger import BASE_PATIENCE_S, flocked
+
+MOST_NAMED = 3
 
 
 class Done(msgspec.Struct):
@@ -101,6 +104,8 @@ def moved(desk: Desk, repository: Repository, branch: str) -> list[str]:
         return switched(desk, repository, branch)
     if repository.branch() == branch:
         return []
+    if there := tracked(repository, branch):
+        return [f"{branch} is only {there} so far; `git switch {quote(branch)}` makes it yours"]
     return [f"there is no branch {branch} yet; `git switch -c {quote(branch)}` makes it"]
 
 
@@ -169,7 +174,15 @@ def checkpoint(desk: Desk, caller: Caller, id: str, evidence: str, *, commit: bo
         desk.carry.commit(repository, write, f"pact {id}: checkpoint by {caller.id}")
         if shown.files(place, repository, "HEAD") != staged:
             events += desk.record(decide)  # a hook changed what was committed: this is what it is
-    return done(desk, caller, Kind.CHECKPOINT, events)
+    return done(desk, caller, Kind.CHECKPOINT, events, *_left_out(desk, repository))
+
+
+def _left_out(desk: Desk, repository: Repository) -> Iterator[str]:
+    """A word on files that git does not know: they are never swept in, and may be the work."""
+    if found := [each for each in repository.untracked() if not shown.is_ledger(desk.place, each)]:
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        names = f"{', '.join(found[:MOST_NAMED])}{more}"
+        yield f"git does not know {names}, so that was not committed; `git add` takes it in"
 
 
 def accept(desk: Desk, caller: Caller, id: str, commit: str = "") -> Done:

@@ -7,6 +7,8 @@ import msgspec
 from accord.core.work.state import Work
 from accord.core.work.words import Role, Stage, Status
 
+BEGUN = {Status.ASSIGNED: "assigned", Status.IN_PROGRESS: "in progress"}
+
 
 class Waiting(msgspec.Struct, frozen=True):
     """One thing that somebody should do next."""
@@ -25,8 +27,9 @@ def waiting(work: Work, seat: str) -> Iterator[Waiting]:
     for task in work.tasks.values():
         if task.owner == seat and task.returned:
             yield Waiting("change", task.id, f"{task.reviewer} asks: {task.reason}", task.spec)
-        elif task.owner == seat and task.status in {Status.ASSIGNED, Status.IN_PROGRESS}:
-            yield Waiting("work", task.id, f"{task.status} for {task.reviewer}", task.spec)
+        elif task.owner == seat and task.status in BEGUN:
+            said = f"{BEGUN[task.status]}; {task.reviewer} reviews it"
+            yield Waiting("work", task.id, said, task.spec)
     me = work.seat(seat)
     if me and Role.ORCHESTRATOR in me.roles:
         for feature in work.features.values():
