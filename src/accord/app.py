@@ -38,13 +38,13 @@ from accord.transports import archive, bridge, descriptions, operator, pages, pr
 from accord.transports.caller import Callers
 from accord.transports.facts import Sources
 from accord.transports.guard import Guard
+from accord.transports.hall import Hall
 from accord.transports.http import Http
 from accord.transports.identity import Keyring
 from accord.transports.porch import Porch
 from accord.transports.reception import Reception, Trust
 from accord.transports.requests import Counted, Requests, Tracer
 from accord.transports.scrape import Scrape
-from accord.transports.websocket import Hall
 
 if TYPE_CHECKING:
     from accord.config.renewal import Renewal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.transports import websocket
+from accord.transports import connection
 from tests.core.dialects.wire import PAYLOADS, envelope
 from tests.fuzz.house import SESSION, SPLIT, Houses
 from tests.fuzz.reached import reached
@@ -85,9 +85,9 @@ def cut(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def plant(patch: pytest.MonkeyPatch) -> None:
     """The length of what is long is one too many."""
-    usual = websocket.head
+    usual = connection.head
 
     def careless(size: int) -> bytes:
         return usual(size + (size > LONG))
 
-    patch.setattr(websocket, "head", careless)
+    patch.setattr(connection, "head", careless)

@@ -14,10 +14,11 @@ from websockets.asyncio.client import connect
 
 from accord.app import make_engine
 from accord.stores.memory import MemoryLog
+from accord.transports.hall import Hall
 from accord.transports.head import http_class
 from accord.transports.identity import Keyring
 from accord.transports.reception import Reception, Trust
-from accord.transports.websocket import Hall, protocol_class
+from accord.transports.websocket import protocol_class
 
 PATIENCE = 10.0
 

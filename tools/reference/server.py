@@ -19,7 +19,7 @@ from accord.core.room.state import SessionConfig
 from accord.pact import scaffold
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema
-from accord.transports import bucket, identity, metrics, websocket
+from accord.transports import bucket, connection, hall, identity, metrics, websocket
 from tools.reference.markdown import capital, code, codes, fenced, plain, table
 from tools.reference.shapes import fields, in_words, promise, shown
 from tools.reference.words import words
@@ -30,7 +30,7 @@ ENVELOPE = frozenset({"said", "ref", "to"})
 
 MIB = 1 << 20
 FIXED = {
-    "sign-in": f"{websocket.SIGN_IN_SECONDS} s",
+    "sign-in": f"{connection.SIGN_IN_SECONDS} s",
     "silence": f"{websocket.PING_SECONDS} s",
     "messages": "200 a second",
     "message burst": f"{bucket.BURST_SECONDS} seconds' worth",
@@ -61,7 +61,7 @@ def _routes() -> Iterator[tuple[str, str]]:
         for method in getattr(route, "methods", None) or ():
             if method != "HEAD":
                 yield getattr(route, "path", ""), method
-    yield from ((path, "upgrade") for path in websocket.PATHS)
+    yield from ((path, "upgrade") for path in hall.PATHS)
 
 
 def measured() -> Iterator[str]:

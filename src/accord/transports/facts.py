@@ -10,9 +10,9 @@ from accord.engine.engine import Engine
 from accord.engine.lag import Lag
 from accord.engine.ports import StoreError
 from accord.engine.tally import Tally
+from accord.transports.hall import Hall
 from accord.transports.porch import Porch
 from accord.transports.requests import Requests
-from accord.transports.websocket import Hall
 
 PATIENCE_S = 1.0
 

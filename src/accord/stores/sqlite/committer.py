@@ -1,7 +1,6 @@
 """One commit over all streams: what is asked together becomes durable together."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain, repeat
 from operator import attrgetter
 
@@ -11,6 +10,7 @@ from accord.engine.ports import Duplicate, Row, StoreError
 from accord.stores.sqlite.insert import MOST, Value, insert
 from accord.stores.sqlite.jobs import Append, Chore, Commit, Job, Outcome
 from accord.stores.sqlite.places import Place, Places, conflict
+from accord.stores.sqlite.transaction import transaction
 
 COLUMNS = ("version", "id", "body", "hash")
 
@@ -49,7 +49,7 @@ class Committer:
         return self._done(batch, [None] * len(jobs))
 
     def _together(self, jobs: Sequence[Job]) -> Commit:
-        with self._transaction():
+        with transaction(self._db):
             batch = _Batch()
             outcomes = [self._try(batch, job) for job in jobs]
             insert(self._db, batch.values)
@@ -78,7 +78,7 @@ class Committer:
         return self._places.look(job.stream)
 
     def _one_by_one(self, jobs: Sequence[Job]) -> Commit:
-        with self._transaction():
+        with transaction(self._db):
             batch = _Batch()
             outcomes = [self._alone(batch, job) for job in jobs]
         return self._done(batch, outcomes)
@@ -110,6 +110,7 @@ class Committer:
         try:
             insert(self._db, (key, row.version, row.id, row.body, row.hash))
         except apsw.ConstraintError as error:
+            # Its stubs do not name the attribute.
             if error.extendedresult != apsw.SQLITE_CONSTRAINT_UNIQUE:  # type: ignore[attr-defined]
                 raise
             raise Duplicate(row.stream, row.id) from None
@@ -117,18 +118,6 @@ class Committer:
     def _chore(self, job: Job) -> None:
         if isinstance(job, Chore):
             self._db.execute(job.sql, job.values)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            # A full disk or a failing one has rolled back already.
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
     def _done(self, batch: "_Batch", outcomes: list[Outcome]) -> Commit:
         self._places.remember(batch.places)

@@ -1,13 +1,13 @@
 """Removing the beginning of a stream: the signed cut first, then its rows, a few at a time."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import apsw
 
 from accord.core.kernel.cuts import Cut
 from accord.engine.ports import Conflict
 from accord.stores.sqlite.file import connect
+from accord.stores.sqlite.transaction import transaction
 
 # Each batch is one commit, for which the writer waits: some milliseconds.
 BATCH = 200
@@ -47,7 +47,7 @@ class Pruner:
 
     def keep(self, cut: Cut) -> None:
         """Put the cut on file, and drop what could bring the removed part back."""
-        with self._transaction():
+        with transaction(self._db):
             row = (cut.stream, cut.version, cut.hash)
             if not self._db.execute(_MADE, row).get:
                 raise Conflict(f"{cut.stream} {cut.version} is not what is to be cut")
@@ -59,7 +59,7 @@ class Pruner:
 
     def remove(self, stream: str) -> int:
         """Remove the next few rows before the cut; how many there were."""
-        with self._transaction():
+        with transaction(self._db):
             last = self._db.execute("SELECT version FROM cuts WHERE stream = ?", (stream,)).get
             self._db.execute(_REMOVE, (stream, last or 0, BATCH))
             done = self._db.changes()
@@ -73,17 +73,6 @@ class Pruner:
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
 
 def shrink(path: str) -> int:

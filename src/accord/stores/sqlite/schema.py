@@ -6,6 +6,8 @@ from functools import cache
 
 import apsw
 
+from accord.stores.sqlite.transaction import transaction
+
 APPLICATION_ID = 0x41434F52  # "ACOR", so that `file` and we know the file as ours
 
 Migration = tuple[int, str]
@@ -121,14 +123,9 @@ def migrate(connection: apsw.Connection, migrations: Sequence[Migration] = MIGRA
 
 
 def _step(connection: apsw.Connection, version: int, statements: str) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         # Another process may have made the step while this one waited for the lock.
         if version_of(connection) < version:
             connection.execute(statements)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
