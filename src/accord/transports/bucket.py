@@ -20,6 +20,11 @@ STOPS = frozenset({"interrupt.raise", "gate.reject", "tool.reject", "session.lea
 STOPPING = tuple(f'"{kind}"'.encode() for kind in sorted(STOPS))
 SPARED = (*STOPPING, *(f'"{kind}"'.encode() for kind in sorted(STREAMED)))
 RATE = "rate_limit"
+# A session that is not at hand has to be read: its first message costs as much as these more.
+OPENING = 3
+# For what is counted by bytes, these stand for a message that costs more than its bytes.
+OPENING_BYTES = 64 << 10
+REFUSED_BYTES = 4 << 10
 STOPS_PER_SECOND = 20.0
 BURST_STOPS = 100.0
 MOST_BUCKETS = 10_000
@@ -75,11 +80,25 @@ class Bucket:
         if kind not in STREAMED:
             self.messages -= 1
 
+    def open(self, kind: str) -> None:
+        """A message was for a session that is not at hand."""
+        self._owe(OPENING, OPENING_BYTES if kind in STREAMED else 0)
+
+    def refused(self, kind: str) -> None:
+        """A message was for nothing, and had to be answered."""
+        self._owe(0, REFUSED_BYTES if kind in STREAMED else 0)
+
+    def _owe(self, messages: int, size: int) -> None:
+        """So much more, as far as it can be made up for in a second or so."""
+        self.messages = max(self.messages - messages, -self.rate)
+        self.bytes = max(self.bytes - size, -float(MOST_OWED))
+
     def _stop(self, missing: float) -> None:
         passed, self.stopped = self.seen - self.stopped, self.seen
         self.stops = min(self.stops + passed * STOPS_PER_SECOND, BURST_STOPS)
         missing = max(missing, (1 - self.stops) / STOPS_PER_SECOND)
         if missing > 0:
+            self._owe(1, 0)
             raise self.too_many(missing, RATE)
         self.stops -= 1
 
@@ -120,3 +139,9 @@ class Buckets:
         if len(self.kept) > MOST_BUCKETS:
             self.kept.popitem(last=False)
         return bucket
+
+    def open(self, actor: Actor, kind: str) -> None:
+        """Somebody wants a session that is not at hand."""
+        bucket = self.kept.get((actor.workspace, actor.seat))
+        if bucket is not None:
+            bucket.open(kind)

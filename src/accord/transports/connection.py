@@ -22,6 +22,7 @@ from accord.engine.peers import may_see
 from accord.transports.bucket import SHORT, Bucket, is_rate
 from accord.transports.head import is_private
 from accord.transports.identity import Identity
+from accord.transports.turns import REST_S
 
 if TYPE_CHECKING:
     from accord.transports.hall import Hall
@@ -118,6 +119,12 @@ class Connection(WSListener):
             raw.write(data)
             if self.lags:
                 self.hall.porch.unread.more(len(data))
+
+    @property
+    def rest(self) -> float:
+        """For how many seconds nobody has to hear it: one who sends too much makes others wait."""
+        bucket = self.bucket
+        return REST_S * self.hall.crowd.size(self) if bucket is not None and bucket.spent else 0.0
 
     async def drained(self) -> None:
         """Wait until the reader keeps up."""
@@ -285,6 +292,8 @@ class Connection(WSListener):
         """What became of a message: an error for the sender, or again what a retry led to."""
         if outcome.refused is not None:
             message = outcome.asked.message
+            if self.bucket is not None:
+                self.bucket.refused(message.body.type)
             self.refuse(outcome.refused, message.room, message.id, type(message.body))
         elif outcome.again:
             again = [f for s in outcome.sealed if (f := s.frame) and may_see(s.record, self.seat)]

@@ -31,6 +31,11 @@ class Crowd(Generic[Guest]):
             self.here[guest] = actor.workspace, actor.seat
             self.count[self.here[guest]] += 1
 
+    def size(self, guest: Guest) -> int:
+        """How many connections whoever this is has."""
+        who = self.here.get(guest)
+        return self.count[who] if who is not None else 1
+
     def leave(self, guest: Guest) -> None:
         """One less."""
         who = self.here.pop(guest, None)

@@ -119,8 +119,10 @@ class Reception:
         if kind is SessionCreate:
             message = self.named(message)
         stream = f"room/{message.room}"
-        if stream not in self.engine.cells and not is_id(message.room):
-            raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
+        if stream not in self.engine.cells:
+            if not is_id(message.room):
+                raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
+            self.buckets.open(actor, message.body.type)
         if kind is SessionJoin and actor.grant is None:
             self.guard_seat(stream, actor, peer.runtime if peer else "")
         if kind is SessionCreate:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, ClassVar
 
 from picows import WSAutoPingStrategy, WSCloseCode, WSUpgradeRequest
@@ -10,6 +11,7 @@ from picows.picows import WSProtocol  # type: ignore[attr-defined]  # not named 
 
 from accord.transports.hall import Hall
 from accord.transports.porch import Porch
+from accord.transports.turns import Turns
 
 HANDSHAKE_SECONDS = 10
 # A connection that is silent this long is asked for a sign of life, and given as long again.
@@ -46,6 +48,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         self.raw = transport
+        self.turns = Turns(transport)
         super().connection_made(transport)  # fails where the other side is gone already
         self.server_state.connections.add(self)
 
@@ -66,11 +69,17 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
             self.server_state.connections.discard(self)
             raise
 
+    def get_buffer(self, size_hint: int) -> Any:
+        return super().get_buffer(size_hint)[: self.turns.most]
+
     def buffer_updated(self, nbytes: int) -> None:
         listener = self.listener
         listener.lane = None  # anything may have happened since the last
         if listener.actor is not None:
+            began = perf_counter()
             super().buffer_updated(nbytes)
+            if self.turns.over(perf_counter() - began):
+                self.turns.give_way(listener.rest)
             return
         listener.unread += nbytes  # every frame sets it to nothing
         super().buffer_updated(nbytes)

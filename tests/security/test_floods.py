@@ -1,0 +1,157 @@
+"""Whoever sends all that it can is read in its turn: those beside it do not wait for that."""
+
+import asyncio
+import contextlib
+import json
+import select
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.transports.bucket import MOST_OWED, OPENING, STREAMED, Bucket
+from accord.transports.turns import LARGEST_READ, SHORT_READ, Turns
+from tests.helpers.server import a_server
+from tests.helpers.web import envelope
+from tests.security.raw import frame, memory, upgraded
+from tests.security.witness import witnessed
+
+# What is said, how often, and over how many connections. None of it counts as a message, and each
+# is for a session that nobody has heard of.
+FLOODS: dict[str, tuple[str, dict[str, Any], int, int]] = {
+    "stops": ("session.leave", {"payload": {}}, 6000, 16),
+    "chunks": ("response.chunk", {"payload": {"text": "x"}, "ref": "m"}, 20_000, 1),
+}
+
+
+LASTS = 4.0
+
+
+def pour(opened: socket.socket, flood: bytes) -> None:
+    """All of it, as fast as it is taken, reading what comes of it; until somebody has enough."""
+    left = memoryview(flood)
+    with contextlib.suppress(OSError):
+        while True:
+            hears, takes, _ = select.select([opened], [opened] if left else [], [])
+            if hears and not opened.recv(1 << 20):
+                return
+            if takes:
+                left = left[opened.send(left[: 1 << 16]) :]
+
+
+@pytest.mark.parametrize("name", FLOODS)
+async def test_a_flood_makes_nobody_else_wait(tmp_path: Path, name: str) -> None:
+    kind, more, times, connections = FLOODS[name]
+    said = [envelope(kind, f"junk{n}", "mallory", **more) for n in range(times)]
+    flood = b"".join(frame(json.dumps(each).encode()) for each in said)
+    with a_server(tmp_path, "token", "--rate-limit", "200") as server:
+        token = server.issue("mallory", "agent")
+        with contextlib.ExitStack() as stack:
+            opened = [stack.enter_context(upgraded(server, token)) for _ in range(connections)]
+            before = memory(server)
+            async with witnessed(server):
+                pouring = [asyncio.create_task(asyncio.to_thread(pour, o, flood)) for o in opened]
+                await asyncio.wait(pouring, timeout=LASTS)
+                for each in opened:
+                    with contextlib.suppress(OSError):
+                        each.shutdown(socket.SHUT_RDWR)
+                await asyncio.gather(*pouring)
+            assert memory(server) - before < 40, "nor is it kept"
+
+
+class Read:
+    """A transport that notes whether it is read."""
+
+    def __init__(self) -> None:
+        self.reads, self.closing = True, False
+        self.again = asyncio.Event()
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+        self.again.set()
+
+
+async def test_who_took_long_is_read_again_after_the_others() -> None:
+    raw: Any = Read()
+    turns = Turns(raw)
+
+    assert not turns.over(0.001)
+    assert turns.over(0.01)
+    turns.give_way(0)
+
+    assert not raw.reads
+    await asyncio.sleep(0)
+    assert raw.reads
+    assert turns.most == LARGEST_READ
+
+
+async def test_who_sends_too_much_is_read_less_until_it_does_not() -> None:
+    raw: Any = Read()
+    turns = Turns(raw)
+
+    turns.give_way(0.01)
+    await asyncio.sleep(0)
+    assert not raw.reads
+    assert turns.most == SHORT_READ
+    assert turns.over(0), "however short it was"
+    await asyncio.wait_for(raw.again.wait(), 1)
+
+    turns.give_way(0)
+    await asyncio.sleep(0)
+    assert (raw.reads, turns.most, turns.over(0)) == (True, LARGEST_READ, False)
+
+
+async def test_who_is_gone_is_not_read_again() -> None:
+    raw: Any = Read()
+    turns = Turns(raw)
+
+    turns.give_way(0)
+    raw.closing = True
+    await asyncio.sleep(0)
+    assert not raw.reads
+    raw.reads = True
+    turns.give_way(0)
+    assert raw.reads, "nor is it stopped"
+
+
+def test_a_session_that_is_not_at_hand_costs_more() -> None:
+    bucket = Bucket(200.0, 0.0)
+    whole, size = bucket.messages, bucket.bytes
+
+    bucket.open("prompt.submit")
+    assert (bucket.messages, bucket.bytes) == (whole - OPENING, size)
+    for _ in range(10_000):
+        bucket.open("prompt.submit")
+    assert bucket.messages == -200, "and can be made up for in a second"
+
+
+@pytest.mark.parametrize("kind", sorted(STREAMED))
+def test_what_streams_pays_for_that_with_bytes(kind: str) -> None:
+    bucket = Bucket(200.0, 0.0)
+
+    for _ in range(300):
+        bucket.open(kind)
+    assert bucket.spent
+    assert bucket.bytes >= -MOST_OWED
+    again = Bucket(200.0, 0.0)
+    for _ in range(5000):
+        again.refused(kind)
+    assert again.spent
+    assert again.bytes >= -MOST_OWED
+
+
+def test_what_is_counted_already_is_refused_for_nothing_more() -> None:
+    bucket = Bucket(200.0, 0.0)
+    whole = bucket.messages, bucket.bytes
+
+    for _ in range(100_000):
+        bucket.refused("prompt.submit")
+
+    assert (bucket.messages, bucket.bytes) == whole
