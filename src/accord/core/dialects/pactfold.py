@@ -17,29 +17,11 @@ class Whole(NamedTuple):
 
 def folded(data: bytes) -> Whole:
     """The same as to read it all, and then to fold it."""
-    ids = list[str]()
-    whole = _in_parts(data, ids)
-    if whole is None:
-        return _at_once(data)
-    # Whether any came twice is asked for all at once, which is quicker. In order, it is rare.
-    named = [id for id in ids if id]
-    whole.fold.seen = dict.fromkeys(named)
-    each_once = len(whole.fold.seen) == len(named)
-    return whole if each_once else _in_parts(data) or _at_once(data)
-
-
-def _in_parts(data: bytes, ids: list[str] | None = None) -> Whole | None:
-    """One part after the other; None where they are not in order.
-
-    With `ids`, which get those of all events, each of these is taken for new.
-    """
     fold, faults, last, following = Fold(), list[pact.Fault](), "", 1
     for part in pact.parts(data):
         if part.entries and part.entries[0].at < last:
-            return None
-        if ids is not None:
-            ids += [entry.event.event_id for entry in part.entries]
-        fold.take(part.entries, once=ids is not None)
+            return _at_once(data)
+        fold.take(part.entries)
         faults += part.faults
         last, following = part.last or last, part.next
     return Whole(fold, faults, last, following - 1)

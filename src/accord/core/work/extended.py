@@ -1,6 +1,6 @@
 """The extended view: later events of other tools, which version 1 passes by (OPEN-107)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -71,7 +71,7 @@ EXTENDED: Appliers = {
 }
 
 
-def extended(entries: Iterable[Entry]) -> Work:
+def extended(entries: Sequence[Entry]) -> Work:
     """The state with what other tools added; it decides nothing here."""
     return Extended().take(entries).work()
 

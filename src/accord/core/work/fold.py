@@ -3,7 +3,7 @@
 Nothing here refuses: a log may have been merged by git, or written by a tool that checks less.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -48,27 +48,32 @@ class Fold:
             if task.status in LIFTED:
                 self.wait(task)
 
-    def take(self, entries: Iterable[Entry], *, once: bool = False) -> "Fold":
-        """Fold events; one that was seen before, or is of a kind we do not know, passes by.
-
-        `once`: the caller sees to it that each comes once, and says later which were `seen`.
-        """
+    def take(self, entries: Sequence[Entry]) -> "Fold":
+        """Fold events; one that was seen before, or is of a kind we do not know, passes by."""
         kinds, at = self.table().get, self.at
-        for entry in entries if once else self._unseen(entries):
+        for entry in self._unseen(entries):
             event, at = entry.event, entry.at
             if (apply := kinds(event.event_type)) and (no := apply(self, event)):
                 self.skipped.append(Skipped(entry.line, *no))
         self.at = at
         return self
 
-    def _unseen(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def _unseen(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Those that come for the first time; most often all, which is quicker to see at once."""
         seen = self.seen
+        ids = [id for entry in entries if (id := entry.event.event_id)]
+        named = dict.fromkeys(ids)
+        if len(named) == len(ids) and seen.keys().isdisjoint(named):
+            seen |= named
+            return entries
+        new: list[Entry] = []
         for entry in entries:
             if id := entry.event.event_id:
                 if id in seen:
                     continue
                 seen[id] = None
-            yield entry
+            new.append(entry)
+        return new
 
     def table(self) -> "Appliers":
         """What each kind of event does."""
@@ -207,7 +212,7 @@ APPLY: Appliers = {
 }
 
 
-def fold(entries: Iterable[Entry]) -> Work:
+def fold(entries: Sequence[Entry]) -> Work:
     """The state that a log in order describes."""
     return Fold().take(entries).work()
 
