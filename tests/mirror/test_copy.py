@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from accord.core.dialects import pactmark
 from accord.core.dialects.pactbook import Book, told
 from accord.core.kernel.refusal import Refused
 from accord.core.work.mirror import PactArrange, key_of
@@ -164,8 +165,12 @@ async def test_a_log_that_is_gone_changes_nothing(ledger: Ledger) -> None:
 
 
 @proves("OPEN-137")
+@pytest.mark.parametrize("every", [1, 2, 4096])
 @pytest.mark.parametrize("seed", range(4))
-async def test_branches_that_git_merges_and_rebases_are_followed(tmp_path: Path, seed: int) -> None:
+async def test_branches_that_git_merges_and_rebases_are_followed(
+    tmp_path: Path, seed: int, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pactmark, "EVERY", every)
     chance = random.Random(seed)
     house = House(MemoryLog())
     repository = a_repository(
@@ -194,6 +199,33 @@ async def test_branches_that_git_merges_and_rebases_are_followed(tmp_path: Path,
     assert sorted(await house.recorded()) == sorted(
         [*ids(INIT, ASSIGN), *(f"{side}-{n}" for side in ("main", "side") for n in range(3))]
     )
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+async def test_late_lines_that_a_merge_brings_do_not_have_all_the_others_read_again(
+    ledger: Ledger, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pactmark, "EVERY", 2)
+    monkeypatch.setattr(copies, "BATCH", 1)
+    house = House(MemoryLog())
+    ours = [line("join", BOB, roles=[], at=at, id=f"ours-{at}") for at in (20, 21)]
+    theirs = [line("join", BOB, roles=[], at=at, id=f"theirs-{at}") for at in (19, 20, 22)]
+    copy = await followed(house, ledger.add(*WHOLE[:4], *ours))
+
+    async def again(_: Copy) -> Book:
+        raise AssertionError("everything was read once more")
+
+    monkeypatch.setattr(Copy, "_rebind", again)
+    both = (*ours, *theirs) if first == "ours" else (*theirs, *ours)
+    ledger.write(*WHOLE[:4], *both)
+    await house.mirrors.look()
+    ledger.add(MERGED)
+    await house.mirrors.look()
+
+    assert copy.known
+    assert work_of(copy) == folded(*WHOLE[:4], *both, MERGED)
+    lines = ledger.path.read_text("utf-8").splitlines()
+    assert (copy.book.times, copy.book.lines) == (told(lines).times, len(lines))
 
 
 async def test_two_servers_on_one_log_record_each_event_once(ledger: Ledger) -> None:

@@ -57,6 +57,26 @@ def test_another_file_in_its_place_is_read_anew(ledger: Ledger) -> None:
     assert held(place) == keys(ASSIGN, SHOWN, INIT)
 
 
+def test_another_file_that_begins_with_all_of_it_is_read_from_there(ledger: Ledger) -> None:
+    """Git writes files anew, also where lines only came behind the others."""
+    place = looked(ledger.add(INIT, ASSIGN))
+    place.anew = False
+    before = ledger.path.stat().st_ino
+
+    part = ledger.path.with_name("part")
+    part.write_bytes(log(INIT, ASSIGN, SHOWN))
+    part.replace(ledger.path)
+    assert ledger.path.stat().st_ino != before
+    found = place.read()
+
+    assert [each.key for each in found] == keys(SHOWN)
+    assert (place.anew, held(place)) == (False, keys(INIT, ASSIGN, SHOWN))
+    part.write_bytes(log(INIT, SHOWN, ASSIGN, ACCEPTED))
+    part.replace(ledger.path)
+    place.read()
+    assert (place.anew, held(place)) == (True, keys(INIT, SHOWN, ASSIGN, ACCEPTED))
+
+
 def test_a_torn_line_is_told_and_taken_when_it_is_whole(ledger: Ledger) -> None:
     whole = log(INIT, ASSIGN)
     ledger.path.write_bytes(whole[:-20])

@@ -8,6 +8,7 @@ from time import sleep
 from typing import NamedTuple, TypeVar
 
 from accord.core.dialects.pactbook import Book, bound
+from accord.core.dialects.pactmark import Bookmarks
 from accord.core.kernel.log import Body
 from accord.core.work.image import Image, Sorting, Source
 from accord.core.work.mirror import Arranged, Mirror, Mirrored, PactArrange, PactMirror, mirror_id
@@ -64,6 +65,7 @@ class Copy:
         self.more = False  # there is more to bring than one look may
         self.full = ""  # why nothing more is recorded
         self._image = Image()
+        self._marks = Bookmarks()
         self._pending: list[Source] = []  # read, and perhaps not recorded
         self._lines: list[str] = []  # recorded, and not in the book
         self._stale = False  # the book is of another order
@@ -168,12 +170,17 @@ class Copy:
 
     def _take(self, events: Iterable[Mirrored | Arranged]) -> None:
         for event in events:
-            if not self._image.take(event):
-                self._stale = True
-            elif isinstance(event, Mirrored):
+            fresh = self._image.take(event)
+            self._stale = self._stale or not fresh
+            if isinstance(event, Arranged):
+                self._marks.moved(event.at)
+            elif fresh:
                 self._lines.append(event.line)
+                self._marks.note(event.key, event.line)
         self._stale = self._stale or not self.book.add(self._lines)
         self._lines.clear()
+        if not self._stale:
+            self._marks.put(self.book)
 
     async def _bring(self) -> None:
         fresh = self._image.fresh(self._pending)
@@ -250,9 +257,13 @@ class Copy:
     # Into the book
 
     async def _fold(self) -> None:
-        """Where the lines are not in the order of their time, all of them are read once more."""
+        """Where the lines are not in the order of their time, they are read once more.
+
+        What is older than all that moved need not be.
+        """
         if self._stale:
-            self.book = await self._rebind()
+            book = await asyncio.to_thread(self._marks.again, self._image.order)
+            self.book = book or await self._rebind()
             self._stale = False
 
     async def _rebind(self) -> Book:

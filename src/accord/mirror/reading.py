@@ -45,10 +45,21 @@ class Reading:
         return self._lines + 1
 
     def goes_on(self, node: int, size: int, read: Read) -> bool:
-        """Whether the file is still the same one, as far as one sees without reading it again."""
-        if node != self.node or size < self.size:
+        """Whether the file is still the same one, as far as one sees without reading it again.
+
+        Another file in its place may begin with all of it, as git leaves it: that is compared.
+        """
+        if size < self.size:
             return False
+        if node != self.node:
+            return self._begins(node, read)
         return read(self.size - len(self._tail), len(self._tail)) == self._tail
+
+    def _begins(self, node: int, read: Read) -> bool:
+        if not self.size or not self.holds(read):
+            return False
+        self.node = node
+        return True
 
     def holds(self, read: Read) -> bool:
         """Whether every byte of it is still there."""

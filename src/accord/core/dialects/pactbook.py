@@ -44,6 +44,15 @@ class Book:
         self.lines += len(lines)
         return True
 
+    def copy(self) -> "Book":
+        """The same, which goes on by itself."""
+        other = Book()
+        other.lines, other._at = self.lines, self._at
+        other.standing = self.standing.copy()
+        other.times, other.checkpoints = dict(self.times), dict(self.checkpoints)
+        other._fold = Fold(self._fold.work(), at=self._fold.at)
+        return other
+
     def put(self, entries: Sequence[Entry]) -> None:
         """Take these, which are in order and behind all others."""
         fold = self._fold.take(entries)

@@ -17,6 +17,14 @@ class Standing:
         self.waiting: dict[str, dict[str, None]] = {}  # by reviewer
         self.left: dict[str, dict[str, None]] = {}  # by feature, its open tasks
 
+    def copy(self) -> "Standing":
+        """The same, which goes on by itself."""
+        other = Standing()
+        other.open = dict(self.open)
+        other.waiting = {reviewer: dict(tasks) for reviewer, tasks in self.waiting.items()}
+        other.left = {feature: dict(tasks) for feature, tasks in self.left.items()}
+        return other
+
     def note(self, fold: Fold, event: Event) -> None:
         """An event was folded; what counts is where things stand behind it."""
         if event.event_type in MOVES and (task := fold.tasks.get(event.task_id)):
