@@ -7,12 +7,13 @@ import apsw
 import pytest
 
 from accord.engine.ports import Row, StoreError
-from accord.stores.sqlite import SqliteLog, checkpoint, reader, recent
+from accord.stores.sqlite import SqliteLog, checkpoint, follow, reader, recent
 from accord.stores.sqlite.committer import Committer
 from accord.stores.sqlite.jobs import Commit, Job
 from accord.stores.sqlite.reader import Reader
 from accord.stores.sqlite.recent import Recent
 from tests.contract.rows import first, row, rows
+from tests.helpers.engine import turns
 
 HERE = "room/here"
 
@@ -251,3 +252,44 @@ def test_recent_rows_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> No
 
     memory.add([row(HERE, 3, body=b"x" * 11)], last=3)
     assert memory.after(2, 9) is None
+
+
+async def test_whoever_follows_what_this_process_writes_does_not_read_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every commit of ours looks like one of somebody else to the connection that reads."""
+    looks, reads = list[int](), list[int]()
+    changes, after = Reader.changes, Reader.after
+
+    def looked(asked: Reader) -> int:
+        looks.append(changes(asked))
+        return looks[-1]
+
+    def counted(asked: Reader, position: int, limit: int) -> list[tuple[int, Row]]:
+        reads.append(position)
+        return after(asked, position, limit)
+
+    monkeypatch.setattr(Reader, "changes", looked)
+    monkeypatch.setattr(Reader, "after", counted)
+    monkeypatch.setattr(follow, "EVERY_S", 0)
+    log = await SqliteLog.open(str(tmp_path / "log.db"))
+    beside = await SqliteLog.open(str(tmp_path / "log.db"))
+    await log.append(HERE, 0, rows(HERE, 1))
+    followed = log.tail(0)
+    assert [position for position, _ in await anext(followed)] == [1]
+    reads.clear()
+
+    for version in range(1, 6):
+        await log.append(HERE, version, [row(HERE, version + 1)])
+        assert [position for position, _ in await anext(followed)] == [version + 1]
+        await turns()
+    assert (reads, len(set(looks)) > 5) == ([], True)
+
+    await beside.append(HERE, 6, [row(HERE, 7)])
+    assert [position for position, _ in await anext(followed)] == [7]
+    assert reads
+    await log.append(HERE, 7, [row(HERE, 8)])
+    assert [position for position, _ in await anext(followed)] == [8]
+    await followed.aclose()
+    await beside.close()
+    await log.close()

@@ -19,10 +19,11 @@ SOON_S = 0.02
 class Follow:
     """Costs nothing while nobody follows."""
 
-    def __init__(self, changes: Callable[[], int]) -> None:
+    def __init__(self, changes: Callable[[], int], position: Callable[[], int]) -> None:
         self.bell = Bell()
         self.recent = Recent()
         self._changes = changes
+        self._position = position
         self._followers = 0
         self._soon: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -68,15 +69,12 @@ class Follow:
     async def _look(self) -> None:
         seen = -1
         while True:
-            now = self._ask(seen)
-            if now != seen:
-                self.recent.forget()
-                self.bell.ring()
-            seen = now
+            try:
+                now = self._changes()
+                if now != seen and self._position() != self.recent.last:
+                    self.recent.forget()
+                    self.bell.ring()
+                seen = now
+            except apsw.Error:  # whoever reads is told what is wrong
+                pass
             await asyncio.sleep(EVERY_S)
-
-    def _ask(self, seen: int) -> int:
-        try:
-            return self._changes()
-        except apsw.Error:  # whoever reads is told what is wrong
-            return seen

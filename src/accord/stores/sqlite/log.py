@@ -51,7 +51,7 @@ class SqliteLog:
         self._near = Reader(path, wait=False)
         self._far = Reader(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="accord-reader")
-        self._follow = Follow(self._near.changes)
+        self._follow = Follow(self._near.changes, self._near.position)
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod

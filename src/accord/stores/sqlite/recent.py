@@ -20,15 +20,15 @@ class Recent:
     def __init__(self) -> None:
         self._rows: deque[Row] = deque()
         self._bytes = 0
-        self._last = 0
+        self.last = 0
 
     def add(self, rows: Sequence[Row], last: int) -> None:
         """These rows were committed, the newest at position `last`."""
-        if last - len(rows) != self._last:
+        if last - len(rows) != self.last:
             self.forget()
         self._rows.extend(rows)
         self._bytes += sum(map(len, map(BODY, rows)))
-        self._last = last
+        self.last = last
         self._trim()
 
     def forget(self) -> None:
@@ -38,7 +38,7 @@ class Recent:
 
     def after(self, position: int, limit: int) -> list[Placed] | None:
         """Rows behind `position`; none when there are none; None when only the file knows."""
-        behind = self._last - position
+        behind = self.last - position
         # Whoever read the file may be ahead of what was told here.
         if not self._rows or not 0 <= behind <= len(self._rows):
             return None
