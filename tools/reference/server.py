@@ -19,7 +19,7 @@ from accord.core.room.state import SessionConfig
 from accord.pact import scaffold
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema
-from accord.transports import bucket, connection, hall, identity, metrics, websocket
+from accord.transports import bucket, connection, hall, head, identity, metrics, websocket
 from tools.reference.markdown import capital, code, codes, fenced, plain, table
 from tools.reference.shapes import fields, in_words, promise, shown
 from tools.reference.words import words
@@ -34,6 +34,7 @@ FIXED = {
     "silence": f"{websocket.PING_SECONDS} s",
     "messages": "200 a second",
     "message burst": f"{bucket.BURST_SECONDS} seconds' worth",
+    "requests in a row": str(head.MOST_AT_ONCE),
     "token": f"{identity.LONGEST_TOKEN:,} bytes",
     "token life": f"{identity.SHORTEST_LIFE} s to {identity.LONGEST_LIFE // 86_400} days",
     "causal refs": str(pvp.MOST_REFS),

@@ -17,6 +17,8 @@ log = logging.getLogger("accord.http")
 # What picows reads of an upgrade.
 LARGEST_UPGRADE = (16 << 10) - 64
 HEAD_SECONDS = 10
+# So many requests may be sent before the first is answered; what comes behind them is not read.
+MOST_AT_ONCE = 64
 # Whoever is refused may finish its sentence, so that it hears why.
 LINGER_SECONDS = 1
 LARGEST_REST = 1 << 20
@@ -55,6 +57,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().__init__(*args, **more)
         self.heading = True
         self.refused = False
+        self.full = False
         self.read = 0
         self.status = HTTPStatus.BAD_REQUEST
         self.timer: asyncio.TimerHandle | None = None
@@ -129,13 +132,16 @@ class BoundedHttp(HttpToolsProtocol):
         if size > (min(LARGEST_UPGRADE, self.porch.head) if upgrades else self.porch.head):
             self._too_long()
             raise ValueError("too long")  # stops the parser, which asks for a 400
+        self.asked = [each for each in self.asked if not each.response_complete]
+        if len(self.asked) >= MOST_AT_ONCE:
+            self.full = True
+            raise ValueError("too many")  # likewise
         self.heading = False
         self.read = 0
         self._cancel()
         if not upgrades and not self.flow.write_paused:
             self.porch.known(self.transport)
         super().on_headers_complete()
-        self.asked = [each for each in self.asked if not each.response_complete]
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle not in self.asked:
             self.asked.append(cycle)
@@ -198,6 +204,9 @@ class BoundedHttp(HttpToolsProtocol):
         self.read = 0
         self._cancel()
         cycle: RequestResponseCycle | None = self.cycle
+        if self.full:
+            self.asked[-1].keep_alive = False  # up to here all are answered, and then it ends
+            return
         if cycle is not None and not cycle.response_complete:
             self.transport.abort()  # in the middle of an answer there is nothing to say
             return
