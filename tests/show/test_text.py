@@ -1,9 +1,11 @@
 """Words from others, made fit to be shown."""
 
+import shlex
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.show import text
@@ -413,3 +415,27 @@ def test_a_joiner_is_shown_beside_plain_letters_and_holds_emoji_together() -> No
 
     assert text.safe(f"{family}\n") == f"{family}\n"
     assert text.safe("requireme\u200dnts") == "requireme\\u200dnts"
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("plain", "plain"),
+        ("two words", "'two words'"),
+        ("printf 'a\\n' >> x", "\"printf 'a\\n' >> x\""),
+        ("it's $HOME", "'it'\"'\"'s $HOME'"),
+    ],
+)
+def test_a_word_with_quotes_is_shown_in_others(word: str, shown: str) -> None:
+    assert text.quoted(word) == shown
+
+
+@given(st.text(st.sampled_from("ab '\"$`!\\\n"), max_size=12))
+@settings(deadline=None, max_examples=60)
+def test_a_shell_reads_the_very_word(word: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"printf %s {text.quoted(word)}"], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == word
+    assert shlex.split(text.quoted(word)) == [word]

@@ -21,6 +21,8 @@ ALL_BUT_READING = frozenset(
     }
 )
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
+# What means something else within double quotes.
+_ODD = re.compile(r"[\"$`!]|\\(?:[\\\n]|\Z)")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 AGES = 1 << 53
 
@@ -134,11 +136,17 @@ def command(arguments: dict[str, Any]) -> str | None:
     """The command line, where the arguments are one and nothing else."""
     match arguments:
         case {"argv": [*words]} if len(arguments) == 1 and all(isinstance(w, str) for w in words):
-            return shlex.join(words)
+            return " ".join(map(quoted, words))
         case {"command": str(text)} if len(arguments) == 1:
             return text
         case _:
             return None
+
+
+def quoted(word: str) -> str:
+    """The word as a shell reads it; in double quotes where it has single ones and nothing odd."""
+    doubly = "'" in word and not _ODD.search(word)
+    return f'"{word}"' if doubly else shlex.quote(word)
 
 
 def invocation(arguments: dict[str, Any]) -> str:
