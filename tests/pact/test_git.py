@@ -1,6 +1,7 @@
 """A pact and git: branches, merges and commits, and the ledger that goes along."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,8 @@ def cloned(team: GitTeam, path: Path) -> Team:
     """Somebody else's clone of the team's repository, which they push to."""
     team.repo.act("config", "receive.denyCurrentBranch", "ignore")
     team.repo.act("clone", "-q", str(team.root), str(path))
+    for name, value in (("user.name", "Ann"), ("user.email", "ann@example.org")):
+        Repository(path).act("config", name, value)
     return Team(path)
 
 
@@ -347,10 +350,28 @@ def test_who_judges_what_only_another_branch_shows_is_told_where_to_go(
         ran = ann("ann", verb, "T1", *more)
         assert ran.code == 5
         assert "origin/cart has " in ran.err
-        assert "of T1 that the log here lacks; `git switch cart && git pull` goes there" in ran.err
-    theirs.act("switch", "-q", "cart")
-    theirs.act("pull", "-q")
+        way = "git switch cart && git merge origin/cart"
+        assert f"of T1 that the log here lacks; `{way}` brings them" in ran.err
+    ann.good("ann", *assignment("T2"))
+    way = f"git commit -qm ledger .pact/ && {way}"
+    assert f"; `{way}` brings them" in ann("ann", "accept", "T1").err
+    done = subprocess.run(["sh", "-c", way], cwd=ann.root, capture_output=True, check=False)
+    assert done.returncode == 0, done
     assert ann("ann", "accept", "T1").code == 0
     team.repo.act("switch", "-q", "main")
-    assert "; `git switch cart` goes there" in team("ann", "accept", "T1").err
-    assert "goes there" not in team("ann", "accept", "T9").err
+    assert "; `git switch cart` brings them" in team("ann", "accept", "T1").err
+    assert "brings them" not in team("ann", "accept", "T9").err
+
+
+def test_who_is_on_the_branch_already_only_merges(team: GitTeam, tmp_path: Path) -> None:
+    team.assign()
+    team.repo.act("commit", "-qam", "T1 is assigned")
+    team.repo.act("branch", "-f", "cart")
+    ann = cloned(team, tmp_path / "clone")
+    theirs = Repository(ann.root)
+    theirs.act("switch", "-q", "cart")
+    team.repo.act("switch", "-q", "cart")
+    team.good("bob", "checkpoint", "T1", "--evidence", "x", "--commit")
+    theirs.act("fetch", "-q")
+
+    assert "; `git merge origin/cart` brings them" in ann("ann", "accept", "T1").err

@@ -95,7 +95,7 @@ def with_news(desk: "Desk", no: "Refused", args: argparse.Namespace) -> "Refused
         data, _ = desk.ledger.read()
         if found := elsewhere.news(desk.place, data, about):
             more = f"{found.branch} has {count(found.events, 'event')} of {about} that the log here"
-            hint = f"{more} lacks; `{elsewhere.advice(desk.place, found)}` goes there"
+            hint = f"{more} lacks; `{elsewhere.advice(desk.place, found)}` brings them"
             return Refused(no.why, f"{no.detail}. {hint}", no.details)
     return no
 

@@ -56,13 +56,17 @@ def _events(here: bytes, there: bytes, about: str) -> int:
 
 
 def advice(place: Place, found: News) -> str:
-    """How to have them here: where the branch is, one goes there."""
-    repository, branch = place.repository, found.branch
+    """Commands that have them here: the ledger is committed first, else git would refuse."""
+    repository = place.repository
     here = repository.branch() if repository else ""
-    if not found.remote:
-        return f"git switch {quote(branch)}"
-    own = branch.partition("/")[2]
-    return "git pull" if own == here else f"git switch {quote(own)} && git pull"
+    folder = f"{place.name(place.directory)}/"
+    changed = repository.changed() if repository else []
+    own = found.branch.partition("/")[2] if found.remote else found.branch
+    saves = any(each.startswith(folder) for each in changed)
+    steps = [f"git commit -qm ledger {quote(folder)}"] if saves else []
+    steps += [f"git switch {quote(own)}"] if own != here else []
+    steps += [f"git merge {quote(found.branch)}"] if found.remote else []
+    return " && ".join(steps)
 
 
 def tracked(repository: Repository, branch: str) -> str:
