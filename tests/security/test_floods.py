@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import select
 import socket
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from accord.core.kernel.limits import Limits
 from accord.transports.bucket import MOST_OWED, OPENING, STREAMED, Bucket
 from accord.transports.turns import LARGEST_READ, SHORT_READ, Turns
 from tests.helpers.server import a_server
@@ -60,6 +62,54 @@ async def test_a_flood_makes_nobody_else_wait(tmp_path: Path, name: str) -> None
             assert memory(server) - before < 40, "nor is it kept"
 
 
+# The largest number there is: to read it takes a hundred times as long as to read another.
+EDGE = "1.7976931348623157e308"
+
+
+def dear(number: int) -> bytes:
+    """A message of many such numbers."""
+    body = {"tool_name": "t", "arguments": {"a": ["EDGE"]}, "agent": "mallory", "category": "other"}
+    more = {"risk_level": "low", "description": "", "requires_approval": False}
+    said = json.dumps(envelope("tool.propose", f"junk{number}", "mallory", body | more))
+    return said.replace('"EDGE"', ",".join([EDGE] * 30_000)).encode()
+
+
+def refusals(opened: socket.socket, wanted: int) -> list[bytes]:
+    """What so many messages were refused with."""
+    heard = b""
+    while heard.count(b'"code":"') < wanted:
+        heard += opened.recv(1 << 16)
+    return re.findall(rb'"code":"([A-Z_]+)"', heard)
+
+
+async def test_bytes_that_are_dear_to_read_are_paid_for(tmp_path: Path) -> None:
+    with a_server(tmp_path, "token", "--rate-limit", "200") as server:
+        flood, token = [frame(dear(number)) for number in range(12)], server.issue("mallory")
+        assert sum(map(len, flood)) < Limits().stream_burst, "by their bytes all could come"
+        with upgraded(server, token) as opened:
+            opened.settimeout(LASTS * 5)
+            hearing = asyncio.create_task(asyncio.to_thread(refusals, opened, len(flood)))
+            async with witnessed(server):
+                for each in flood:
+                    await asyncio.to_thread(opened.sendall, each)
+                codes = await hearing
+
+    assert b"RATE_LIMITED" in codes, codes
+
+
+def test_what_takes_no_longer_than_usual_costs_nothing_more() -> None:
+    bucket = Bucket(200.0, 0.0)
+    size = bucket.bytes
+
+    bucket.worked(0.04)
+    assert bucket.bytes == size
+    bucket.worked(0.4)
+    assert 0 < bucket.bytes < size
+    for _ in range(100):
+        bucket.worked(0.4)
+    assert bucket.bytes == -MOST_OWED
+
+
 class Read:
     """A transport that notes whether it is read."""
 
@@ -100,12 +150,12 @@ async def test_who_sends_too_much_is_read_less_until_it_does_not() -> None:
     await asyncio.sleep(0)
     assert not raw.reads
     assert turns.most == SHORT_READ
-    assert turns.over(0), "however short it was"
+    assert turns.over(0.001), "sooner than others"
     await asyncio.wait_for(raw.again.wait(), 1)
 
     turns.give_way(0)
     await asyncio.sleep(0)
-    assert (raw.reads, turns.most, turns.over(0)) == (True, LARGEST_READ, False)
+    assert (raw.reads, turns.most, turns.over(0.001)) == (True, LARGEST_READ, False)
 
 
 async def test_who_is_gone_is_not_read_again() -> None:

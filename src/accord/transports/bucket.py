@@ -25,6 +25,10 @@ OPENING = 3
 # For what is counted by bytes, these stand for a message that costs more than its bytes.
 OPENING_BYTES = 64 << 10
 REFUSED_BYTES = 4 << 10
+# Some bytes are a hundred times as dear to read as others, as those of numbers at the edge of what
+# can be counted. What took longer than any usual message is paid for by time.
+LONGEST_S = 0.05
+BYTES_PER_SECOND = 32 << 20
 STOPS_PER_SECOND = 20.0
 BURST_STOPS = 100.0
 MOST_BUCKETS = 10_000
@@ -87,6 +91,11 @@ class Bucket:
     def refused(self, kind: str) -> None:
         """A message was for nothing, and had to be answered."""
         self._owe(0, REFUSED_BYTES if kind in STREAMED else 0)
+
+    def worked(self, seconds: float) -> None:
+        """So long it took to read what was sent."""
+        if seconds > LONGEST_S:
+            self._owe(0, int(seconds * BYTES_PER_SECOND))
 
     def _owe(self, messages: int, size: int) -> None:
         """So much more, as far as it can be made up for in a second or so."""

@@ -120,6 +120,11 @@ class Connection(WSListener):
             if self.lags:
                 self.hall.porch.unread.more(len(data))
 
+    def worked(self, seconds: float) -> None:
+        """So long it took to work off what it sent."""
+        if self.bucket is not None:
+            self.bucket.worked(seconds)
+
     @property
     def rest(self) -> float:
         """For how many seconds nobody has to hear it: one who sends too much makes others wait."""

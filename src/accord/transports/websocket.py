@@ -78,7 +78,9 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
         if listener.actor is not None:
             began = perf_counter()
             super().buffer_updated(nbytes)
-            if self.turns.over(perf_counter() - began):
+            took = perf_counter() - began
+            if self.turns.over(took):
+                listener.worked(took)
                 self.turns.give_way(listener.rest)
             return
         listener.unread += nbytes  # every frame sets it to nothing

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from time import perf_counter
 
 from msgspec.structs import replace
 from starlette.requests import ClientDisconnect, Request
@@ -73,12 +74,14 @@ class Mailbox:
             bucket.weigh(len(data), asyncio.get_running_loop().time())
             if bucket.spent:
                 bucket.glance(data)
+        began = perf_counter()
         try:
             message = addressed(pvp.decode(data, self.reception.limits.message), place)
         except Refused:
             charge(bucket)
             raise
         if bucket is not None:
+            bucket.worked(perf_counter() - began)
             bucket.count(message.body.type, len(data))
         return message
 
