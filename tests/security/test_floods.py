@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.limits import Limits
-from accord.transports.bucket import MOST_OWED, OPENING, STREAMED, Bucket
+from accord.transports.bucket import MOST_OWED, STREAMED, Bucket
 from accord.transports.turns import LARGEST_READ, SHORT_READ, Turns
 from tests.helpers.server import a_server
 from tests.helpers.web import envelope
@@ -176,10 +176,13 @@ def test_a_session_that_is_not_at_hand_costs_more() -> None:
     whole, size = bucket.messages, bucket.bytes
 
     bucket.open("prompt.submit")
-    assert (bucket.messages, bucket.bytes) == (whole - OPENING, size)
+    assert (bucket.messages, bucket.bytes) == (whole - 3, size)
     for _ in range(10_000):
         bucket.open("prompt.submit")
     assert bucket.messages == -200, "and can be made up for in a second"
+    slow = Bucket(1.0, 0.0)
+    slow.open("session.create")
+    assert slow.messages == 5, "where little is allowed it costs nothing"
 
 
 @pytest.mark.parametrize("kind", sorted(STREAMED))

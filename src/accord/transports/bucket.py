@@ -20,8 +20,9 @@ STOPS = frozenset({"interrupt.raise", "gate.reject", "tool.reject", "session.lea
 STOPPING = tuple(f'"{kind}"'.encode() for kind in sorted(STOPS))
 SPARED = (*STOPPING, *(f'"{kind}"'.encode() for kind in sorted(STREAMED)))
 RATE = "rate_limit"
-# A session that is not at hand has to be read: its first message costs as much as these more.
-OPENING = 3
+# A session that is not at hand has to be read: its first message costs this part of a burst more,
+# three messages at the usual rate.
+OPENING = 0.003
 # For what is counted by bytes, these stand for a message that costs more than its bytes.
 OPENING_BYTES = 64 << 10
 REFUSED_BYTES = 4 << 10
@@ -86,7 +87,8 @@ class Bucket:
 
     def open(self, kind: str) -> None:
         """A message was for a session that is not at hand."""
-        self._owe(OPENING, OPENING_BYTES if kind in STREAMED else 0)
+        size = OPENING_BYTES if kind in STREAMED else 0
+        self._owe(int(OPENING * self.rate * BURST_SECONDS), size)
 
     def refused(self, kind: str) -> None:
         """A message was for nothing, and had to be answered."""
