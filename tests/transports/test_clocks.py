@@ -1,5 +1,6 @@
 """Whose clock judges what: rooms go by steady time, tokens by what the machine's clock shows."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused
 from accord.engine.clock import SystemClock, WallClock
 from accord.stores.memory import MemoryLog
+from accord.transports.expiry import Expiry
 from accord.transports.identity import Keyring, issue
 from accord.transports.reception import Reception, Trust
 
@@ -44,3 +46,60 @@ async def test_tokens_are_judged_by_the_clock_as_it_was_set_meanwhile(
     machine.time += HOUR
     with pytest.raises(Refused, match="expired"):
         reception.identify(fresh.token)
+
+
+SOON, LONG, PATIENCE = 0.005, 3600.0, 5.0
+
+
+class Left:
+    """How much is left, as a machine's clock says; tells when it was looked at."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.looked = asyncio.Event()
+
+    def __call__(self) -> float:
+        self.looked.set()
+        return self.seconds
+
+    async def again(self) -> None:
+        """Wait for the next look."""
+        self.looked.clear()
+        await asyncio.wait_for(self.looked.wait(), PATIENCE)
+
+
+async def test_a_clock_that_is_set_forward_ends_what_a_timer_would_have_waited_for() -> None:
+    """As after the sleep of a laptop: the hours it slept are none to a timer."""
+    left, over = Left(LONG), asyncio.Event()
+    Expiry(left, over.set, nap=SOON)
+
+    for _ in range(3):
+        await left.again()
+    assert not over.is_set()
+    left.seconds = 0.0
+
+    await asyncio.wait_for(over.wait(), PATIENCE)
+
+
+async def test_a_clock_that_is_set_back_ends_nothing_early() -> None:
+    left, over = Left(SOON), asyncio.Event()
+    waiting = Expiry(left, over.set)
+    left.seconds = LONG
+
+    await left.again()
+
+    assert not over.is_set()
+    waiting.cancel()
+
+
+async def test_what_does_not_matter_any_more_is_not_looked_at() -> None:
+    left, over = Left(0.0), asyncio.Event()
+    Expiry(left, over.set).cancel()
+    left.looked.clear()
+    later = asyncio.Event()
+    asyncio.get_running_loop().call_later(SOON, later.set)
+
+    await later.wait()
+
+    assert not left.looked.is_set()
+    assert not over.is_set()

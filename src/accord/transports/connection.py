@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import struct
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from accord.engine.cell import Outcome
 from accord.engine.lane import Lane, lane
 from accord.engine.peers import may_see
 from accord.transports.bucket import SHORT, Bucket, is_rate
+from accord.transports.expiry import Expiry
 from accord.transports.head import is_private
 from accord.transports.identity import Identity
 from accord.transports.turns import REST_S
@@ -90,7 +91,7 @@ class Connection(WSListener):
         limits = self.reception.limits
         self.most, self.backlog = limits.message, limits.backlog
         self.limit = limits.frame if self.reception.is_open else LARGEST_FIRST_FRAME
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | Expiry | None = None
         self.writable = asyncio.Event()
         self.writable.set()
 
@@ -184,6 +185,7 @@ class Connection(WSListener):
         self.writable.set()
         if self.timer:
             self.timer.cancel()
+            self.timer = None  # it knows of us, and we of it
         self.reception.engine.peers.gone(self)
 
     def pause_writing(self) -> None:
@@ -338,9 +340,8 @@ class Connection(WSListener):
         self._bind(identity.actor)
         if self.timer:
             self.timer.cancel()
-        left = self.reception.left(identity)
-        loop = asyncio.get_running_loop()
-        self.timer = loop.call_later(left, self.close, "the token has expired")
+        left, end = self.reception.left, partial(self.close, "the token has expired")
+        self.timer = Expiry(partial(left, identity), end)
 
     def _bind(self, actor: Actor) -> None:
         self.hall.crowd.enter(self, actor)

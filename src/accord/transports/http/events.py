@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 import msgspec
@@ -13,13 +14,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
-from accord.engine.clock import WallClock
 from accord.engine.tally import Tally
 from accord.transports.archive import HEADERS
 from accord.transports.caller import Caller, Callers
+from accord.transports.expiry import Expiry
 from accord.transports.head import ABORT
 from accord.transports.http.benches import Bench, first, hung_up
 from accord.transports.http.reader import Reader
+from accord.transports.identity import Identity
 
 log = logging.getLogger("accord.events")
 
@@ -181,7 +183,7 @@ class Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
         """Until the reader hangs up, may read no longer, or the server stops."""
-        timer = expiry(self.listener)
+        timer = expiry(self.listener, self.events.callers.reception.left)
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         try:
             await send(start)
@@ -207,13 +209,12 @@ class Stream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def expiry(listener: Listener) -> asyncio.TimerHandle | None:
+def expiry(listener: Listener, left: Callable[[Identity], float]) -> Expiry | None:
     """The stream ends with its token."""
     identity = listener.caller.identity
     if identity is None:
         return None
-    left = max(0, identity.expires_at - WallClock().now()) / 1000
-    return asyncio.get_running_loop().call_later(left, listener.close, "the token has expired")
+    return Expiry(partial(left, identity), partial(listener.close, "the token has expired"))
 
 
 def last_event(request: Request) -> str | None:
