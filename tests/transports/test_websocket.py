@@ -9,8 +9,11 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from tests.fuzz.frames import CLOSE
 from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.web import envelope, participant
 from tests.helpers.wire import CONFIG, Wire
+from tests.security.raw import frame, rest, upgraded
 from tests.spec import proves
 
 MIB = 1 << 20
@@ -132,6 +135,29 @@ async def test_a_message_may_come_in_fragments(trusting: ServerProcess) -> None:
     await alice.socket.send([whole[:10], whole[10:200], whole[200:]])
 
     assert (await alice.hear())["id"] == "fragmented"
+    await alice.socket.close()
+
+
+@pytest.mark.parametrize("keys", ["a", "ab", "abc"])
+async def test_the_last_words_before_a_goodbye_are_heard(
+    trusting: ServerProcess, keys: str
+) -> None:
+    alice = await Wire.open(trusting.ws_url, "alice")
+    session = await alice.create()
+    notes = [{"key": key, "content_type": "text", "content": "Bye"} for key in keys]
+    last = [envelope("context.add", session, "bob", each) for each in notes]
+
+    with upgraded(trusting) as bob:
+        joins = envelope("session.join", session, "bob", participant("bob"))
+        bob.sendall(frame(json.dumps(joins).encode()))
+        await alice.hear_until("session.join")
+        # In one go, as a client does that says the last of it and goes.
+        bob.sendall(b"".join(frame(json.dumps(each).encode()) for each in last) + frame(b"", CLOSE))
+        heard = [await alice.hear_until("context.add") for _ in notes]
+        ended = rest(bob)
+
+    assert [each["payload"]["key"] for each in heard] == list(keys)
+    assert ended.endswith(b"\x88\x02\x03\xe8"), "and the goodbye is answered"
     await alice.socket.close()
 
 

@@ -205,11 +205,12 @@ class Connection(WSListener):
         """A frame; a message may come in several."""
         kind = frame.msg_type
         self.unread = 0
-        ended: object = transport.close_handshake
         if kind is CLOSE:
             self._goodbye(frame.get_close_code())
-        elif ended is not None:
-            pass  # what comes behind the end is not heard
+        elif transport.is_close_frame_sent:
+            # What comes behind the end is not heard. That the other side has ended it is no sign:
+            # picows reads a frame ahead, and this one may come before that.
+            pass
         elif frame.rsv1 or frame.rsv2 or frame.rsv3:
             self.close("no extension was agreed on", WSCloseCode.PROTOCOL_ERROR)
         elif kind is TEXT and frame.fin and not self.fragments:
