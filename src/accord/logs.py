@@ -8,9 +8,10 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -27,6 +28,9 @@ TRUSTED = ("uvicorn",)
 LONGEST_TEXT = 120
 LONGEST_VALUE = 300
 MOST_FRAMES = 30
+# Warnings of one kind: so many a second and no more, so that nobody outside can fill a disk.
+A_SECOND, BURST = 20.0, 100.0
+MOST_KINDS = 256
 HERE = Path(__file__).parent.parent
 
 
@@ -36,9 +40,34 @@ def set_up(form: str, level: str, to: TextIO | None = None) -> None:
     text = form == "text" or (form == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Lines(text=text))
+    handler.addFilter(Few())
     libraries = logging.DEBUG if level == "debug" else logging.WARNING
     logging.basicConfig(handlers=[handler], level=libraries, force=True)
     logging.getLogger(OURS).setLevel(level.upper())
+
+
+class Few(logging.Filter):
+    """What is said over and over is told now and then, with how often it was not."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self.clock = clock
+        self.kinds: dict[tuple[str, str], tuple[float, float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to tell this one; what is asked for in detail, and what is wrong, always is."""
+        if not logging.INFO <= record.levelno <= logging.WARNING:
+            return True
+        kind, now = (record.name, str(record.msg)[:LONGEST_TEXT]), self.clock()
+        left, seen, silent = self.kinds.pop(kind, (BURST, now, 0))
+        left = min(BURST, left + (now - seen) * A_SECOND)
+        told = left >= 1
+        self.kinds[kind] = (left - 1, now, 0) if told else (left, now, silent + 1)
+        if len(self.kinds) > MOST_KINDS:
+            del self.kinds[next(iter(self.kinds))]
+        if told and silent:
+            record.unreported = silent
+        return told
 
 
 class Lines(logging.Formatter):
@@ -68,6 +97,8 @@ def facts(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
                 yield name, value if isinstance(value, int) else str(value)[:LONGEST_VALUE]
     else:
         yield from of_library(record)
+    if unreported := getattr(record, "unreported", 0):
+        yield "unreported", int(unreported)
     if record.exc_info and record.exc_info[1] is not None:
         yield "error", type(record.exc_info[1]).__qualname__
         yield "stack", list(frames(record.exc_info[2]))

@@ -16,10 +16,12 @@ import accord
 from accord.core.dialects.pvp import BODIES
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.prompts import PromptSubmit
-from accord.logs import EVENT, Lines, set_up
+from accord.logs import BURST as AT_ONCE
+from accord.logs import EVENT, MOST_KINDS, Few, Lines, set_up
 from accord.transports.reports import BURST, Reports
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.wire import Wire
+from tests.security.raw import plug, rest
 from tests.security.scene import PROMPT, PROPOSAL, get, scene
 
 MARK = "xyzzy-content-7f3a"
@@ -183,3 +185,53 @@ def test_the_server_logs_events_by_name_and_never_sentences() -> None:
     ]
 
     assert said == []
+
+
+# What is said over and over
+
+
+def warned(msg: str = "Invalid HTTP request received.", level: int = logging.WARNING) -> Any:
+    """What a library says of a request that is none."""
+    return logging.LogRecord("uvicorn.error", level, __file__, 1, msg, (), None)
+
+
+def test_what_comes_over_and_over_is_told_so_often_and_counted() -> None:
+    now = [0.0]
+    few = Few(lambda: now[0])
+
+    told = [few.filter(warned()) for _ in range(1000)]
+    assert sum(told) == AT_ONCE
+    assert few.filter(warned("another")), "of another kind there was none yet"
+    now[0] = 1.0
+    again = warned()
+    assert few.filter(again)
+    assert json.loads(Lines(text=False).format(again))["unreported"] == 1000 - AT_ONCE
+    after = warned()
+    assert few.filter(after)
+    assert "unreported" not in Lines(text=False).format(after)
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.ERROR, logging.CRITICAL])
+def test_what_is_wrong_and_what_was_asked_for_is_always_told(level: int) -> None:
+    few = Few(lambda: 0.0)
+
+    assert all(few.filter(warned(level=level)) for _ in range(1000))
+
+
+def test_kinds_without_end_are_not_remembered() -> None:
+    few = Few(lambda: 0.0)
+
+    for number in range(10 * MOST_KINDS):
+        assert few.filter(warned(f"kind {number}"))
+    assert len(few.kinds) <= MOST_KINDS
+
+
+def test_nobody_outside_fills_a_disk_with_lines(tmp_path: Path) -> None:
+    with a_server(tmp_path) as server:
+        for _ in range(400):
+            with plug(server) as opened:
+                opened.sendall(b"nonsense\r\n\r\n")
+                assert rest(opened)
+        said = [each for each in lines(server) if each["event"] == "library.said"]
+
+    assert len(said) < 400
