@@ -120,8 +120,8 @@ def test_a_folder_of_hooks_that_repositories_share_serves_each_as_itself(
     for each in (plain, other):
         each.git("config", "core.hooksPath", str(tmp_path / "shared"))
         assert each.accord("git", "install").code == 0
-        each.told(PVP_SESSION_ID="ses_1").commit("feat: begin")
-    assert plain.decisions() != other.decisions()
+        each.told(PVP_SESSION_ID="ses_1").commit(f"feat: begin {each.path.name}")
+    assert len({*plain.decisions(), *other.decisions()}) == 2
     assert plain.git("config", "accord.repo") != other.git("config", "accord.repo")
     assert other.accord("git", "uninstall").code == 0
 
