@@ -1,0 +1,214 @@
+"""What arrives in one read of a socket may take a lane; nobody can tell whether it did."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Role
+from accord.core.kernel.log import Body, Message
+from accord.core.kernel.times import iso
+from accord.core.room.interrupts import InterruptRaise
+from accord.core.room.members import SessionLeave
+from accord.core.room.state import Urgency
+from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.thinking import ThinkingChunk, ThinkingStart
+from accord.engine import arrivals
+from accord.engine.cell import Asked
+from accord.engine.flow import Flow
+from accord.engine.lane import Lane, lane
+from accord.stores.memory import MemoryLog
+from tests.helpers.engine import Ear, Reply, Stage, Tricky, turns
+from tests.helpers.forks import START, forks
+from tests.helpers.room import (
+    ALICE,
+    BOB,
+    CLAUDE,
+    CODEX,
+    DAVE,
+    ROOM,
+    STREAM,
+    T0,
+    changes_roles,
+    joins,
+    prompts,
+)
+
+OTHER = "other"
+# A name for what is said, what it says, and what it is about.
+SAYINGS: dict[str, tuple[Callable[[Actor], Body], str | None, dict[str, Any]]] = {
+    "piece": (lambda _: ResponseChunk("more"), "s0", {}),
+    "long piece": (lambda _: ResponseChunk("x" * 90_000), "s0", {}),
+    "piece without a name": (lambda _: ResponseChunk("more"), None, {}),
+    "piece beside": (lambda _: ResponseChunk("aside"), "a0", {}),
+    "piece in the fork": (lambda _: ResponseChunk("aside"), "a0", {"fork": "aside"}),
+    "piece elsewhere": (lambda _: ResponseChunk("there"), "s0", {"room": OTHER}),
+    "piece nowhere": (lambda _: ResponseChunk("there"), "s0", {"room": "nowhere"}),
+    "piece that cites": (lambda _: ResponseChunk("more"), "s0", {"causal_refs": ("p",)}),
+    "thought": (lambda _: ThinkingChunk("hm"), "t0", {}),
+    "thought for one": (lambda _: ThinkingChunk("hm"), "t1", {}),
+    "end": (lambda _: ResponseEnd("complete"), "s0", {}),
+    "stop": (lambda _: InterruptRaise(Urgency.STOP, "Enough", "claude"), None, {}),
+    "leave": (lambda _: SessionLeave(), None, {}),
+    "join": (lambda who: joins(who, Role.DRIVER), None, {}),
+    "back": (lambda who: joins(who, Role.DRIVER), "p", {}),
+}
+PIECES = [name for name in SAYINGS if name.startswith(("piece", "thought"))]
+EARS: dict[str, Actor] = {
+    "claude": CLAUDE,
+    "claude outside": CLAUDE,
+    "codex": CODEX,
+    "bob": BOB,
+    "dave": DAVE,
+}
+EVENTS = ("fail", "hold", "others", "watch", "drive", "turn", "hang up", "come in")
+
+said = st.tuples(
+    st.sampled_from([*["piece"] * 8, *PIECES * 2, *SAYINGS]),
+    st.sampled_from([None] * 9 + [0, 1, 2]),  # whether its id was used before
+    st.integers(1, 4),  # so often in a row
+)
+reads = st.tuples(st.sampled_from([*["claude"] * 6, *EARS]), st.lists(said, min_size=1, max_size=5))
+scripts = st.lists(reads | st.sampled_from(EVENTS), min_size=4, max_size=24)
+
+
+class Forgetful(dict[str | None, Flow]):
+    """Knows of no flow, ever."""
+
+    def __setitem__(self, *_: Any) -> None:
+        pass
+
+
+class Play:
+    """A script, and what everybody heard of it."""
+
+    def __init__(self, *, drives: bool) -> None:
+        self.drives = drives
+        self.log = Tricky(MemoryLog())
+        self.stage = Stage(self.log, window=8)
+        self.stage._name = "m"
+        self.others = self.stage.again(self.log.log)
+        self.others._name = "o"
+        self.ears: dict[str, Ear] = {}
+        self.all: list[Ear] = []
+        self.replies: list[Reply] = []
+        self.count = 0
+        self.lanes = 0
+        self.held = False
+
+    async def begin(self) -> None:
+        stage = self.stage
+        await stage.open(CLAUDE, CODEX)
+        await stage.say(BOB, joins(BOB, Role.NAVIGATOR, Role.DRIVER))
+        await stage.open(CLAUDE, room=OTHER)
+        if not self.drives:
+            for cell in stage.engine.cells.values():
+                cell.flows = Forgetful()
+        for room in (ROOM, OTHER):
+            await stage.say(ALICE, prompts(), "p", room=room)
+            await stage.say(ALICE, prompts(), START, room=room)
+            await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0", room=room)
+        await stage.say(CLAUDE, ThinkingStart("claude", "p", "approvers_only"), "t0")
+        await stage.say(CLAUDE, ThinkingStart("claude", "p", ("bob",)), "t1")
+        await stage.say(BOB, forks("Aside", CLAUDE), "f")
+        await stage.say(BOB, prompts(), "q", fork="aside")
+        await stage.say(CLAUDE, ResponseStart("claude", "q"), "a0", fork="aside")
+        self.ears = {name: self.stage.ears.get(who.seat) for name, who in EARS.items()}  # type: ignore[misc]
+        self.ears["claude outside"] = stage.connect(CLAUDE)
+        self.ears["dave"] = stage.connect(DAVE)
+        self.all = [*self.ears.values(), self.stage.ears["alice"]]
+
+    def read(self, name: str, sayings: list[Any]) -> None:
+        """What one socket brings in one turn of the loop."""
+        way: Lane | None = None
+        for what, again in [each[:2] for each in sayings for _ in range(each[2])]:
+            body, ref, more = SAYINGS[what]
+            id = f"m{self.count}" if again is None else f"m{again}"
+            self.count += again is None
+            who, ear, room = EARS[name], self.ears[name], more.get("room", ROOM)
+            message = Message(
+                id,
+                iso(T0),
+                room,
+                who.seat,
+                body(who),
+                ref,
+                more.get("causal_refs", ()),
+                more.get("fork"),
+            )
+            reply = Reply()
+            self.replies.append(reply)
+            if way is not None and way.take(message, who, reply, ear):
+                self.lanes += 1
+                continue
+            asked = Asked(message, who, reply, ear, quiet=self.drives)
+            self.stage.engine.submit(f"room/{room}", asked)
+            way = lane(self.stage.engine, message) if self.drives else None
+
+    async def happen(self, what: str) -> None:
+        """Something else, before the next read."""
+        stage = self.stage
+        if what == "fail":
+            self.log.failing ^= {"append"}
+        elif what == "hold":
+            self.log.release("append") if self.held else self.log.hold("append")
+            self.held = not self.held
+        elif what == "others":
+            self.count += 1
+            reply = self.others.ask(ALICE, prompts(content="From afar"), f"m{self.count - 1}")
+            await self.others.engine.settle()
+            assert reply
+        elif what in {"watch", "drive"}:
+            roles = [[Role.DRIVER], [Role.OBSERVER]][:: 1 if what == "watch" else -1]
+            self.replies.append(stage.ask(ALICE, changes_roles(ALICE, CLAUDE, *roles)))
+        elif what == "hang up":
+            self.ears["claude"].hang_up()
+        elif what == "come in":
+            self.ears["claude"] = stage.connect(CLAUDE)
+            self.all.append(self.ears["claude"])
+            self.replies.append(stage.ask(CLAUDE, joins(CLAUDE, Role.DRIVER), "j", "p"))
+        else:
+            await turns(3)
+
+    async def run(self, script: list[Any]) -> list[Any]:
+        await self.begin()
+        for step in script:
+            if isinstance(step, str):
+                await self.happen(step)
+            else:
+                self.read(*step)
+        if self.held:
+            self.log.release("append")
+        await self.stage.engine.settle()
+        assert self.stage.engine.failures == []
+        rows = [[r.body for r in await self.log.log.read(f"room/{r}")] for r in (ROOM, OTHER)]
+        return [list(self.refusals()), rows, [(ear.closed, ear.heard) for ear in self.all]]
+
+    def refusals(self) -> Iterator[Any]:
+        """Why not; whoever drives hears of nothing else."""
+        for each in self.replies:
+            assert each.count <= 1
+            assert each or self.drives, "nobody answered"
+            no = each.refused if each else None
+            yield no and (no.why, no.detail)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "PAGE", 5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(scripts)
+async def test_what_takes_a_lane_comes_to_the_same(script: list[Any]) -> None:
+    assert await Play(drives=True).run(script) == await Play(drives=False).run(script)
+
+
+async def test_a_lane_is_taken_in_these_plays() -> None:
+    play = Play(drives=True)
+    await play.run([("claude", [(what, None, 5)]) for what in ("piece", "thought") * 2])
+    assert play.lanes == 4 * 4
+    assert play.stage.engine.cells[STREAM].flows
