@@ -87,7 +87,10 @@ class Ledger:
         """
         self._scratch.mkdir()
         database = self._scratch / "accord.db"
-        database.hardlink_to(self._home / "accord.db")
+        try:
+            database.hardlink_to(self._home / "accord.db")
+        except OSError:  # it lies on another disk
+            shutil.copy(self._home / "accord.db", database)
         if (wal := self._home / "accord.db-wal").exists():
             shutil.copy(wal, self._scratch)
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
