@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import Actor
@@ -38,6 +38,8 @@ from tests.helpers.room import (
 )
 
 OTHER = "other"
+# What is at hand of a room: less than was said in it, or all.
+SHORT, LONG = 8, 1000
 # A name for what is said, what it says, and what it is about.
 SAYINGS: dict[str, tuple[Callable[[Actor], Body], str | None, dict[str, Any]]] = {
     "piece": (lambda _: ResponseChunk("more"), "s0", {}),
@@ -45,10 +47,14 @@ SAYINGS: dict[str, tuple[Callable[[Actor], Body], str | None, dict[str, Any]]] =
     "piece without a name": (lambda _: ResponseChunk("more"), None, {}),
     "piece beside": (lambda _: ResponseChunk("aside"), "a0", {}),
     "piece in the fork": (lambda _: ResponseChunk("aside"), "a0", {"fork": "aside"}),
+    "piece astray": (lambda _: ResponseChunk("more"), "s0", {"fork": "aside"}),
+    "piece in no fork": (lambda _: ResponseChunk("more"), "s0", {"fork": "none"}),
     "piece elsewhere": (lambda _: ResponseChunk("there"), "s0", {"room": OTHER}),
     "piece nowhere": (lambda _: ResponseChunk("there"), "s0", {"room": "nowhere"}),
     "piece that cites": (lambda _: ResponseChunk("more"), "s0", {"causal_refs": ("p",)}),
+    "piece that cites nothing": (lambda _: ResponseChunk("more"), "s0", {"causal_refs": ("-",)}),
     "thought": (lambda _: ThinkingChunk("hm"), "t0", {}),
+    "thought astray": (lambda _: ThinkingChunk("hm"), "s0", {}),
     "thought for one": (lambda _: ThinkingChunk("hm"), "t1", {}),
     "end": (lambda _: ResponseEnd("complete"), "s0", {}),
     "stop": (lambda _: InterruptRaise(Urgency.STOP, "Enough", "claude"), None, {}),
@@ -85,10 +91,10 @@ class Forgetful(dict[str | None, Flow]):
 class Play:
     """A script, and what everybody heard of it."""
 
-    def __init__(self, *, drives: bool) -> None:
+    def __init__(self, window: int = SHORT, *, drives: bool) -> None:
         self.drives = drives
         self.log = Tricky(MemoryLog())
-        self.stage = Stage(self.log, window=8)
+        self.stage = Stage(self.log, window=window)
         self.stage._name = "m"
         self.others = self.stage.again(self.log.log)
         self.others._name = "o"
@@ -202,9 +208,18 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(scripts)
-async def test_what_takes_a_lane_comes_to_the_same(script: list[Any]) -> None:
-    assert await Play(drives=True).run(script) == await Play(drives=False).run(script)
+@given(scripts, st.sampled_from([SHORT, LONG]))
+@example([("claude", [("piece", None, 2), ("end", None, 1), ("piece", None, 3)])], LONG)
+@example([("claude", [("piece", None, 2), ("piece astray", None, 1), ("piece", None, 1)])], LONG)
+@example(
+    [("claude", [("piece", None, 2), ("piece in no fork", None, 1), ("piece", None, 1)])], LONG
+)
+@example([("claude", [("piece", None, 2), ("piece", 0, 2), ("long piece", 1, 2)])], LONG)
+@example([("claude", [("piece", None, 2), ("thought astray", None, 2)])], LONG)
+@example([("claude", [("piece", None, 2), ("piece that cites nothing", None, 2)])], LONG)
+async def test_what_takes_a_lane_comes_to_the_same(script: list[Any], window: int) -> None:
+    driven = await Play(window, drives=True).run(script)
+    assert driven == await Play(window, drives=False).run(script)
 
 
 async def test_a_lane_is_taken_in_these_plays() -> None:
