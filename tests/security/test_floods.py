@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.limits import Limits
-from accord.transports.bucket import MOST_OWED, STREAMED, Bucket
+from accord.transports.bucket import MOST_OWED, SHORT, STREAMED, Bucket
 from accord.transports.turns import LARGEST_READ, SHORT_READ, Turns
 from tests.helpers.server import a_server
 from tests.helpers.web import envelope
@@ -183,6 +183,21 @@ def test_a_session_that_is_not_at_hand_costs_more() -> None:
     slow = Bucket(1.0, 0.0)
     slow.open("session.create")
     assert slow.messages == 5, "where little is allowed it costs nothing"
+
+
+def test_nothing_that_costs_makes_up_for_what_is_owed() -> None:
+    bucket = Bucket(200.0, 0.0)
+    for _ in range(10_000):
+        bucket.weigh(SHORT, 0.0)
+    bucket.messages = -1000.0  # of mistakes
+    owed = bucket.messages, bucket.bytes
+    assert bucket.bytes < -MOST_OWED
+
+    for kind in ("session.leave", "response.chunk"):
+        bucket.open(kind)
+        bucket.refused(kind)
+
+    assert (bucket.messages, bucket.bytes) == owed
 
 
 @pytest.mark.parametrize("kind", sorted(STREAMED))

@@ -100,9 +100,9 @@ class Bucket:
             self._owe(0, int(seconds * BYTES_PER_SECOND))
 
     def _owe(self, messages: int, size: int) -> None:
-        """So much more, as far as it can be made up for in a second or so."""
-        self.messages = max(self.messages - messages, -self.rate)
-        self.bytes = max(self.bytes - size, -float(MOST_OWED))
+        """So much more, as far as it can be made up for in a second or so; never less."""
+        self.messages = min(self.messages, max(self.messages - messages, -self.rate))
+        self.bytes = min(self.bytes, max(self.bytes - size, -float(MOST_OWED)))
 
     def _stop(self, missing: float) -> None:
         passed, self.stopped = self.seen - self.stopped, self.seen
