@@ -57,7 +57,7 @@ def test_the_client_s_seq_is_not_even_read(seq: object) -> None:
     assert pvp.decode(wire(seq=seq)) == pvp.decode(wire())
 
 
-@proves("PVP-3.3-1", "PVP-3.3-2", "PVP-4.1-1", "PVP-4.2-1")
+@proves("PVP-3.3-1", "PVP-3.3-2", "PVP-4.1-1", "PVP-4.2-1", "UNI-27")
 @pytest.mark.parametrize("version", [0, 2, -1, 10**300])
 def test_another_version_is_refused_with_the_ones_we_speak(version: int) -> None:
     with pytest.raises(Refused) as no:

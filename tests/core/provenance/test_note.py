@@ -28,7 +28,7 @@ def test_half_a_surrogate_pair_can_be_stored() -> None:
     assert read(write(note).encode().decode()) == note
 
 
-@proves("GIT-NOTES-3")
+@proves("GIT-NOTES-3", "UNI-27")
 @pytest.mark.parametrize("version", [2, 0, "1", 1.0, True, None, [1]], ids=repr)
 def test_another_version_is_refused_so_that_nobody_overwrites_it(version: object) -> None:
     with pytest.raises(Refused, match="Update Accord") as no:
@@ -37,7 +37,7 @@ def test_another_version_is_refused_so_that_nobody_overwrites_it(version: object
     assert no.value.why is Why.VERSION
 
 
-@proves("GIT-NOTES-3")
+@proves("GIT-NOTES-3", "UNI-27")
 def test_fields_of_others_are_kept() -> None:
     note = read('{"version": 1, "later": {"x": [1]}}')
 

@@ -23,7 +23,7 @@ def test_whoever_has_no_name_does_nothing() -> None:
     assert verbs.identity("ann-2") == "ann-2"
 
 
-@proves("PACT-1.2-4", "OPEN-113", "PACT-9-2")
+@proves("PACT-1.2-4", "OPEN-113", "PACT-9-2", "UNI-27")
 def test_a_later_version_is_not_guessed_at() -> None:
     later = folded(line("init", protocol_version=2, seats=[{"id": ANN, "roles": ["worker"]}]))
 
