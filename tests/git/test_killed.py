@@ -118,11 +118,16 @@ def test_the_next_commit_looks_once_and_for_all_that_was_missed(session: Work) -
     assert [len(session.decisions(each)) for each in (old, new, "HEAD")] == [1, 1, 0]
 
 
-def test_an_amend_that_was_not_seen_has_the_decision_of_what_it_amended(session: Work) -> None:
-    session.commit("feat: begin", "a.txt")
+@pytest.mark.parametrize("then", ["2026-11-15T10:00:00Z", "2026-11-15T11:00:00Z"])
+def test_an_amend_that_was_not_seen_has_the_decision_of_what_it_amended(
+    session: Work, then: str
+) -> None:
+    """Also where it was amended later: then git tells of head and branch in turns."""
+    session.told(GIT_COMMITTER_DATE="2026-11-15T10:00:00Z").commit("feat: begin", "a.txt")
     before = session.decisions()
     program(session.path / ".git/hooks/post-rewrite.before-accord", FATAL)
-    sha = killed(session, "feat: b", "b.txt", "--amend", "-m", "feat: b\n\nPVP-Session: ses_1")
+    later = session.told(GIT_COMMITTER_DATE=then)
+    sha = killed(later, "feat: b", "b.txt", "--amend", "-m", "feat: b\n\nPVP-Session: ses_1")
     assert session.decisions(sha) == []
 
     session.accord("git", "heal")

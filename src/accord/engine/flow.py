@@ -28,7 +28,7 @@ class Flow(msgspec.Struct, frozen=True, gc=False):
     into: str | None
     cited: str | None  # and these two as the record does
     within: str | None
-    plain: bool  # whether the whole room hears it, and nobody comes or goes by it
+    plain: bool  # whether it is in no fork, and nobody comes or goes by it
 
     @classmethod
     def after(cls, state: Any, message: Message, actor: Actor, event: Event) -> "Flow":

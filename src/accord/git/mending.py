@@ -67,14 +67,13 @@ def _made_here(repo: Repository) -> dict[str, Entry]:
 
 
 def _entries(rows: Iterable[str]) -> Iterator[Entry]:
-    """Each with the one below it, which was there before."""
-    after: Entry | None = None
-    for row in rows:
+    """Each with the next of its ref, which was there before; git mixes refs by their time."""
+    after: dict[str, Entry] = {}
+    for row in filter(None, rows):
         sha, _, rest = row.partition(" ")
         place, _, said = rest.partition(" ")
         here = Entry(sha, place.rpartition("@{")[0], said, "")
-        if after:
-            yield after._replace(before=sha if here.ref == after.ref else "")
-        after = here if sha else None
-    if after:
-        yield after
+        if later := after.get(here.ref):
+            yield later._replace(before=sha)
+        after[here.ref] = here
+    yield from after.values()
