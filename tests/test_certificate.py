@@ -29,7 +29,7 @@ def refusal(files: Files, now: datetime | None = None) -> str:
 
 
 def test_good_ones_make_tls_of_a_version_that_is_sound(authority: Authority) -> None:
-    context = prepared(*authority.signed())
+    context, _ = prepared(*authority.signed())
 
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
     assert context.options & ssl.OP_NO_RENEGOTIATION

@@ -167,6 +167,7 @@ class Server:
         self.engine.turned.append(self.heard)
         self.mirrors = Mirrors(self.engine)
         self.tasks: list[asyncio.Task[None]] = []
+        self.renewal: Renewal | None = None
         self.stopping = False
         self.lag = Lag()
         self.requests = Requests()
@@ -184,8 +185,9 @@ class Server:
         workers = (self.signer.name,)
         from accord.transports import metrics  # much to read, and not everybody asks
 
+        ends = self.renewal.ends if self.renewal else None
         return await metrics.text(
-            Sources(self.engine, self.hall, self.porch, self.lag, self.requests, workers)
+            Sources(self.engine, self.hall, self.porch, self.lag, self.requests, workers, ends)
         )
 
     def works(self) -> bool:
@@ -205,6 +207,11 @@ class Server:
             if isinstance(event := sealed.record.event, TokenRevoked):
                 self.hall.revoke(event.jti)
                 self.http.revoke(event.jti)
+
+    def secured(self, renewal: "Renewal") -> None:
+        """Look after the certificate, and tell until when it is good."""
+        self.renewal = renewal
+        self.tasks.append(asyncio.create_task(renewal.run()))
 
     def traced(self, tracer: Tracer) -> None:
         """Tell whoever traces what was done."""

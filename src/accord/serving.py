@@ -198,7 +198,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
             server.traced(tracing)
         token = await server.start()
         if secure:
-            server.tasks.append(asyncio.create_task(secure.run()))
+            server.secured(secure)
     except BaseException:
         sock.close()
         raise

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from tests.helpers.certificates import DAY, Authority, Files, trusting
 from tests.helpers.cli import accord
 from tests.helpers.server import ServerProcess, a_server
 
+HOUR = DAY / 24
 ROLES = ("--roles", "driver")
 TRUST = "point SSL_CERT_FILE at the certificate of your own authority"
 
@@ -155,6 +157,40 @@ async def test_a_certificate_that_has_expired_since(tmp_path: Path) -> None:
 
     for each in said:
         assert each == f"The certificate at {url} has expired; whoever runs the server renews it"
+
+
+def looked(url: str, home: Path, about: str) -> tuple[str, str, str]:
+    """What the doctor finds out of a server, about this."""
+    ran = accord("doctor", "--json", "--url", url, "--data-dir", str(home), cwd=None)
+    (found,) = (each for each in ran.json["checks"] if each[1] == about)
+    return found[0], found[2], found[3]
+
+
+@pytest.mark.parametrize(
+    ("until", "state", "left"), [(14 * DAY - HOUR, "warn", "13 d"), (14 * DAY + HOUR, "ok", "14 d")]
+)
+def test_the_doctor_tells_of_an_end_in_time(
+    tmp_path: Path, until: timedelta, state: str, left: str
+) -> None:
+    authority = Authority(tmp_path / "authority")
+    flags = authority.signed(until=until).flags
+    with trusting(authority), a_server(tmp_path, "token", *flags) as server:
+        found, said, cure = looked(server.url, tmp_path / "elsewhere", "TLS")
+
+    assert found == state
+    assert said.startswith(f"what {server.url} shows is good for {left}")
+    assert ("tls.refused" in cure) is (state == "warn")
+
+
+async def test_the_doctor_has_an_expired_one_renewed(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    with trusting(authority):
+        async with stale(authority.signed("old", since=-2 * DAY, until=-DAY)) as url:
+            found = await asyncio.to_thread(looked, url, tmp_path / "elsewhere", "server")
+
+    said = f"The certificate at {url} has expired; whoever runs the server renews it"
+    assert found[:2] == ("fail", said)
+    assert found[2].startswith("Renew it; ")
 
 
 async def test_plain_words_to_a_server_that_speaks_tls(scene: Scene, tmp_path: Path) -> None:

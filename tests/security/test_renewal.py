@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import shutil
 import signal
 import ssl
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificate
 
@@ -20,6 +22,7 @@ from tests.helpers.wire import Wire
 from tests.security.raw import plug
 
 POLL = 0.05
+ENDS = "accord_tls_certificate_expiry_timestamp_seconds"
 
 
 class Scene:
@@ -46,6 +49,17 @@ class Scene:
         while not holds():
             assert time.monotonic() < deadline, self.server.log
             time.sleep(POLL)
+
+    def told(self) -> float:
+        """When the one in use ends, as operators are told."""
+        said = httpx.get(f"{self.server.url}/metrics", verify=ssl.create_default_context()).text
+        (found,) = re.findall(rf"^{ENDS} (\S+)$", said, re.MULTILINE)
+        return float(found)
+
+
+def ends(files: Files) -> float:
+    """When a certificate does."""
+    return load_pem_x509_certificate(files.cert.read_bytes()).not_valid_after_utc.timestamp()
 
 
 def number(files: Files) -> int:
@@ -77,6 +91,25 @@ async def test_a_renewed_certificate_is_shown_and_nobody_is_disconnected(scene: 
     await alice.say("context.add", session, body)
     assert (await alice.hear_until("context.add"))["payload"]["content"] == "still here"
     await alice.socket.close()
+
+
+def test_operators_are_told_when_the_one_in_use_ends(scene: Scene) -> None:
+    assert scene.told() == ends(scene.files)
+
+    scene.files.cert.write_bytes(b"hello")
+    scene.until(lambda: "tls.refused" in scene.server.log)
+    before = scene.told()
+    scene.put(scene.authority.signed("new", until=20 * DAY))
+    scene.until(lambda: scene.told() != before)
+
+    assert scene.told() == ends(scene.files)
+
+
+def test_without_tls_no_end_is_told(tmp_path: Path) -> None:
+    with a_server(tmp_path) as server:
+        said = httpx.get(f"{server.url}/metrics").text
+    assert f"# TYPE {ENDS} gauge" in said
+    assert f"\n{ENDS} " not in said
 
 
 def test_a_broken_one_is_refused_once_and_the_old_one_stays(scene: Scene) -> None:

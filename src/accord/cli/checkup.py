@@ -20,6 +20,7 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import msgspec
 
+from accord.cli import certified
 from accord.cli.address import USUAL_PORT, port_of, serve
 from accord.cli.configured import address, configured
 from accord.cli.findings import FAIL, OK, WARN, Check
@@ -38,7 +39,6 @@ LITTLE_SPACE = 256 << 20
 OLDEST_NOW = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 SKEW_S = 60
 SOON_S = 15 * 60
-SECURELY = "Set ACCORD_URL to a name of the certificate; see docs/how-to/tls.md."
 RECORDS = "(`accord verify` checks the records)"
 
 
@@ -177,7 +177,7 @@ def server(known: Settings) -> Iterator[Check]:
         healthy, date = False, ""
     except (URLError, OSError) as no:
         why = explained(no, url)
-        yield Check(FAIL, "server", safe(why), SECURELY) if why else silent(url)
+        yield Check(FAIL, "server", safe(why), certified.remedy(no)) if why else silent(url)
         yield from token(known, asked=False)
         return
     if not healthy:
@@ -185,6 +185,7 @@ def server(known: Settings) -> Iterator[Check]:
         yield Check(FAIL, "server", f"what answers at {url} is not Accord", cure)
         return
     yield Check(OK, "server", f"answers at {url}")
+    yield from certified.shown(url)
     yield from agreed(date)
     yield from token(known, asked=True)
 

@@ -4,15 +4,14 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 
+from accord.cli import certified
 from accord.cli.findings import FAIL, OK, WARN, Check
 from accord.config import ALL, CONFIG, Chosen
-from accord.core.kernel.refusal import Refused
 from accord.settings import is_local
-from accord.show.text import safe, span
+from accord.show.text import safe
 
 ABOUT = "settings"
 WRITABLE_BY_OTHERS = 0o022
@@ -20,7 +19,6 @@ OURS = re.compile(r"ACCORD_[A-Z_]+")
 # What else of that name is ours.
 OTHERS = frozenset({CONFIG, "ACCORD_HOME", "ACCORD_URL", "ACCORD_TOKEN", "ACCORD_SESSION"})
 CLOSE = 0.8
-SOON = timedelta(days=14)
 
 
 def configured(chosen: Chosen, env: Mapping[str, str]) -> Iterator[Check]:
@@ -36,29 +34,10 @@ def configured(chosen: Chosen, env: Mapping[str, str]) -> Iterator[Check]:
             f"auth is open ({origin(chosen, 'auth')}), but {safe(host)} is not this machine alone"
         )
         yield Check(FAIL, ABOUT, said, "Set auth to token, or host to 127.0.0.1.")
-    yield from certified(chosen)
+    if chosen.config.tls is not None:
+        yield certified.named(*chosen.config.tls)
     if not chosen.wrong:
         yield Check(OK, ABOUT, "; ".join(unusual(chosen)) or "all as usual")
-
-
-def certified(chosen: Chosen) -> Iterator[Check]:
-    """Whether TLS can be spoken with what is named for it, and for how long."""
-    if chosen.config.tls is None:
-        return
-    from accord.config.certificate import prepared, shown  # few speak it
-
-    cert, key = chosen.config.tls
-    now = datetime.now(UTC)
-    try:
-        prepared(cert, key, now)
-        left = shown(cert, now).not_valid_after_utc - now
-    except Refused as no:
-        cure = "Correct it, or set neither tls_cert nor tls_key."
-        yield Check(FAIL, "TLS", safe(no.detail), cure)
-        return
-    said = f"{safe(str(cert))} is good for {span(left.total_seconds())} more"
-    cure = "Renew it; a running server takes the new one by itself."
-    yield Check(WARN, "TLS", said, cure) if left < SOON else Check(OK, "TLS", said)
 
 
 def unusual(chosen: Chosen) -> Iterator[str]:

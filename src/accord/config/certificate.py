@@ -4,6 +4,7 @@ import os
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography.x509 import Certificate, load_pem_x509_certificates
 
@@ -14,9 +15,16 @@ LARGEST_FILE = 1 << 20
 MISMATCH = "KEY_VALUES_MISMATCH"
 
 
-def prepared(cert: Path, key: Path, now: datetime | None = None) -> ssl.SSLContext:
+class Prepared(NamedTuple):
+    """What TLS is spoken with, and until when it is good."""
+
+    context: ssl.SSLContext
+    ends: datetime
+
+
+def prepared(cert: Path, key: Path, now: datetime | None = None) -> Prepared:
     """TLS 1.2 or newer with these files; refused with what to do where they cannot be used."""
-    shown(cert, now or datetime.now(UTC))
+    found = shown(cert, now or datetime.now(UTC))
     guarded(key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -28,7 +36,7 @@ def prepared(cert: Path, key: Path, now: datetime | None = None) -> ssl.SSLConte
         raise unusable(cert, key, no) from None
     except (OSError, ValueError) as no:
         raise wrong(f"tls_key: {key} cannot be used: {no}") from None
-    return context
+    return Prepared(context, found.not_valid_after_utc)
 
 
 def shown(cert: Path, now: datetime) -> Certificate:

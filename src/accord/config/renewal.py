@@ -27,13 +27,18 @@ class Renewal:
     def __init__(self, cert: Path, key: Path) -> None:
         self.files = (cert, key)
         self.used = self.seen = self._stamps()
-        self.context = prepared(cert, key)
+        self.pair = prepared(cert, key)
         self.told = ""
         self.asked = asyncio.Event()
 
     def shown(self) -> ssl.SSLContext:
         """What the next handshake is made with."""
-        return self.context
+        return self.pair.context
+
+    @property
+    def ends(self) -> float:
+        """Until when that is good, in seconds since 1970."""
+        return self.pair.ends.timestamp()
 
     async def run(self) -> None:
         """Look at the files now and then, and when it is asked for; for ever."""
@@ -57,7 +62,7 @@ class Renewal:
 
     def _use(self, found: tuple[Stamp, ...]) -> None:
         try:
-            self.context = prepared(*self.files)
+            self.pair = prepared(*self.files)
         except (Refused, OSError) as no:
             self._complain(no.detail if isinstance(no, Refused) else str(no.strerror))
         else:

@@ -41,6 +41,7 @@ class Sources(NamedTuple):
     lag: Lag
     requests: Requests
     workers: tuple[str, ...]
+    certificate_ends: float | None = None
 
 
 class Facts(NamedTuple):

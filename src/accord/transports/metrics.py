@@ -127,6 +127,12 @@ def position(facts: Facts) -> Iterator[Sample]:
         yield (), facts.position
 
 
+def certified(facts: Facts) -> Iterator[Sample]:
+    """When the certificate ends; nothing without one."""
+    if facts.sources.certificate_ends is not None:
+        yield (), facts.sources.certificate_ends
+
+
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 METRICS: tuple[Row, ...] = (
@@ -255,6 +261,13 @@ METRICS: tuple[Row, ...] = (
         "How late the event loop was, measured twice a second",
         (),
         one(lambda f: f.sources.lag.spread),
+    ),
+    Row(
+        "accord_tls_certificate_expiry_timestamp_seconds",
+        GAUGE,
+        "When the TLS certificate in use expires, in seconds since 1970; not there without TLS",
+        (),
+        certified,
     ),
 )
 
