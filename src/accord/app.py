@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from accord.config import Config
+from accord.config.descriptors import room_for
 from accord.core import people, room
 from accord.core.dialects import canonical
 from accord.core.kernel.authority import Kind, Role
@@ -207,6 +208,10 @@ class Server:
             if isinstance(event := sealed.record.event, TokenRevoked):
                 self.hall.revoke(event.jti)
                 self.http.revoke(event.jti)
+
+    def make_room(self) -> None:
+        """Ask the system for as many open files as connections are allowed."""
+        self.porch.most = room_for(self.porch.most)
 
     def secured(self, renewal: "Renewal") -> None:
         """Look after the certificate, and tell until when it is good."""

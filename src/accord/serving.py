@@ -20,7 +20,6 @@ from accord.app import Options, Server
 from accord.core.kernel.refusal import Refused, Why
 from accord.files import write_private
 from accord.stores import open_log
-from accord.transports.descriptors import room_for
 from accord.transports.doorway import door
 from accord.transports.identity import ensure_loopback
 from accord.transports.websocket import protocol_class
@@ -193,7 +192,7 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     try:
         events = await open_log(options.store_url, durability=options.durability)
         server = Server(options, events)
-        server.porch.most = room_for(server.porch.most)
+        server.make_room()
         if tracing:
             server.traced(tracing)
         token = await server.start()

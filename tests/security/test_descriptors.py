@@ -1,7 +1,9 @@
 """Where the system allows few open files, those who come too many are told, and the store works."""
 
 import contextlib
+import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +11,18 @@ from pathlib import Path
 import httpx
 import pytest
 
+from accord.config.descriptors import Allowed
+from tests.helpers.cli import environment
 from tests.helpers.server import PATIENCE, Process, ServerProcess
 from tests.security.raw import plug
 
 LITTLE = 256
 POLL = 0.05
+
+
+def limited(words: list[str], soft: int, hard: int) -> list[str]:
+    """The same for a process that may open so many files, and may ask for so many."""
+    return ["sh", "-c", f'ulimit -Sn {soft}; ulimit -Hn {hard}; exec "$@"', "sh", *words]
 
 
 @contextlib.contextmanager
@@ -22,9 +31,9 @@ def confined(folder: Path, soft: int, hard: int, *flags: str) -> Iterator[Server
     server = ServerProcess(folder, "token", *flags)
 
     def spawn(words: list[str], log: Path) -> Process:
-        limited = ["sh", "-c", f'ulimit -Sn {soft}; ulimit -Hn {hard}; exec "$@"', "sh", *words]
+        confined = limited(words, soft, hard)
         with log.open("ab") as file:
-            return subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+            return subprocess.Popen(confined, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
     server.spawn = spawn
     try:
@@ -49,6 +58,45 @@ def test_a_server_asks_for_what_its_connections_need(tmp_path: Path) -> None:
 def test_what_is_enough_is_left_as_it_is(tmp_path: Path) -> None:
     with confined(tmp_path, 300, 8000, "--limit", "connections=100") as server:
         assert allowed(server) == 300
+
+
+@pytest.mark.parametrize(
+    ("now", "most", "connections", "room"),
+    [
+        (None, None, 4096, 4096),
+        (LITTLE, None, 4096, 4096),
+        (LITTLE, 4224, 4096, 4096),
+        (LITTLE, 4223, 4096, 4095),
+        (LITTLE, LITTLE, 4096, LITTLE - 128),
+        (100, 100, 4096, 50),
+        (1, 1, 4096, 1),
+        (LITTLE, LITTLE, 100, 100),
+    ],
+)
+def test_so_much_room_there_is(
+    now: int | None, most: int | None, connections: int, room: int
+) -> None:
+    assert Allowed(now, most).room(connections) == room
+    assert Allowed(now, most).room(room) == room, "whoever asks for that gets it"
+
+
+SAYS = "the system allows 256 open files: room for 128 of 4096 connections"
+RAISE = "Raise it (LimitNOFILE=4224 in systemd, ulimit -Hn 4224), or set limits.connections = 128."
+
+
+@pytest.mark.parametrize(
+    ("hard", "found"), [(8000, []), (LITTLE, [["warn", "files", SAYS, RAISE]])]
+)
+def test_the_doctor_tells_before_a_server_starts(
+    tmp_path: Path, hard: int, found: list[list[str]]
+) -> None:
+    words = [sys.executable, "-m", "accord", "doctor", "--json", "--data-dir", str(tmp_path / "d")]
+    ran = subprocess.run(
+        limited(words, LITTLE, hard), capture_output=True, check=False, env=environment()
+    )
+
+    checks = json.loads(ran.stdout)["checks"]
+    assert [each for each in checks if each[1] == "files"] == found
 
 
 @pytest.mark.timeout(120)

@@ -10,6 +10,7 @@ from pathlib import Path
 from accord.cli import certified
 from accord.cli.findings import FAIL, OK, WARN, Check
 from accord.config import ALL, CONFIG, Chosen
+from accord.config.descriptors import SPARE, Allowed, allowed
 from accord.settings import is_local
 from accord.show.text import safe
 
@@ -19,6 +20,7 @@ OURS = re.compile(r"ACCORD_[A-Z_]+")
 # What else of that name is ours.
 OTHERS = frozenset({CONFIG, "ACCORD_HOME", "ACCORD_URL", "ACCORD_TOKEN", "ACCORD_SESSION"})
 CLOSE = 0.8
+LIMIT = "limits.connections"
 
 
 def configured(chosen: Chosen, env: Mapping[str, str]) -> Iterator[Check]:
@@ -36,8 +38,24 @@ def configured(chosen: Chosen, env: Mapping[str, str]) -> Iterator[Check]:
         yield Check(FAIL, ABOUT, said, "Set auth to token, or host to 127.0.0.1.")
     if chosen.config.tls is not None:
         yield certified.named(*chosen.config.tls)
+    yield from roomy(chosen.config.limits.connections, allowed())
     if not chosen.wrong:
         yield Check(OK, ABOUT, "; ".join(unusual(chosen)) or "all as usual")
+
+
+def roomy(connections: int, files: Allowed) -> Iterator[Check]:
+    """Whether a server that is started from here could have all its connections."""
+    room = files.room(connections)
+    if room == connections:
+        return
+    said = (
+        f"the system allows {files.most} open files: room for {room} of {connections} connections"
+    )
+    enough = connections + SPARE
+    cure = (
+        f"Raise it (LimitNOFILE={enough} in systemd, ulimit -Hn {enough}), or set {LIMIT} = {room}."
+    )
+    yield Check(WARN, "files", said, cure)
 
 
 def unusual(chosen: Chosen) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Check this machine and say how to mend what is wrong.
 
-Looks at Python, git, the server's settings and where each unusual one came from, the data directory
-and its keys, the store, the server and its certificate, the token and the clock. It changes
-nothing. Exits with 5 when something would keep Accord from working.
+Looks at Python, git, the server's settings and where each unusual one came from, how many files the
+system lets it open, the data directory and its keys, the store, the server and its certificate, the
+token and the clock. It changes nothing. Exits with 5 when something would keep Accord from working.
 
 Examples:
   accord doctor

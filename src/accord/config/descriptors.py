@@ -1,0 +1,62 @@
+"""Open files: every connection is one, and a system allows a process only so many."""
+
+import contextlib
+import logging
+from typing import NamedTuple
+
+log = logging.getLogger("accord")
+
+# For the store, the bridge, and whatever a library opens.
+SPARE = 128
+FEW = "the system allows {most} open files; raise its limit (LimitNOFILE in systemd, ulimit -n)"
+
+
+class Allowed(NamedTuple):
+    """So many files this process may open, and so many it could have by asking; None is no end."""
+
+    now: int | None
+    most: int | None
+
+    def room(self, connections: int) -> int:
+        """How many of so many connections there can be, once it has asked for them."""
+        if self.most is None or self.most >= connections + SPARE:
+            return connections
+        return max(1, self.most - min(SPARE, self.most // 2))
+
+
+def allowed() -> Allowed:
+    """What the system says; where it counts otherwise, there is no end."""
+    try:
+        import resource
+    except ImportError:
+        return Allowed(None, None)
+    ends = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Allowed(*(None if end == resource.RLIM_INFINITY else end for end in ends))
+
+
+def room_for(connections: int) -> int:
+    """How many of so many connections there can be; the system's limit is raised if it may be.
+
+    Past that limit newcomers would be dropped without a word, and the store could open nothing.
+    """
+    found = allowed()
+    wanted = connections + SPARE
+    if found.now is not None and found.now < wanted:
+        found = asked(wanted, found)
+    room = found.room(connections)
+    if room < connections:
+        detail = FEW.format(most=found.most)
+        log.warning("connections.few", extra={"count": room, "detail": detail})
+    return room
+
+
+def asked(wanted: int, found: Allowed) -> Allowed:
+    """What there is after asking for so many; more than that there will not be."""
+    import resource
+
+    better = wanted if found.most is None else min(wanted, found.most)
+    hard = resource.RLIM_INFINITY if found.most is None else found.most
+    with contextlib.suppress(ValueError, OSError):  # an endless limit may have an end after all
+        resource.setrlimit(resource.RLIMIT_NOFILE, (better, hard))
+    now = allowed().now
+    return Allowed(now, now)
