@@ -2,15 +2,14 @@
 
 import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from accord import __version__
+from accord.cli import streams
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from typing import NoReturn
 
     from accord.cli.parsing import Parser
 
@@ -76,22 +75,34 @@ class Module(Protocol):
 
 def main(words: "Sequence[str] | None" = None) -> int:
     """Run what was typed; returns the exit code (UNI-26)."""
-    code = ended(list(sys.argv[1:] if words is None else words))
     is_a_process = words is None
+    if is_a_process:
+        streams.make_whole()
+    code = ended(list(sys.argv[1:] if words is None else words))
     if is_a_process and HELD:
-        leave(code)
+        os._exit(code)  # all was said, and nothing is put away
     return code
 
 
 def ended(words: list[str]) -> int:
-    """How it ended, as an exit code; whatever went wrong was told."""
+    """How it ended, as an exit code; the interpreter has nothing left to complain of."""
+    try:
+        code = answered(words)
+    except BrokenPipeError:  # nobody reads on, as in `accord … | head`
+        code = BROKEN_PIPE
+    streams.let_go()
+    return code
+
+
+def answered(words: list[str]) -> int:
+    """What a command came to; whatever went wrong was told, unless nobody listens."""
     try:
         code = dispatch(words)
-        sys.stdout.flush()
+        streams.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        return abandoned()
+        raise
     except Exception as error:  # noqa: BLE001 - whatever it was, it ends in a sentence and a code
         from accord.cli.outcome import explain
 
@@ -125,7 +136,11 @@ def call(name: str, words: list[str]) -> int:
     usual = getattr(module, "USUAL_VERB", "")
     if usual and words and words[0] not in {*made.verbs(), "-h", "--help"}:
         words = [usual, *words]
-    return module.run(made.read(words))
+    try:
+        args = made.read(words)
+    except SystemExit as end:  # help, or a slip that was told
+        return int(end.code or 0)
+    return module.run(args)
 
 
 def load(name: str) -> Module:
@@ -185,18 +200,3 @@ def unknown(name: str) -> int:
         hint = "`accord --help` lists what there is"
     print(f"accord: there is no command {name!r}; {hint}", file=sys.stderr)
     return BAD_INPUT
-
-
-def abandoned() -> int:
-    """Nobody reads on, as in `accord … | head`; the interpreter must not complain when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
-
-
-def leave(code: int) -> "NoReturn":
-    """End at once: all was said, and nothing is put away."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # None for what the shell has closed
-        # A full disk was told already.
-        with suppress(OSError):
-            stream.flush()
-    os._exit(code)

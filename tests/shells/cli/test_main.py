@@ -1,7 +1,6 @@
 """The table of commands, their help, and how each of them ends."""
 
 import argparse
-import os
 import resource
 import subprocess
 import sys
@@ -223,21 +222,6 @@ def test_a_fault_of_ours_is_one_sentence(
 def test_an_interrupt_is_no_fault(failing: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert failing(KeyboardInterrupt()) == 130
     assert capsys.readouterr() == ("", "")
-
-
-def test_nobody_minds_a_reader_that_goes_away() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    ran = subprocess.run(
-        [sys.executable, "-m", "accord", "--help"],
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        check=False,
-    )
-    os.close(writer)
-
-    assert (ran.returncode, ran.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(
