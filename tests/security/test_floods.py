@@ -13,7 +13,7 @@ import pytest
 
 from accord.core.kernel.limits import Limits
 from accord.transports.bucket import MOST_OWED, SHORT, STREAMED, Bucket
-from accord.transports.turns import LARGEST_READ, SHORT_READ, Turns
+from accord.transports.turns import LARGEST_READ, LONGEST_REST_S, REST_S, SHORT_READ, Turns
 from tests.helpers.server import a_server
 from tests.helpers.web import envelope
 from tests.security.raw import frame, memory, upgraded
@@ -156,6 +156,33 @@ async def test_who_sends_too_much_is_read_less_until_it_does_not() -> None:
     turns.give_way(0)
     await asyncio.sleep(0)
     assert (raw.reads, turns.most, turns.over(0.001)) == (True, LARGEST_READ, False)
+
+
+class Hurried(asyncio.SelectorEventLoop):
+    """A loop whose time can be moved on."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def test_however_many_connections_somebody_has_nobody_rests_for_minutes() -> None:
+    async def rest(seconds: float) -> list[bool]:
+        raw: Any = Read()
+        Turns(raw).give_way(seconds)
+        reads = list[bool]()
+        for each in (LONGEST_REST_S - 1, 2):
+            loop.ahead += each
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            reads.append(raw.reads)
+        return reads
+
+    with asyncio.Runner(loop_factory=Hurried) as runner:
+        loop: Any = runner.get_loop()
+        assert runner.run(rest(REST_S * 10_000)) == [False, True]
+        assert runner.run(rest(REST_S * 64)) == [True, True]
 
 
 async def test_who_is_gone_is_not_read_again() -> None:

@@ -10,8 +10,10 @@ SHORT_READ = 8 << 10
 # message takes next to nothing.
 LONGEST_S = 0.002
 SHORTER_S = 0.0002
-# Who sends too much is not read for so long, for each of its connections.
+# Who sends too much is not read for so long, for each of its connections. For thousands that
+# would be minutes, and who is not heard for minutes takes us for gone.
 REST_S = 0.05
+LONGEST_REST_S = 5.0
 
 
 class Turns:
@@ -33,7 +35,7 @@ class Turns:
         self.raw.pause_reading()
         self.most = SHORT_READ if seconds else LARGEST_READ
         if seconds:
-            self.loop.call_later(seconds, self._again)
+            self.loop.call_later(min(seconds, LONGEST_REST_S), self._again)
         else:
             self.loop.call_soon(self._again)
 
