@@ -14,9 +14,9 @@ from accord.client import ServerRefused, Session
 from accord.core.room.prompts import PromptSubmit
 from tests.chaos.ledger import Ledger
 from tests.chaos.speakers import people
+from tests.helpers.disk import a_disk, fill, seal
 from tests.helpers.ear import Ear
 from tests.helpers.server import ServerProcess, a_server, command
-from tests.stores.test_sqlite_faults import fill, mounted, seal
 
 LARGE = "x" * 300_000
 
@@ -24,12 +24,8 @@ LARGE = "x" * 300_000
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """Sixteen megabytes, where the machine lets us make such a disk."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if not mounted(folder, "size=16m"):
-        pytest.skip("no right to mount a disk")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with a_disk(tmp_path / "disk", "16m") as folder:
+        yield folder
 
 
 def limit(server: ServerProcess, size: int) -> None:

@@ -15,11 +15,11 @@ from accord.core.kernel.log import Body
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room import shelf
 from accord.engine.cell import Asked
-from tests.core.dialects.test_appendix import SCRIPT
 from tests.core.dialects.wire import PAYLOADS, envelope
 from tests.fuzz.draw import SEATS, SPOKEN, USUAL, Draw, Speech
 from tests.fuzz.reached import reached
 from tests.fuzz.targets import Trial
+from tests.helpers.appendix import PRINTED
 from tests.helpers.engine import Ear, Reply, Stage, check_rows
 from tests.helpers.forks import adds, forks
 from tests.helpers.oracle import Oracle
@@ -52,7 +52,7 @@ def seeds() -> Iterator[bytes]:
     for number in range(len(SPOKEN)):
         yield bytes((0, 0, number)) * 8
         yield bytes((number % 7, 4, number, *range(40)))
-    yield b"\n".join(json.dumps(said).encode() for said in SCRIPT)
+    yield b"\n".join(json.dumps(said).encode() for said in PRINTED)
     for name in sorted(PAYLOADS):
         for seat in ("alice", "claude"):
             yield json.dumps(envelope(name, session=ROOM, sender=seat)).encode()

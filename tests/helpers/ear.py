@@ -1,6 +1,7 @@
-"""Somebody who listens and keeps everything."""
+"""Somebody who listens: to keep everything, or for whatever else."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -10,19 +11,22 @@ from accord.client import Envelope, Session
 PATIENCE = 60.0
 
 
-class Ear:
-    """All that one hears in a session, from the moment one is in it."""
+class Listening(ABC):
+    """Whatever comes in a session is heard, from the moment one is in it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.heard: list[Envelope] = []
         self._news = asyncio.Condition()
         self._task = asyncio.create_task(self._listen())
+
+    @abstractmethod
+    def hear(self, envelope: Envelope) -> None:
+        """One message more; what is raised ends it."""
 
     async def _listen(self) -> None:
         async for envelope in self.session.messages():
             async with self._news:
-                self.heard.append(envelope)
+                self.hear(envelope)
                 self._news.notify_all()
 
     async def __aenter__(self) -> Self:
@@ -37,14 +41,29 @@ class Ear:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something to be so, which is looked at whenever something came."""
+        async with asyncio.timeout(PATIENCE), self._news:
+            await self._news.wait_for(holds)
+
+
+class Ear(Listening):
+    """Keeps all that one hears."""
+
+    def __init__(self, session: Session) -> None:
+        self.heard: list[Envelope] = []
+        super().__init__(session)
+
+    def hear(self, envelope: Envelope) -> None:
+        self.heard.append(envelope)
+
     async def until(self, wanted: Callable[[Envelope], bool]) -> Envelope:
         """The first message that is wanted, heard already or still to come."""
 
         def found() -> Envelope | None:
             return next((each for each in self.heard if wanted(each)), None)
 
-        async with asyncio.timeout(PATIENCE), self._news:
-            await self._news.wait_for(lambda: found() is not None)
+        await self._until(lambda: found() is not None)
         envelope = found()
         assert envelope is not None
         return envelope

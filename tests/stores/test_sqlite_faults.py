@@ -1,7 +1,5 @@
 """Disks that are full, read-only or failing: nothing is half kept, and it works again later."""
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from accord.engine.ports import StoreError
 from accord.stores import open_log
 from accord.stores.sqlite import SqliteLog
 from tests.contract.rows import row, rows
+from tests.helpers.disk import a_disk, fill, seal
 
 HERE = "room/here"
 
@@ -37,17 +36,8 @@ async def test_a_full_database_keeps_nothing_and_goes_on_once_there_is_room(tmp_
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Four megabytes, where the machine lets us make such a disk."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if not mounted(disk, "size=4m"):
-        pytest.skip("no right to mount a disk")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def mounted(disk: Path, options: str) -> bool:
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
-    return os.geteuid() == 0 and not subprocess.run(command, check=False).returncode
+    with a_disk(tmp_path / "disk", "4m") as disk:
+        yield disk
 
 
 async def test_a_full_disk_keeps_nothing_and_goes_on_once_there_is_room(small_disk: Path) -> None:
@@ -69,17 +59,6 @@ async def test_a_full_disk_keeps_nothing_and_goes_on_once_there_is_room(small_di
     await log.close()
 
 
-def fill(path: Path) -> Path:
-    """Take all the room there is."""
-    with path.open("wb", buffering=0) as file:
-        try:
-            while file.write(b"x" * 4096):
-                pass
-        except OSError:
-            return path
-    return path
-
-
 async def test_a_file_that_may_only_be_read_is_told_at_once(small_disk: Path) -> None:
     path = small_disk / "log.db"
     log = await open_log(f"sqlite:{path}")
@@ -89,11 +68,6 @@ async def test_a_file_that_may_only_be_read_is_told_at_once(small_disk: Path) ->
 
     with pytest.raises(StoreError, match="only be read"):
         await open_log(f"sqlite:{path}")
-
-
-def seal(disk: Path) -> None:
-    """Nobody writes to it any more."""
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
 
 
 class Disk(apsw.VFS):

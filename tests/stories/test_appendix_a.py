@@ -12,100 +12,12 @@ from accord.core.kernel.ballot import AnyOf
 from accord.core.room.grants import ToolExecute
 from accord.core.room.state import Category, OnTimeout, Risk, SessionConfig
 from accord.core.room.tools import ToolResult
+from tests.helpers.appendix import PRINTED, SESSION
 from tests.helpers.ear import Ear
 from tests.helpers.server import ServerProcess
 from tests.spec import proves
 
 SOON = Retry(floor=0.01, cap=0.1)
-SESSION = "ses_01HX7K9P4QZCVD3N8MYW6R5T2B"
-PRINTED: list[dict[str, Any]] = json.loads("""[
-{
-  "v": 1,
-  "id": "01HX7K9P4QZCVD3N8MYW6R5T2B",
-  "ts": "2026-01-30T20:00:00.000Z",
-  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-  "sender": "alice_01",
-  "type": "session.create",
-  "payload": {
-    "name": "Auth Feature",
-    "config": {
-      "require_approval_for": ["shell_execute", "file_write"],
-      "default_gate_quorum": { "type": "any", "count": 1 },
-      "allow_forks": true,
-      "max_participants": 5,
-      "ordering_mode": "causal",
-      "on_participant_timeout": "skip",
-      "heartbeat_interval_seconds": 30,
-      "idle_timeout_seconds": 120,
-      "away_timeout_seconds": 300
-    }
-  }
-},
-{
-  "v": 1,
-  "id": "01HX7K9Q5RAEWF4SG9NX7S6U3C",
-  "ts": "2026-01-30T20:00:01.000Z",
-  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-  "sender": "claude_01",
-  "type": "session.join",
-  "payload": {
-    "participant": {
-      "id": "claude_01",
-      "name": "Claude Assistant",
-      "type": "agent",
-      "roles": ["driver"],
-      "capabilities": ["prompt"],
-      "transport": "websocket"
-    },
-    "supported_versions": [1]
-  }
-},
-{
-  "v": 1,
-  "id": "01HX7KAR6SBFXG5TH0PY8T7V4D",
-  "ts": "2026-01-30T20:01:00.000Z",
-  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-  "sender": "alice_01",
-  "type": "prompt.submit",
-  "payload": {
-    "content": "Implement JWT authentication middleware",
-    "target_agent": "claude_01",
-    "contributors": ["alice_01"],
-    "context_keys": ["requirements"]
-  }
-},
-{
-  "v": 1,
-  "id": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
-  "ts": "2026-01-30T20:01:30.000Z",
-  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-  "sender": "claude_01",
-  "type": "tool.propose",
-  "payload": {
-    "tool_name": "shell_execute",
-    "arguments": { "command": ["npm", "install", "jsonwebtoken"] },
-    "agent": "claude_01",
-    "risk_level": "medium",
-    "description": "Install jsonwebtoken package",
-    "requires_approval": true,
-    "category": "shell_execute"
-  }
-},
-{
-  "v": 1,
-  "id": "01HX7KCT8UDHZI7VJ2RA0V9X6F",
-  "ts": "2026-01-30T20:01:45.000Z",
-  "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-  "sender": "alice_01",
-  "type": "tool.approve",
-  "ref": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
-  "payload": {
-    "tool_proposal": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
-    "approver": "alice_01",
-    "comment": "Go ahead"
-  }
-}
-]""")
 CONFIG = SessionConfig(
     require_approval_for=(Category.SHELL_EXECUTE, Category.FILE_WRITE),
     default_gate_quorum=AnyOf(1),

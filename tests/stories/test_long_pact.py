@@ -8,7 +8,7 @@ from typing import Any
 from bench.pacts import event, line, story
 from tests.helpers.server import ServerProcess
 from tests.spec import proves
-from tests.stories.test_pact import TASKS, Shop, in_session, nudge, recorded
+from tests.stories.test_pact import TASKS, Shop, nudge, opened, recorded
 
 EVENTS = 4000  # several blocks
 
@@ -51,9 +51,7 @@ async def followed(server: ServerProcess, shop: Shop, repo: str) -> None:
 async def test_a_long_pact_is_copied_once_whatever_happens_and_told_in_short(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    shop = Shop(tmp_path / "shop", server.home)
-    repo = await asyncio.to_thread(shop.begin)
-    work = await in_session(server, repo)
+    shop, repo, work = await opened(server, tmp_path)
     await asyncio.to_thread(go_on, shop, EVENTS)
 
     begun = await asyncio.to_thread(nudge, server, shop, repo)

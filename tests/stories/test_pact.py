@@ -72,13 +72,18 @@ async def in_session(server: ServerProcess, repo: str) -> Work:
     return work
 
 
+async def opened(server: ServerProcess, folder: Path) -> tuple[Shop, str, Work]:
+    """A shop, its id, and a session in which people work on it."""
+    shop = Shop(folder / "shop", server.home)
+    repo = await asyncio.to_thread(shop.begin)
+    return shop, repo, await in_session(server, repo)
+
+
 @proves("UNI-14", "UNI-17", "UNI-19", "UNI-21", "OPEN-137")
 async def test_a_task_goes_through_its_room_and_git_remembers_who_accepted_it(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    shop = Shop(tmp_path / "shop", server.home)
-    repo = await asyncio.to_thread(shop.begin)
-    work = await in_session(server, repo)
+    shop, _, work = await opened(server, tmp_path)
     bob = work.bob
 
     await asyncio.to_thread(shop.assign)
@@ -187,9 +192,7 @@ def checkpointed(shop: Shop) -> None:
 async def test_what_happened_while_the_server_was_dead_is_mirrored_and_told_once(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    shop = Shop(tmp_path / "shop", server.home)
-    repo = await asyncio.to_thread(shop.begin)
-    work = await in_session(server, repo)
+    shop, repo, work = await opened(server, tmp_path)
     await asyncio.to_thread(shop.assign)
     await until(work.bob, "T1", "assigned")
 
@@ -234,9 +237,7 @@ async def recorded(server: ServerProcess, stream: str, kind: str) -> list[dict[s
 async def test_unbinding_frees_no_fork_whose_tasks_are_open(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    shop = Shop(tmp_path / "shop", server.home)
-    repo = await asyncio.to_thread(shop.begin)
-    work = await in_session(server, repo)
+    shop, _, work = await opened(server, tmp_path)
     await asyncio.to_thread(shop.assign)
     await until(work.bob, "T1", "assigned")
     prompt = await work.prompt("Make a cart")

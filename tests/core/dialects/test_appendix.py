@@ -14,127 +14,13 @@ from accord.core.room.gates import GateOpened
 from accord.core.room.grants import ToolCleared
 from accord.core.room.state import Room
 from accord.core.room.tools import ToolProposed
+from tests.helpers.appendix import PRINTED, SESSION
 from tests.helpers.room import Facts, after, given, kinds, when
 from tests.spec import proves
 
-SESSION = "ses_01HX7K9P4QZCVD3N8MYW6R5T2B"
 ALICE = Actor(seat="alice_01", kind=Kind.HUMAN)
 CLAUDE = Actor(seat="claude_01", kind=Kind.AGENT)
-SCRIPT: list[dict[str, Any]] = json.loads(
-    """
-[
-    {
-      "v": 1,
-      "id": "01HX7K9P4QZCVD3N8MYW6R5T2B",
-      "ts": "2026-01-30T20:00:00.000Z",
-      "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-      "sender": "alice_01",
-      "type": "session.create",
-      "payload": {
-        "name": "Auth Feature",
-        "config": {
-          "require_approval_for": [
-            "shell_execute",
-            "file_write"
-          ],
-          "default_gate_quorum": {
-            "type": "any",
-            "count": 1
-          },
-          "allow_forks": true,
-          "max_participants": 5,
-          "ordering_mode": "causal",
-          "on_participant_timeout": "skip",
-          "heartbeat_interval_seconds": 30,
-          "idle_timeout_seconds": 120,
-          "away_timeout_seconds": 300
-        }
-      }
-    },
-    {
-      "v": 1,
-      "id": "01HX7K9Q5RAEWF4SG9NX7S6U3C",
-      "ts": "2026-01-30T20:00:01.000Z",
-      "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-      "sender": "claude_01",
-      "type": "session.join",
-      "payload": {
-        "participant": {
-          "id": "claude_01",
-          "name": "Claude Assistant",
-          "type": "agent",
-          "roles": [
-            "driver"
-          ],
-          "capabilities": [
-            "prompt"
-          ],
-          "transport": "websocket"
-        },
-        "supported_versions": [
-          1
-        ]
-      }
-    },
-    {
-      "v": 1,
-      "id": "01HX7KAR6SBFXG5TH0PY8T7V4D",
-      "ts": "2026-01-30T20:01:00.000Z",
-      "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-      "sender": "alice_01",
-      "type": "prompt.submit",
-      "payload": {
-        "content": "Implement JWT authentication middleware",
-        "target_agent": "claude_01",
-        "contributors": [
-          "alice_01"
-        ],
-        "context_keys": [
-          "requirements"
-        ]
-      }
-    },
-    {
-      "v": 1,
-      "id": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
-      "ts": "2026-01-30T20:01:30.000Z",
-      "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-      "sender": "claude_01",
-      "type": "tool.propose",
-      "payload": {
-        "tool_name": "shell_execute",
-        "arguments": {
-          "command": [
-            "npm",
-            "install",
-            "jsonwebtoken"
-          ]
-        },
-        "agent": "claude_01",
-        "risk_level": "medium",
-        "description": "Install jsonwebtoken package",
-        "requires_approval": true,
-        "category": "shell_execute"
-      }
-    },
-    {
-      "v": 1,
-      "id": "01HX7KCT8UDHZI7VJ2RA0V9X6F",
-      "ts": "2026-01-30T20:01:45.000Z",
-      "session": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
-      "sender": "alice_01",
-      "type": "tool.approve",
-      "ref": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
-      "payload": {
-        "tool_proposal": "01HX7KBS7TCGYH6UI1QZ9U8W5E",
-        "approver": "alice_01",
-        "comment": "Go ahead"
-      }
-    }
-]
-"""
-)
-CREATE, JOIN, PROMPT, PROPOSE, APPROVE = (json.dumps(each).encode() for each in SCRIPT)
+CREATE, JOIN, PROMPT, PROPOSE, APPROVE = (json.dumps(each).encode() for each in PRINTED)
 
 
 def said(room: Room, actor: Actor, data: bytes, ref: str | None = None) -> Facts:
@@ -152,7 +38,7 @@ def played(*script: tuple[Actor, bytes]) -> Room:
     return room
 
 
-@pytest.mark.parametrize("each", SCRIPT, ids=lambda each: str(each["type"]))
+@pytest.mark.parametrize("each", PRINTED, ids=lambda each: str(each["type"]))
 def test_each_message_is_read_and_written_with_the_same_values(each: dict[str, Any]) -> None:
     message = pvp.decode(json.dumps(each).encode())
 
@@ -161,11 +47,11 @@ def test_each_message_is_read_and_written_with_the_same_values(each: dict[str, A
 
 @proves("PVP-A-2", "OPEN-4", "PVP-5.1-1")
 def test_its_ids_are_taken_although_some_are_no_ulids() -> None:
-    ids = {each[name] for each in SCRIPT for name in ("id", "session", "sender")}
+    ids = {each[name] for each in PRINTED for name in ("id", "session", "sender")}
 
     assert all(is_id(each) for each in ids)
-    assert any("I" in each["id"] or "U" in each["id"] for each in SCRIPT)
-    assert {each["session"] for each in SCRIPT} == {SESSION}
+    assert any("I" in each["id"] or "U" in each["id"] for each in PRINTED)
+    assert {each["session"] for each in PRINTED} == {SESSION}
 
 
 @proves("PVP-A-1", "PVP-A-3", "OPEN-6")
@@ -190,7 +76,7 @@ def test_her_approval_of_the_proposal_lets_it_run() -> None:
 
     assert kinds(proposed) == [ToolProposed, GateOpened]
     assert ToolCleared in kinds(approved)
-    assert after(room, approved).tools[SCRIPT[3]["id"]].grant is not None
+    assert after(room, approved).tools[PRINTED[3]["id"]].grant is not None
 
 
 def test_what_is_kept_of_it_holds_what_was_said() -> None:
@@ -199,4 +85,4 @@ def test_what_is_kept_of_it_holds_what_was_said() -> None:
     frame = seal(facts.records[0]).frame
 
     assert frame is not None
-    assert json.loads(frame)["payload"] == SCRIPT[0]["payload"]
+    assert json.loads(frame)["payload"] == PRINTED[0]["payload"]
