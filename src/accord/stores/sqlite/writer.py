@@ -18,7 +18,8 @@ from accord.stores.sqlite.jobs import Commit, Job
 from accord.stores.sqlite.runway import Runway
 
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
-CACHE_KIB = 32 << 10
+# No more: when an index was balanced, the end of a commit looks at every page that is kept.
+CACHE_KIB = 8 << 10
 MORE, LAST = True, False
 
 
