@@ -1,8 +1,6 @@
 """One commit over all streams: what is asked together becomes durable together."""
 
 from collections.abc import Sequence
-from itertools import chain, repeat
-from operator import attrgetter
 
 import apsw
 
@@ -11,8 +9,6 @@ from accord.stores.sqlite.insert import MOST, Value, insert
 from accord.stores.sqlite.jobs import Append, Chore, Commit, Job, Outcome
 from accord.stores.sqlite.places import Place, Places, conflict
 from accord.stores.sqlite.transaction import transaction
-
-COLUMNS = ("version", "id", "body", "hash")
 
 
 class Committer:
@@ -136,5 +132,5 @@ class _Batch:
     def add(self, key: int, job: Append) -> None:
         self.rows += job.rows
         self.places[job.stream] = Place(key, job.expected + len(job.rows))
-        columns = [map(attrgetter(name), job.rows) for name in COLUMNS]
-        self.values += chain.from_iterable(zip(repeat(key), *columns, strict=False))
+        for row in job.rows:
+            self.values += (key, row.version, row.id, row.body, row.hash)
