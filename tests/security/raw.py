@@ -16,7 +16,9 @@ def plug(server: ServerProcess) -> socket.socket:
     return socket.create_connection(("127.0.0.1", server.port), PATIENCE)
 
 
-def upgraded(server: ServerProcess, token: str = "") -> socket.socket:
+def upgraded(
+    server: ServerProcess, token: str = "", opened: socket.socket | None = None
+) -> socket.socket:
     """A connection that speaks WebSocket."""
     key = base64.b64encode(os.urandom(16)).decode()
     lines = [
@@ -28,7 +30,7 @@ def upgraded(server: ServerProcess, token: str = "") -> socket.socket:
         "Sec-WebSocket-Version: 13",
         *([f"Authorization: Bearer {token}"] if token else []),
     ]
-    opened = plug(server)
+    opened = opened or plug(server)
     opened.sendall("\r\n".join([*lines, "", ""]).encode())
     head = b""
     while b"\r\n\r\n" not in head:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.transports.doorway import PLAIN
+from accord.transports.doorway import LAST_SECONDS, PLAIN
 from accord.transports.head import HEAD_SECONDS
 from tests.helpers.certificates import a_tls_server
 from tests.helpers.server import ServerProcess
@@ -22,6 +22,7 @@ SLACK_S = 8.0
 BACKLOG = 256 << 10
 MESSAGES = 400
 TEXT = "x" * 8000
+HALF_A_RECORD = bytes((23, 3, 3, 16, 0)) + bytes(100)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,17 @@ def asked(opened: socket.socket, server: ServerProcess) -> bytes:
     line = f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\nConnection: close\r\n\r\n"
     opened.sendall(line.encode())
     return rest(opened)
+
+
+def test_half_a_record_is_not_waited_for(house: ServerProcess) -> None:
+    with secured(house) as opened:
+        assert opened.version()
+        socket.socket.send(opened, HALF_A_RECORD)
+        opened.shutdown(socket.SHUT_WR)
+        began = time.monotonic()
+        rest(opened)
+
+    assert time.monotonic() - began < LAST_SECONDS / 2
 
 
 def test_a_started_server_says_that_it_speaks_tls(house: ServerProcess) -> None:

@@ -14,26 +14,80 @@ from accord.transports.porch import Porch
 # What a handshake begins with.
 HANDSHAKE = 0x16
 SHORTEST_S = 0.1
+# After the other end has closed its side: how often is looked whether all of it was heard, and for
+# how long that may take whoever is read slowly.
+LOOK_S = 0.02
+LAST_SECONDS = 10
 PLAIN = "This port speaks TLS; write https:// or wss:// in front of the address"
+
+
+class Watched:
+    """A context that keeps what it is given to read from: only there one sees what is unread."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.context = context
+        self.incoming: ssl.MemoryBIO | None = None
+        self.opened: ssl.SSLObject | None = None
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **how: Any
+    ) -> ssl.SSLObject:
+        """As the context does."""
+        self.incoming = incoming
+        self.opened = self.context.wrap_bio(incoming, outgoing, **how)
+        return self.opened
+
+    @property
+    def unread(self) -> int:
+        """So many bytes have come that nobody has read; nothing before the handshake is done."""
+        if self.incoming is None or self.opened is None or self.opened.version() is None:
+            return 0
+        return self.incoming.pending + self.opened.pending()
 
 
 class Tls(SSLProtocol):  # type: ignore[misc]  # it has no types
     """TLS on a connection that the porch knows of."""
 
     def __init__(self, doorway: "Doorway", left: float) -> None:
+        self.watched = Watched(doorway.context)
+        self.until = 0.0
         super().__init__(
             doorway.loop,
             doorway.http,
-            doorway.context,
+            self.watched,
             None,
             server_side=True,
             ssl_handshake_timeout=left,
             ssl_shutdown_timeout=doorway.porch.stall,
         )
         self.doorway = doorway
+        self.gone = False
+
+    def eof_received(self) -> bool:
+        """No more comes. uvloop would drop what it has not handed on yet: that is heard first."""
+        before, loop = self.watched.unread, self.doorway.loop
+        if not before:
+            super().eof_received()
+            return False
+        if not self.until:
+            self.until = loop.time() + LAST_SECONDS
+            loop.call_later(LOOK_S, self._look, before)
+        return True
+
+    def _look(self, before: int) -> None:
+        """Whether all was heard; half a record at the end never is."""
+        if self.gone:
+            return
+        left, loop = self.watched.unread, self.doorway.loop
+        waits = not self._get_app_transport().is_reading()
+        if left and (left < before or waits) and loop.time() < self.until:
+            loop.call_later(LOOK_S, self._look, left)
+        else:
+            super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Gone, maybe before the handshake was done, of which HTTP hears nothing."""
+        self.gone = True
         self.doorway.leave()
         super().connection_lost(exc)
 
