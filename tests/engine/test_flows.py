@@ -11,17 +11,20 @@ from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor, Grant
 from accord.core.kernel.authority import Role
-from accord.core.kernel.log import Body, Message
+from accord.core.kernel.limits import KIB, Limits
+from accord.core.kernel.log import Body, Message, Pieces
 from accord.core.kernel.refusal import Why
 from accord.core.kernel.times import iso
 from accord.core.room.members import SessionLeave
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
-from accord.engine.cell import MOST_FLOWS, Asked
+from accord.engine.cell import MOST_FLOWS, Asked, Outcome
 from accord.engine.flow import Flow
-from accord.engine.lane import lane
+from accord.engine.load import OVERHEAD, Load
+from accord.engine.run import take
 from accord.stores.memory import MemoryLog
 from tests.helpers.engine import Reply, Stage, Tricky
+from tests.helpers.pieces import alike
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -192,9 +195,10 @@ def drive(stage: Stage, asked: Asked) -> None:
     """Behind another piece, in the same turn of the loop, as from a socket."""
     before = piece(stage, id="b").message
     stage.engine.submit(STREAM, Asked(before, CLAUDE, peer=stage.ears["claude"]))
-    way = lane(stage.engine, before)
     assert asked.answer is not None
-    if not way or not way.take(asked.message, asked.actor, asked.answer, asked.peer):
+    assert asked.peer is not None
+    pieces = Pieces.of(asked.message)
+    if not take(stage.engine, pieces, asked.actor, asked.answer, asked.peer):
         submit(stage, asked)
 
 
@@ -248,41 +252,92 @@ async def test_a_piece_after_a_change_is_decided_by_the_rules(
     assert remembered[1] == races
 
 
-async def test_a_lane_is_taken_where_there_is_one() -> None:
-    stage = Stage()
+async def streaming() -> Stage:
+    stage = Stage(Tricky(MemoryLog()))
     await stage.open(CLAUDE)
     await stage.say(ALICE, prompts(), "p")
     await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0")
     await stage.say(CLAUDE, ResponseChunk("more"), "c0", "s0")
-    way = lane(stage.engine, piece(stage, id="c0").message)
-    assert way
-    told = Reply()
+    return stage
 
-    assert way.take(piece(stage).message, CLAUDE, told, stage.ears["claude"])
-    assert not way.take(
-        piece(stage, id="end", body=ResponseEnd("complete")).message, CLAUDE, told, None
-    )
+
+def pieces(stage: Stage, *ids: str) -> Pieces:
+    return next(alike(piece(stage, id=id).message for id in ids))
+
+
+async def test_pieces_are_taken_together_until_the_answer_ends() -> None:
+    stage = await streaming()
+    ear, told = stage.ears["claude"], Reply()
+
+    assert take(stage.engine, pieces(stage, "c1", "c2", "c3"), CLAUDE, told, ear)
     stage.ask(CLAUDE, ResponseEnd("complete"), "end", "s0")
-    assert not way.take(piece(stage, id="c2").message, CLAUDE, told, None)
+    assert not take(stage.engine, pieces(stage, "c4", "c5"), CLAUDE, told, ear)
     await stage.settle()
 
-    assert stage.ears["alice"].ids[-2:] == ["c1", "end"]
+    assert stage.ears["alice"].ids[-4:] == ["c1", "c2", "c3", "end"]
+    assert stage.engine.tally.taken[ResponseChunk] == 4
     assert not told
+
+
+@pytest.mark.parametrize("ids", [("c1", "c1"), ("c1", "c0"), ("c0", "c1")])
+async def test_pieces_are_not_taken_together_when_one_comes_again(ids: tuple[str, ...]) -> None:
+    stage = await streaming()
+    assert not take(stage.engine, pieces(stage, *ids), CLAUDE, Reply(), stage.ears["claude"])
+
+
+async def test_pieces_wait_behind_what_waits() -> None:
+    stage = await streaming()
+    cell, ear = stage.engine.cells[STREAM], stage.ears["claude"]
+    cell.busy += 1
+    assert not take(stage.engine, pieces(stage, "c1", "c2"), CLAUDE, Reply(), ear)
+    cell.busy -= 1
+    cell.queue.append(piece(stage))
+    assert not take(stage.engine, pieces(stage, "c1", "c2"), CLAUDE, Reply(), ear)
+
+
+async def test_pieces_weigh_as_much_together_as_one_by_one() -> None:
+    stage = await streaming()
+    log, ear = stage.log, stage.ears["claude"]
+    assert isinstance(log, Tricky)
+    stage.engine.load = load = Load(Limits(unstored=8 * KIB))
+    log.hold("append")
+
+    assert take(stage.engine, pieces(stage, "c1", "c2", "c3"), CLAUDE, Reply(), ear)
+    assert load.bytes > 3 * OVERHEAD
+    assert take(stage.engine, pieces(stage, *map(str, range(8))), CLAUDE, Reply(), ear)
+    assert load.bytes > 8 * KIB
+    assert not take(stage.engine, pieces(stage, "c4", "c5"), CLAUDE, Reply(), ear)
+    log.release()
+    await stage.engine.settle()
+    assert load.bytes == 0
+
+
+async def test_pieces_taken_together_that_cannot_be_kept_are_refused_one_by_one() -> None:
+    stage = await streaming()
+    refused: list[tuple[str, Why]] = []
+
+    def hear(outcome: Outcome) -> None:
+        assert outcome.refused
+        refused.append((outcome.asked.message.id, outcome.refused.why))
+
+    log = stage.log
+    assert isinstance(log, Tricky)
+    log.failing.add("append")
+    assert take(stage.engine, pieces(stage, "c1", "c2"), CLAUDE, hear, stage.ears["claude"])
+    await stage.engine.settle()
+    assert refused == [("c1", Why.UNAVAILABLE), ("c2", Why.UNAVAILABLE)]
+    assert stage.ears["alice"].ids[-1] == "c0"
+    assert stage.engine.load.bytes == 0
 
 
 async def test_what_fails_on_the_short_way_is_answered_on_the_long_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = Stage()
-    await stage.open(CLAUDE)
-    await stage.say(ALICE, prompts(), "p")
-    await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0")
-    await stage.say(CLAUDE, ResponseChunk("more"), "c0", "s0")
-    way = lane(stage.engine, piece(stage, id="c0").message)
-    monkeypatch.setattr(Flow, "record", lambda *_: 1 / 0)
+    stage = await streaming()
+    monkeypatch.setattr(Flow, "records", lambda *_: 1 / 0)
 
-    assert way
-    assert not way.take(piece(stage).message, CLAUDE, Reply(), None)
+    ear = stage.ears["claude"]
+    assert not take(stage.engine, pieces(stage, "c1", "c2"), CLAUDE, Reply(), ear)
     reply = stage.ask(CLAUDE, ResponseChunk("more"), "c1", "s0")
     assert reply.refused
     assert reply.refused.why is Why.INTERNAL

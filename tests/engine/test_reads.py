@@ -1,6 +1,6 @@
-"""What arrives in one read of a socket may take a lane; nobody can tell whether it did."""
+"""What arrives in one read of a socket may be taken together; nobody can tell whether it was."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Role
 from accord.core.kernel.log import Body, Message
+from accord.core.kernel.refusal import Why
 from accord.core.kernel.times import iso
 from accord.core.room.interrupts import InterruptRaise
 from accord.core.room.members import SessionLeave
 from accord.core.room.state import Urgency
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.thinking import ThinkingChunk, ThinkingStart
-from accord.engine import arrivals
-from accord.engine.cell import Asked
+from accord.engine import arrivals, run
+from accord.engine.cell import Asked, Outcome
 from accord.engine.flow import Flow
-from accord.engine.lane import Lane, lane
 from accord.stores.memory import MemoryLog
 from tests.helpers.engine import Ear, Reply, Stage, Tricky, turns
 from tests.helpers.forks import START, forks
+from tests.helpers.pieces import alike
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -102,7 +103,9 @@ class Play:
         self.all: list[Ear] = []
         self.replies: list[Reply] = []
         self.count = 0
-        self.lanes = 0
+        self.together = 0
+        self.asked = self.answers = 0
+        self.refused: list[tuple[str, Why, str]] = []
         self.held = False
 
     async def begin(self) -> None:
@@ -129,30 +132,27 @@ class Play:
 
     def read(self, name: str, sayings: list[Any]) -> None:
         """What one socket brings in one turn of the loop."""
-        way: Lane | None = None
-        for what, again in [each[:2] for each in sayings for _ in range(each[2])]:
-            body, ref, more = SAYINGS[what]
-            id = f"m{self.count}" if again is None else f"m{again}"
-            self.count += again is None
-            who, ear, room = EARS[name], self.ears[name], more.get("room", ROOM)
-            message = Message(
-                id,
-                iso(T0),
-                room,
-                who.seat,
-                body(who),
-                ref,
-                more.get("causal_refs", ()),
-                more.get("fork"),
-            )
-            reply = Reply()
-            self.replies.append(reply)
-            if way is not None and way.take(message, who, reply, ear):
-                self.lanes += 1
+        who, ear, engine = EARS[name], self.ears[name], self.stage.engine
+        messages = [self.message(who, *each[:2]) for each in sayings for _ in range(each[2])]
+        for pieces in alike(messages):
+            if self.drives and run.take(engine, pieces, who, self.hear, ear):
+                self.together += len(pieces.ids)
                 continue
-            asked = Asked(message, who, reply, ear, quiet=self.drives)
-            self.stage.engine.submit(f"room/{room}", asked)
-            way = lane(self.stage.engine, message) if self.drives else None
+            for message in pieces.each():
+                self.asked += 1
+                engine.submit(f"room/{message.room}", Asked(message, who, self.hear, ear))
+
+    def message(self, who: Actor, what: str, again: int | None) -> Message:
+        body, ref, more = SAYINGS[what]
+        id = f"m{self.count}" if again is None else f"m{again}"
+        self.count += again is None
+        known = {"room": ROOM} | more
+        return Message(id=id, ts=iso(T0), sender=who.seat, body=body(who), ref=ref, **known)
+
+    def hear(self, outcome: Outcome) -> None:
+        self.answers += 1
+        if (no := outcome.refused) is not None:
+            self.refused.append((outcome.asked.message.id, no.why, no.detail))
 
     async def happen(self, what: str) -> None:
         """Something else, before the next read."""
@@ -191,15 +191,11 @@ class Play:
         await self.stage.engine.settle()
         assert self.stage.engine.failures == []
         rows = [[r.body for r in await self.log.log.read(f"room/{r}")] for r in (ROOM, OTHER)]
-        return [list(self.refusals()), rows, [(ear.closed, ear.heard) for ear in self.all]]
-
-    def refusals(self) -> Iterator[Any]:
-        """Why not; whoever drives hears of nothing else."""
-        for each in self.replies:
-            assert each.count <= 1
-            assert each or self.drives, "nobody answered"
-            no = each.refused if each else None
-            yield no and (no.why, no.detail)
+        assert self.answers >= self.asked, "nobody answered"
+        assert self.drives or self.answers == self.asked
+        later = [reply.refused for reply in self.replies]
+        refused = [*self.refused, *((no.why, no.detail) for no in later if no)]
+        return [refused, rows, [(ear.closed, ear.heard) for ear in self.all]]
 
 
 @pytest.fixture(autouse=True)
@@ -217,13 +213,15 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @example([("claude", [("piece", None, 2), ("piece", 0, 2), ("long piece", 1, 2)])], LONG)
 @example([("claude", [("piece", None, 2), ("thought astray", None, 2)])], LONG)
 @example([("claude", [("piece", None, 2), ("piece that cites nothing", None, 2)])], LONG)
-async def test_what_takes_a_lane_comes_to_the_same(script: list[Any], window: int) -> None:
+@example([("claude", [("thought for one", None, 3)])] * 2, LONG)
+@example([("claude outside", [("piece", None, 3)])] * 2, LONG)
+async def test_what_is_taken_together_comes_to_the_same(script: list[Any], window: int) -> None:
     driven = await Play(window, drives=True).run(script)
     assert driven == await Play(window, drives=False).run(script)
 
 
-async def test_a_lane_is_taken_in_these_plays() -> None:
+async def test_pieces_are_taken_together_in_these_plays() -> None:
     play = Play(drives=True)
     await play.run([("claude", [(what, None, 5)]) for what in ("piece", "thought") * 2])
-    assert play.lanes == 4 * 4
+    assert play.together == 2 * 5  # once the first has been decided by the rules
     assert play.stage.engine.cells[STREAM].flows

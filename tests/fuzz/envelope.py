@@ -15,6 +15,7 @@ from tests.fuzz.targets import Trial
 
 REFUSALS = {Why.MALFORMED, Why.VERSION, Why.TOO_LARGE}
 LONGEST_ANSWER = 4096
+PIECE = wire("response.chunk")
 
 
 def seeds() -> Iterator[bytes]:
@@ -37,6 +38,9 @@ def read(data: bytes) -> None:
     if message is not None:
         assert message_of(pvp.relayed(message)) == message
         assert message.body.type in pvp.PRIMITIVES
+    for frames in ([data, PIECE], [PIECE, data], [data, data]):
+        pieces = pvp.pieces(frames)
+        assert pieces is None or list(pieces.each()) == [message_of(each) for each in frames]
 
 
 def message_of(data: bytes) -> Message | None:

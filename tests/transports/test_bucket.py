@@ -1,6 +1,8 @@
 """How much a participant may send, by an injected clock."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accord.config.table import Config
 from accord.core.dialects.codes import CODES
@@ -56,6 +58,31 @@ def test_chunks_are_counted_by_their_bytes_alone(kind: str) -> None:
     assert no.details is not None
     assert no.details["limit"] == "stream_bytes"
     sends(bucket, kind, 1024, 1.0)
+
+
+def state(bucket: Bucket) -> list[float]:
+    return [getattr(bucket, name) for name in Bucket.__slots__]
+
+
+@given(
+    st.lists(st.integers(0, 9 * MIB), min_size=1, max_size=5),
+    st.integers(0, 1100),
+    st.floats(0, 10),
+)
+def test_what_is_afforded_together_would_be_taken_one_by_one(
+    sizes: list[int], before: int, now: float
+) -> None:
+    bucket, other = Bucket(200, 0.0), Bucket(200, 0.0)
+    bucket.messages = other.messages = 1000.0 - before
+
+    if bucket.affords(sum(sizes), now):
+        bucket.bytes -= sum(sizes)
+        for size in sizes:
+            sends(other, "response.chunk", size, now)
+        assert state(bucket) == state(other)
+    else:
+        other.weigh(0, now)
+        assert other.messages < 1 or other.bytes < sum(sizes)
 
 
 @proves("OPEN-45")

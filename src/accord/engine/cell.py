@@ -5,8 +5,9 @@ import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import repeat
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -24,6 +25,9 @@ from accord.core.kernel.log import (
 from accord.core.kernel.refusal import Refused
 from accord.engine.flow import Flow
 from accord.engine.ports import Sealed
+
+if TYPE_CHECKING:
+    from accord.engine.run import Run
 
 MOST_SIGNALS = 256
 MOST_FLOWS = 64
@@ -72,7 +76,6 @@ class Asked(msgspec.Struct, gc=False, eq=False):
     peer: Peer | None = None
     found: Mapping[str, Sealed | None] = NOTHING
     at: Instant = 0  # when it was decided
-    quiet: bool = False  # whoever asked hears in the room what came of it, and is told of no more
 
     def tell(self, outcome: "Outcome") -> None:
         """Answer whoever asked, once.
@@ -102,8 +105,7 @@ class Place(msgspec.Struct, gc=False):
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What became of a message: its records, or why it was refused; told after the commit.
 
-    `again` marks the answer to a retry, which the room does not hear a second time. `plain` is one
-    record for everybody, by which nobody comes or goes.
+    `again` marks the answer to a retry, which the room does not hear a second time.
     """
 
     asked: Asked
@@ -111,7 +113,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     says: tuple[Effect, ...] = ()
     refused: Refused | None = None
     again: bool = False
-    plain: bool = False
+
+    def waiting(self) -> Iterator[Asked]:
+        """Who waits for it."""
+        yield self.asked
 
 
 Answerer = Callable[[Outcome], None]
@@ -158,8 +163,8 @@ class Cell:
         self.weight = 0
         self.index: dict[str, Sealed] = {}
         self.queue: deque[Asked] = deque()
-        self.outbox: list[Outcome] = []
-        self.underway: list[Outcome] = []
+        self.outbox: list[Outcome | Run] = []
+        self.underway: list[Outcome | Run] = []
         self.made: list[Sealed] = []
         self.unstored = 0  # what was decided weighs so much until it is durable
         self.busy = 0  # how many reasons there are to decide nothing just now
@@ -191,8 +196,7 @@ class Cell:
         while weight > LARGEST_WINDOW and len(window) > 1:
             old.append(window.popleft())
             weight -= len(old[-1].body)
-        for id in map(ID, old):
-            index.pop(id, None)
+        deque(map(index.pop, map(ID, old), repeat(None)), maxlen=0)
         self.weight = weight
 
     def forget_window(self) -> None:
@@ -233,7 +237,8 @@ class Cell:
 
     def pending(self) -> Iterator[Asked]:
         """Every message that is not answered yet."""
-        yield from (outcome.asked for outcome in (*self.underway, *self.outbox))
+        for decided in (*self.underway, *self.outbox):
+            yield from decided.waiting()
         yield from self.queue
 
     @property

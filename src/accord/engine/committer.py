@@ -16,6 +16,7 @@ from accord.engine import proven
 from accord.engine.cell import Asked, Cell, Outcome, Place
 from accord.engine.opener import kind_of
 from accord.engine.ports import Conflict, Duplicate, Sealed, StoreError
+from accord.engine.run import Run
 from accord.engine.stamp import chained
 from accord.engine.tally import Batch
 
@@ -33,7 +34,7 @@ class Committer:
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
 
-    def post(self, cell: Cell, outcome: Outcome) -> None:
+    def post(self, cell: Cell, outcome: Outcome | Run) -> None:
         """Tell what became of a message, once everything decided before it is durable."""
         outbox = cell.outbox
         if not outbox:
@@ -48,7 +49,7 @@ class Committer:
             cell.committing = True
             self.engine.spawn(self._commit(cell))
 
-    def tell_one(self, cell: Cell, outcome: Outcome) -> None:
+    def tell_one(self, cell: Cell, outcome: Outcome | Run) -> None:
         """An answer that waits for nothing."""
         self._tell(cell, [outcome])
 
@@ -58,7 +59,7 @@ class Committer:
             made, cell.made = cell.made, []
             cell.underway, cell.outbox = cell.outbox, []
             after = copy(cell.place) if made else cell.base
-            since, cause, messages = cell.since, cell.cause, len(cell.underway)
+            since, cause, decided = cell.since, cell.cause, cell.underway
             began, size = perf_counter(), cell.unstored
             stored = began
             try:
@@ -80,6 +81,7 @@ class Committer:
                 self._committed(cell, after, made)
                 tally.delivered(since)
                 if cause is not None:
+                    messages = sum(1 for each in decided for _ in each.waiting())
                     batch = Batch(cell.stream, messages, len(made), since, began, stored)
                     tally.traced(batch, cause)
         cell.committing = False
@@ -104,7 +106,7 @@ class Committer:
         if self.engine.check:
             self.engine.spawn(self._check(cell))
 
-    def _tell(self, cell: Cell, outbox: list[Outcome]) -> None:
+    def _tell(self, cell: Cell, outbox: Sequence[Outcome | Run]) -> None:
         """The room and everybody who asked, whatever happens."""
         try:
             self.engine.peers.deliver(cell, outbox)
@@ -115,10 +117,10 @@ class Committer:
         self._answer(outbox)
         self.engine.tally.told(outbox)
 
-    def _answer(self, outbox: list[Outcome]) -> None:
+    def _answer(self, outbox: Sequence[Outcome | Run]) -> None:
         """Everybody who asked; one who cannot be told is no other's loss."""
         for outcome in outbox:
-            if outcome.plain and outcome.asked.quiet:
+            if isinstance(outcome, Run):
                 continue
             try:
                 outcome.asked.tell(outcome)
@@ -139,7 +141,8 @@ class Committer:
 
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
-        waiting = [outcome.asked for outcome in (*cell.underway, *cell.outbox)]
+        decided = (*cell.underway, *cell.outbox)
+        waiting = [asked for each in decided for asked in each.waiting()]
         cell.underway, cell.outbox, cell.made = [], [], []
         cell.queue.extendleft(reversed(waiting))
         await self.engine.opener.catch_up(cell)
@@ -164,14 +167,15 @@ class Committer:
         detail = "" if surprise else str(error)
         about = {"stream": cell.stream, "detail": detail}
         log.error("commit.lost", extra=about, exc_info=surprise)
-        lost = [*cell.underway, *cell.outbox]
+        decided = (*cell.underway, *cell.outbox)
+        lost = [asked for each in decided for asked in each.waiting()]
         cell.underway, cell.outbox = [], []
         self.engine.load.less(cell, cell.unstored)
         cell.forget_pending()
         # What was refused may have been refused because of what is lost.
         told = error.told if isinstance(error, StoreError) else str(error)
         no = Refused(kind_of(error), f"It could not be stored, so nothing was changed: {told}")
-        self._tell(cell, [Outcome(outcome.asked, refused=no) for outcome in lost])
+        self._tell(cell, [Outcome(asked, refused=no) for asked in lost])
 
     async def _check(self, cell: Cell) -> None:
         """Folding afresh must give the state at hand."""

@@ -14,6 +14,7 @@ from accord.core.kernel.log import (
     Fact,
     Instant,
     Lifetime,
+    Pieces,
     Record,
     stay,
 )
@@ -56,7 +57,8 @@ class Decider:
         try:
             now = self.engine.clock.now() + cell.ahead
             if flow is not None and flow.bears(cell, asked):
-                self.go_on(cell, asked, flow, now)
+                sealed = self.go_on(cell, flow, Pieces.of(message), now)
+                self.engine.committer.post(cell, Outcome(asked, tuple(sealed)))
             else:
                 self._decide(cell, asked, now)
         except Refused as no:
@@ -107,16 +109,17 @@ class Decider:
             outcome = self._several(cell, asked, facts)
         engine.committer.post(cell, outcome)
 
-    def go_on(self, cell: Cell, asked: Asked, flow: Flow, now: Instant) -> None:
-        """The same comes of this piece as of the one before."""
-        place, engine = cell.place, self.engine
-        record = flow.record(cell.stream, place, asked.message, max(now, place.at))
-        sealed = engine.codec.seal(record)
-        cell.seen[record.actor] = place.at = record.at
-        place.version, place.seq = record.version, record.seq
-        cell.made.append(sealed)
-        cell.index[record.id] = sealed
-        engine.committer.post(cell, Outcome(asked, (sealed,), plain=flow.plain))
+    def go_on(self, cell: Cell, flow: Flow, pieces: Pieces, now: Instant) -> Sequence[Sealed]:
+        """The same comes of these pieces as of the one before."""
+        place = cell.place
+        records = flow.records(cell.stream, place, pieces, max(now, place.at))
+        sealed = self.engine.codec.seal_alike(records)
+        last = records[-1]
+        cell.seen[last.actor] = place.at = last.at
+        place.version, place.seq = last.version, last.seq
+        cell.made += sealed
+        cell.index.update(zip(pieces.ids, sealed, strict=True))
+        return sealed
 
     def _weigh(self, cell: Cell, asked: Asked) -> tuple[Fact, ...]:
         """What the rules of its context make of a message."""

@@ -1,12 +1,13 @@
 """What flows: pieces of an answer, of which the next is like the last until something changes."""
 
 from collections.abc import Callable
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.log import Body, Event, Instant, Message, Record, Seats
+from accord.core.kernel.log import Body, Event, Instant, Message, Pieces, Record, Seats
 
 if TYPE_CHECKING:
     from accord.engine.cell import Asked, Cell, Place
@@ -55,23 +56,27 @@ class Flow(msgspec.Struct, frozen=True, gc=False):
             and sender not in cell.quiet
         )
 
-    def record(self, stream: str, now: "Place", message: Message, at: Instant) -> Record:
-        """A next piece in its place."""
-        id, sender, body = message.id, message.sender, message.body
-        return Record(
-            stream,
-            now.version + 1,
-            now.seq + 1,
-            id,
-            at,
-            sender,
-            id,
-            message.ts,
-            sender,
-            self.event(said=body, ref=self.ref, to=self.to, fork=self.into),
-            body,
-            self.cited,
-            (),
-            self.within,
-            self.to,
+    def records(self, stream: str, now: "Place", pieces: Pieces, at: Instant) -> list[Record]:
+        """Next pieces in their places."""
+        event, ref, to, into = self.event, self.ref, self.to, self.into
+        ids, bodies, sender = pieces.ids, pieces.bodies, pieces.first.sender
+        return list(
+            map(
+                Record,
+                repeat(stream),
+                count(now.version + 1),
+                count(now.seq + 1),
+                ids,
+                repeat(at),
+                repeat(sender),
+                ids,
+                pieces.times,
+                repeat(sender),
+                [event(said=body, ref=ref, to=to, fork=into) for body in bodies],
+                bodies,
+                repeat(self.cited),
+                repeat(()),
+                repeat(self.within),
+                repeat(to),
+            )
         )

@@ -1,14 +1,18 @@
 """What was decided and is not stored yet: a store that hangs must not fill the memory."""
 
+from collections.abc import Sequence
+from operator import attrgetter
+
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.limits import Limits, reached
 from accord.core.kernel.refusal import Refused
 from accord.engine.cell import Asked, Cell
 from accord.engine.ports import Sealed
 
-# What a message under way costs beside its bytes.
+# What a record under way costs beside its bytes.
 OVERHEAD = 1024
 SERVER = Kind.SYSTEM
+BODY = attrgetter("body")
 
 
 class Load:
@@ -35,9 +39,9 @@ class Load:
         detail = f"The store is slow and {most} bytes wait for it; try again"
         return reached(name, most, detail, retry_after_ms=1000)
 
-    def more(self, cell: Cell, made: tuple[Sealed, ...]) -> None:
+    def more(self, cell: Cell, made: Sequence[Sealed]) -> None:
         """This was decided, and waits."""
-        size = OVERHEAD + (len(made[0].body) if len(made) == 1 else sum(len(s.body) for s in made))
+        size = OVERHEAD * (len(made) or 1) + sum(map(len, map(BODY, made)))
         cell.unstored += size
         self.bytes += size
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from accord.core.kernel.actor import PRESENCE
@@ -11,6 +12,7 @@ from accord.core.kernel.refusal import Why
 from accord.engine.cell import Cell, Outcome, Peer
 from accord.engine.ports import Sealed
 from accord.engine.replay import Entry, entry_of
+from accord.engine.run import Run
 
 if TYPE_CHECKING:
     from accord.engine.engine import Engine
@@ -135,17 +137,19 @@ class Peers:
 
     # Delivering
 
-    def deliver(self, cell: Cell, outbox: Iterable[Outcome]) -> None:
+    def deliver(self, cell: Cell, outbox: Iterable[Outcome | Run]) -> None:
         """Everything that was decided, to its audience, in one write per connection."""
         lines: list[Line] = []
         entering: dict[Peer, Entry] = {}
         astray: list[Outcome] = []
         here = self.rooms.get(cell.stream, NOBODY)
         for outcome in outbox:
-            peer = outcome.asked.peer
-            if outcome.plain and (peer in here or peer is None):
-                only = outcome.sealed[0]
-                lines.append((only.frame or b"", only.record.to))
+            if isinstance(outcome, Run):
+                if outcome.peer in here:
+                    lines += zip(outcome.frames(), repeat(outcome.to))
+                else:
+                    for each in outcome.outcomes():
+                        self._spread(cell, each, lines, entering)
             elif outcome.again or outcome.refused is not None:
                 astray.append(outcome)
             else:

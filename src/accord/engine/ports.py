@@ -220,12 +220,26 @@ class Sealed(Protocol):
         """As sent, if it has a form on the wire."""
         ...
 
+    @property
+    def start(self) -> int:
+        """Where in the body that form begins."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """And where it ends; 0 if there is none."""
+        ...
+
 
 class Codec(Protocol):
     """Records to bytes and back."""
 
     def seal(self, record: Record) -> Sealed:
         """The bytes to keep and the bytes to send."""
+        ...
+
+    def seal_alike(self, records: Sequence[Record]) -> Sequence[Sealed]:
+        """The same for records that differ from the first in place, id, time and words alone."""
         ...
 
     def unseal(self, stream: str, version: int, body: bytes) -> Sealed:

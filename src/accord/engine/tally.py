@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from accord.core.kernel.log import Body, Event
 from accord.core.kernel.refusal import Why
 from accord.engine.cell import Outcome
+from accord.engine.run import Run
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
@@ -104,17 +105,14 @@ class Tally:
         self.lost = 0
         self.cut_off = 0
 
-    def told(self, outcomes: Sequence[Outcome]) -> None:
+    def told(self, decided: Sequence[Outcome | Run]) -> None:
         """What became of messages, as it is told; refusals are counted where they are answered."""
-        taken = [
-            type(each.asked.message.body)
-            for each in outcomes
-            if each.refused is None and not each.again
-        ]
-        self.taken.update(taken)
-        if len(taken) < len(outcomes):
-            again = [each for each in outcomes if each.refused is None and each.again]
-            self.repeated.update([type(each.asked.message.body) for each in again])
+        for each in decided:
+            if isinstance(each, Run):
+                self.taken[type(each.pieces.first.body)] += len(each.sealed)
+            elif each.refused is None:
+                counted = self.repeated if each.again else self.taken
+                counted[type(each.asked.message.body)] += 1
 
     def committed(self, records: int, began: float, ended: float) -> None:
         """The store kept so many records of a stream."""

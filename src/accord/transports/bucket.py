@@ -60,6 +60,11 @@ class Bucket:
             raise self.too_many(-left / self.flow, "stream_bytes")
         self.bytes = left - size
 
+    def affords(self, size: int, now: float) -> bool:
+        """Whether so many bytes of a stream can be had without a look at each message."""
+        self.weigh(0, now)
+        return not self.spent and self.bytes >= size
+
     @property
     def spent(self) -> bool:
         """Whether most of what comes now is too much."""

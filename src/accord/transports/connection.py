@@ -16,8 +16,7 @@ from accord.core.kernel.ids import is_id
 from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.members import SessionJoin
-from accord.engine.cell import Outcome
-from accord.engine.lane import Lane, lane
+from accord.engine.cell import Asked, Outcome
 from accord.engine.peers import may_see
 from accord.transports.bucket import SHORT, Bucket, is_rate
 from accord.transports.expiry import Expiry
@@ -84,7 +83,7 @@ class Connection(WSListener):
         self.fragments = 0
         self.mistakes = 0
         self.unread = 0
-        self.lane: Lane | None = None
+        self.frames: list[bytes] = []  # of this read, not looked at yet
         self.leaving = False
         self.private = False
         self.lags = False
@@ -205,15 +204,21 @@ class Connection(WSListener):
         """A frame; a message may come in several."""
         kind = frame.msg_type
         self.unread = 0
+        reserved = frame.rsv1 or frame.rsv2 or frame.rsv3
+        whole = kind is TEXT and frame.fin and not self.fragments and not reserved
+        if whole and self.actor is not None:
+            self.frames.append(frame.get_payload_as_bytes())
+            return
+        self.work_off()
         if kind is CLOSE:
             self._goodbye(frame.get_close_code())
         elif transport.is_close_frame_sent:
             # What comes behind the end is not heard. That the other side has ended it is no sign:
             # picows reads a frame ahead, and this one may come before that.
             pass
-        elif frame.rsv1 or frame.rsv2 or frame.rsv3:
+        elif reserved:
             self.close("no extension was agreed on", WSCloseCode.PROTOCOL_ERROR)
-        elif kind is TEXT and frame.fin and not self.fragments:
+        elif whole:
             self.receive(frame.get_payload_as_bytes())
         elif kind is TEXT or kind is CONTINUATION:
             self._fragment(frame)
@@ -259,6 +264,32 @@ class Connection(WSListener):
 
     # Messages
 
+    def work_off(self) -> None:
+        """What this read brought so far."""
+        frames, self.frames = self.frames, []
+        if len(frames) > 1 and self._together(frames):
+            return
+        for data in frames:
+            if not self.transport.is_close_frame_sent:
+                self.receive(data)
+
+    def _together(self, frames: list[bytes]) -> bool:
+        """Whether these were pieces of one answer, and taken as such."""
+        actor, bucket, size = self.actor, self.bucket, sum(map(len, frames))
+        if actor is None or self.transport.is_close_frame_sent:
+            return False
+        if bucket is not None and not bucket.affords(size, asyncio.get_running_loop().time()):
+            return False
+        pieces = pvp.pieces(frames, self.most)
+        if pieces is None:
+            return False
+        if not self.reception.take_together(pieces, actor, self.answered, self):
+            return False
+        if bucket is not None:
+            bucket.bytes -= size
+        self.mistakes = 0
+        return True
+
     def receive(self, data: bytes) -> None:
         """One message from the wire; whatever is wrong with it is answered, not thrown."""
         if self.leaving:
@@ -275,9 +306,7 @@ class Connection(WSListener):
             if self.bucket is not None:
                 self.bucket.count(message.body.type, size)
             self.mistakes = 0
-            if self.lane is None or not self.lane.take(message, actor, self.answered, self):
-                self.take(message, actor, self, self.answered, quiet=True)
-                self.lane = lane(self.reception.engine, message)
+            self.take(Asked(message, actor, self.answered, self))
         except Refused as no:
             if message is not None and self.actor is not None:
                 self.refuse(no, message.room, message.id, type(message.body))

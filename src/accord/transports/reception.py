@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Container
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -11,12 +11,13 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.limits import Limits
-from accord.core.kernel.log import Body, Message
+from accord.core.kernel.log import Body, Message, Pieces
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.core.room.secrets import SecretShare
-from accord.engine.cell import Asked, Outcome, Peer
+from accord.engine import run
+from accord.engine.cell import Answerer, Asked, Peer
 from accord.engine.clock import WallClock
 from accord.engine.engine import Engine
 from accord.engine.ports import Clock
@@ -32,23 +33,8 @@ READABLE = (
     "A secret is shared over TLS, or on the server's own machine: this connection can be read "
     "on its way. Let the server speak TLS (tls_cert, tls_key), and write wss:// or https://"
 )
-Answerer = Callable[[Outcome], None]
-
-
-class Taker(Protocol):
-    """Where messages of a connection go."""
-
-    def __call__(
-        self,
-        message: Message,
-        actor: Actor,
-        peer: Peer | None,
-        answer: Answerer,
-        *,
-        quiet: bool = False,
-    ) -> None:
-        """With `quiet`, the answer to a message that the room hears may be left out."""
-        ...
+# Where messages of a connection go.
+Taker = Callable[[Asked], None]
 
 
 class Trust(NamedTuple):
@@ -95,53 +81,43 @@ class Reception:
         agent = isinstance(body, SessionJoin) and body.participant.kind == "agent"
         return open_actor(message.sender, Kind.AGENT if agent else Kind.HUMAN, runtime)
 
-    def take(
-        self,
-        message: Message,
-        actor: Actor,
-        peer: Peer | None,
-        answer: Answerer,
-        *,
-        quiet: bool = False,
-    ) -> None:
+    def take(self, asked: Asked) -> None:
         """Hand a message to the engine; raises Refused when it cannot even be asked."""
-        engine, stream = self.engine, f"room/{message.room}"
-        if self.closed or stream not in engine.cells or type(message.body) in AT_THE_DOOR:
-            self._admit(message, actor, peer, answer)
-        else:
-            engine.submit(stream, Asked(message, actor, answer, peer, quiet=quiet))
+        message = asked.message
+        stream = f"room/{message.room}"
+        if self.closed or stream not in self.engine.cells or type(message.body) in AT_THE_DOOR:
+            stream = self._admit(asked)
+        self.engine.submit(stream, asked)
 
-    def _admit(self, message: Message, actor: Actor, peer: Peer | None, answer: Answerer) -> None:
+    def take_together(self, pieces: Pieces, actor: Actor, answer: Answerer, peer: Peer) -> bool:
+        """Whether all of them were taken in one go; else they are to be taken one by one."""
+        return not self.closed and run.take(self.engine, pieces, actor, answer, peer)
+
+    def _admit(self, asked: Asked) -> str:
+        """What has to be so before a session is opened or entered; which one it is."""
         if self.closed:
             detail = "The server stops; come back and send it once more"
             raise Refused(Why.UNAVAILABLE, detail, {"stopping": True})
-        kind = type(message.body)
+        actor, peer, kind = asked.actor, asked.peer, type(asked.message.body)
         if kind is SessionCreate:
-            message = self.named(message)
-        stream = f"room/{message.room}"
+            asked.message = self.named(asked.message)
+        room = asked.message.room
+        stream = f"room/{room}"
         if stream not in self.engine.cells:
-            if not is_id(message.room):
+            if not is_id(room):
                 raise Refused(Why.MALFORMED, "session must be 1 to 128 printable characters")
-            self.buckets.open(actor, message.body.type)
+            self.buckets.open(actor, asked.message.body.type)
         if kind is SessionJoin and actor.grant is None:
             self.guard_seat(stream, actor, peer.runtime if peer else "")
         if kind is SessionCreate:
-            answer = self.sessions.create(stream, actor, answer)
-        self.engine.submit(stream, Asked(message, actor, answer, peer))
+            asked.answer = self.sessions.create(stream, actor, asked.answer)
+        return stream
 
-    def overhear(
-        self,
-        message: Message,
-        actor: Actor,
-        peer: Peer | None,
-        answer: Answerer,
-        *,
-        quiet: bool = False,
-    ) -> None:
+    def overhear(self, asked: Asked) -> None:
         """The same, from a connection that others may read along (PVP 20.3)."""
-        if type(message.body) is SecretShare:
+        if type(asked.message.body) is SecretShare:
             raise Refused(Why.FORBIDDEN, READABLE)
-        self.take(message, actor, peer, answer, quiet=quiet)
+        self.take(asked)
 
     def taker(self, *, private: bool) -> Taker:
         """Where messages of a connection go."""

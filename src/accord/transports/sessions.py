@@ -39,7 +39,7 @@ class OpenSessions:
             if gist:
                 self._open(stream, Owner(*gist))
 
-    def create(self, stream: str, actor: Actor, answer: Answerer) -> Answerer:
+    def create(self, stream: str, actor: Actor, answer: Answerer | None) -> Answerer | None:
         """A place for one more; raises Refused. What it answers with gives the place back."""
         if stream in self.owners:
             return answer
@@ -50,7 +50,8 @@ class OpenSessions:
         def answered(outcome: Outcome) -> None:
             if outcome.refused is not None or outcome.again:  # it had ended before
                 self._close(stream)
-            answer(outcome)
+            if answer is not None:
+                answer(outcome)
 
         return answered
 

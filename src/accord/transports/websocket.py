@@ -74,10 +74,10 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
 
     def buffer_updated(self, nbytes: int) -> None:
         listener = self.listener
-        listener.lane = None  # anything may have happened since the last
         if listener.actor is not None:
             began = perf_counter()
             super().buffer_updated(nbytes)
+            listener.work_off()
             took = perf_counter() - began
             if self.turns.over(took):
                 listener.worked(took)
@@ -85,6 +85,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
             return
         listener.unread += nbytes  # every frame sets it to nothing
         super().buffer_updated(nbytes)
+        listener.work_off()
         if listener.unread > listener.limit:
             listener.close("message too big", WSCloseCode.MESSAGE_TOO_BIG)
 

@@ -11,6 +11,7 @@ from accord.core.dialects.canonical import (
     recall,
     say,
     seal,
+    seal_alike,
     unseal,
     whisper,
     whispered,
@@ -49,6 +50,22 @@ def chunk(**fields: object) -> Record:
         ref="s",
     )
     return msgspec.structs.replace(record, **fields)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"fork": "f"}, {"to": frozenset({"bob"})}, {"actor": "system"}, {"ref": None}],
+    ids=str,
+)
+def test_records_that_are_alike_are_sealed_as_each_is_alone(more: dict[str, object]) -> None:
+    records = []
+    for number, words in enumerate(("", "é\n", "x" * 1000)):
+        said = ResponseChunk(words)
+        event = ResponseChunked(said=said, ref="s")
+        own = {"version": 8 + number, "seq": 7 + number, "id": f"m{number}", "cause": f"m{number}"}
+        records.append(chunk(event=event, said=said, ts=f"t{number}", **own, **more))
+
+    assert seal_alike(records) == [seal(each) for each in records]
 
 
 @proves("UNI-7", "OPEN-38")

@@ -4,6 +4,8 @@ A stored record is one JSON object; its last key, `said`, holds the envelope exa
 heard it, so replay cuts it out instead of building it again.
 """
 
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, get_type_hints
 
 import msgspec
@@ -136,13 +138,7 @@ _encode = Encoder(order="deterministic").encode
 def seal(record: Record) -> Sealed:
     """The bytes to keep and the bytes to send, with the record as these bytes tell it."""
     event = record.event
-    if (
-        type(event) in _PLAIN
-        and record.to is None
-        and record.said is not None
-        and record.actor == record.sender
-        and record.cause == record.id
-    ):  # then the envelope tells all there is to tell but kind and instant
+    if _is_plain(record):
         # Cutting out what was encoded with the rest is quicker than putting it in.
         body = pvp.encode(Plain(event.name, record.at, pvp.sent(record)))
         return Sealed(record, body, body.index(MARK) + AFTER, len(body) - 1)
@@ -164,6 +160,31 @@ def seal(record: Record) -> Sealed:
         return Sealed(_unspoken(record.stream, record.version, record.id, record, event), meta)
     body = b"%b%b%b}" % (meta[:-1], MARK, frame)
     return Sealed(record, body, len(body) - 1 - len(frame), len(body) - 1)
+
+
+def _is_plain(record: Record) -> bool:
+    """Whether the envelope tells all there is to tell but kind and instant."""
+    return (
+        type(record.event) in _PLAIN
+        and record.to is None
+        and record.said is not None
+        and record.actor == record.sender
+        and record.cause == record.id
+    )
+
+
+def seal_alike(records: Sequence[Record]) -> list[Sealed]:
+    """The same for records that differ from the first in place, id, time and words alone."""
+    first = records[0]
+    if not _is_plain(first):
+        return list(map(seal, records))
+    plain = map(Plain, repeat(first.event.name), repeat(first.at), pvp.sent_alike(records))
+    bodies = list(map(pvp.encode, plain))
+    start = bodies[0].index(MARK) + AFTER
+    return [
+        Sealed(record, body, start, len(body) - 1)
+        for record, body in zip(records, bodies, strict=True)
+    ]
 
 
 def unseal(stream: str, version: int, body: bytes) -> Sealed:

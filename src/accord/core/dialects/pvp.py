@@ -1,10 +1,13 @@
 """PVP v1: one JSON envelope to one message, one record to one envelope."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, defstruct
 from msgspec.json import Decoder, Encoder
 
 from accord.core import room
@@ -12,7 +15,7 @@ from accord.core.dialects.codes import CODES
 from accord.core.dialects.nesting import decoder
 from accord.core.kernel.ids import LONGEST_ID, SYSTEM, TRUNK, is_id, is_visible
 from accord.core.kernel.limits import Limits, reached
-from accord.core.kernel.log import Body, Failure, Message, Record
+from accord.core.kernel.log import Body, Failure, Message, Pieces, Record
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import is_iso, iso
 from accord.core.room.members import SessionJoin
@@ -104,6 +107,17 @@ class Envelope(Struct, frozen=True, gc=False):
     fork: NameOrEmpty | None = None
 
 
+# All but id, time and payload.
+ALIKE = attrgetter("v", "session", "sender", "type", "ref", "causal_refs", "fork")
+ID, TIME, PAYLOAD = attrgetter("id"), attrgetter("ts"), attrgetter("payload")
+SEQ, SAID = attrgetter("seq"), attrgetter("said")
+
+
+def piece(body: type[Body]) -> Callable[[bytes], Any]:
+    """Reads an envelope of this type in one go, with its payload."""
+    return Decoder(defstruct("Piece", [("payload", body)], bases=(Envelope,), gc=False)).decode
+
+
 class Sent(Struct, frozen=True, omit_defaults=True, gc=False):
     """An envelope as it goes out."""
 
@@ -136,6 +150,8 @@ class _Token(Struct, frozen=True):
 
 _envelope = Decoder(Envelope).decode
 _payloads = {name: decoder(body) for name, body in BODIES.items()}
+# What flows comes in many pieces that are alike; none of these can nest.
+_pieces = {name: piece(body) for name, body in BODIES.items() if body.flows}
 _token = Decoder(_Token).decode
 encode = Encoder().encode
 
@@ -167,6 +183,10 @@ def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
         raise Refused(Why.MALFORMED, f"{said.type[:64]} is not a type of PVP v1") from None
     except Mistakes as error:
         raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {told_of(error)}") from None
+    return _message(said, body)
+
+
+def _message(said: Envelope, body: Body) -> Message:
     return Message(
         said.id,
         said.ts,
@@ -177,6 +197,28 @@ def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
         said.causal_refs or (),
         None if said.fork in TRUNK else said.fork,
     )
+
+
+def pieces(frames: Sequence[bytes], most: int = LARGEST_MESSAGE) -> Pieces | None:
+    """What `decode` makes of each of these, if they are pieces of one answer; else None.
+
+    Nothing is said of what is wrong: whoever gets None takes them one by one.
+    """
+    try:
+        if not b"".join(frames).isascii():
+            deque(map(bytes.decode, frames), maxlen=0)
+        read = _pieces.get(_envelope(frames[0]).type)
+        said = list(map(read, frames)) if read and len(max(frames, key=len)) <= most else []
+    except Mistakes:
+        return None
+    if not said or list(map(ALIKE, said)).count(ALIKE(said[0])) < len(said):
+        return None
+    ids, times, first = list(map(ID, said)), list(map(TIME, said)), said[0]
+    names = first.sender.join(ids)
+    plain = names.isascii() and names.isprintable() and first.v == VERSION
+    if not plain or not all(map(is_iso, set(times))):
+        return None
+    return Pieces(_message(first, first.payload), ids, times, list(map(PAYLOAD, said)))
 
 
 def past(error: str) -> dict[str, Any] | None:
@@ -234,6 +276,25 @@ def sent(record: Record) -> Sent:
         record.seq,
         record.causal_refs,
         record.fork,
+    )
+
+
+def sent_alike(records: Sequence[Record]) -> Iterator[Sent]:
+    """The envelopes of records that differ from the first in place, id, time and words alone."""
+    first = records[0]
+    return map(
+        Sent,
+        repeat(VERSION),
+        map(ID, records),
+        map(TIME, records),
+        repeat(first.stream[5:]),
+        repeat(first.sender),
+        repeat(first.said.type),  # type: ignore[union-attr]  # the caller looked
+        map(SAID, records),
+        repeat(first.ref),
+        map(SEQ, records),
+        repeat(first.causal_refs),
+        repeat(first.fork),
     )
 
 

@@ -1,10 +1,11 @@
 """Messages ask, events happened, records are events in their place on the one log."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, May
@@ -158,6 +159,26 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     ref: str | None = None
     causal_refs: tuple[str, ...] = ()
     fork: str | None = None
+
+
+class Pieces(NamedTuple):
+    """Messages that differ from the first of them in their ids, times and bodies alone."""
+
+    first: Message
+    ids: Sequence[str]
+    times: Sequence[str]
+    bodies: Sequence[Body]
+
+    @classmethod
+    def of(cls, message: Message) -> "Pieces":
+        """One alone."""
+        return cls(message, (message.id,), (message.ts,), (message.body,))
+
+    def each(self) -> Iterator[Message]:
+        """As they came."""
+        _, _, room, sender, _, ref, causal_refs, fork = astuple(self.first)
+        for id, ts, body in zip(self.ids, self.times, self.bodies, strict=True):
+            yield Message(id, ts, room, sender, body, ref, causal_refs, fork)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ from accord.core.kernel.log import Body, Message
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
-from accord.engine.cell import Outcome
+from accord.engine.cell import Asked, Outcome
 from accord.transports.archive import answer, raw
 from accord.transports.bodies import in_time
 from accord.transports.bucket import Bucket
@@ -121,7 +121,7 @@ class Mailbox:
                 done.set_result((outcome.refused, seq_of(outcome)))
 
         take = self.reception.taker(private=caller.private)
-        take(message, caller.actor, visitor, told)
+        take(Asked(message, caller.actor, told, visitor))
         return await done
 
     def refused(

@@ -1,0 +1,252 @@
+"""What comes in one read of a socket: heard in order, and as it is heard one by one."""
+
+import json
+import socket
+import struct
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.core.kernel.log import Message, Pieces
+from accord.core.kernel.times import iso
+from accord.core.room.streams import ResponseChunk, ResponseStart
+from accord.transports.connection import MOST_MISTAKES
+from accord.transports.identity import Keyring
+from accord.transports.reception import Reception, Trust
+from tests.fuzz.frames import CLOSE, PING
+from tests.helpers.engine import Reply, Stage
+from tests.helpers.room import ALICE, CLAUDE, ROOM, T0, prompts
+from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.web import envelope, participant
+from tests.helpers.wire import CONFIG, Wire
+from tests.security.raw import frame, rest, upgraded
+
+MARK = b"over"
+LONG = {"text": "x" * 900}
+BINARY, TEXT, PONG = 2, 0x81, 0x8A
+
+
+class Agent:
+    """An agent that answers, on a bare socket."""
+
+    def __init__(self, opened: socket.socket, session: str) -> None:
+        self.opened = opened
+        self.session = session
+        self.unread = b""
+
+    def say(self, type: str, payload: Any, **more: Any) -> bytes:
+        """A message as a frame."""
+        said = envelope(type, self.session, "claude", payload, **more)
+        return frame(json.dumps(said).encode())
+
+    def chunk(self, id: str, **more: Any) -> bytes:
+        """A piece of the answer."""
+        known: dict[str, Any] = {"id": id, "ref": "start", "payload": {"text": id}}
+        said = envelope("response.chunk", self.session, "claude", {}) | known | more
+        return frame(json.dumps(said).encode())
+
+    def _read(self, size: int) -> bytes:
+        while len(self.unread) < size:
+            more = self.opened.recv(1 << 16)
+            assert more, "the server has hung up"
+            self.unread += more
+        found, self.unread = self.unread[:size], self.unread[size:]
+        return found
+
+    def frame(self) -> tuple[int, bytes]:
+        """The next frame of the server's."""
+        kind, size = self._read(2)
+        if size == 126:
+            (size,) = struct.unpack("!H", self._read(2))
+        return kind, self._read(size)
+
+    def errors(self, frames: list[bytes]) -> list[tuple[str, str | None]]:
+        """Send them at once; what is wrong with which of them."""
+        self.opened.sendall(b"".join([*frames, frame(MARK, PING)]))
+        found = []
+        while (heard := self.frame()) != (PONG, MARK):
+            if heard[0] == TEXT and (said := json.loads(heard[1]))["type"] == "error":
+                found.append((said["payload"]["code"], said.get("ref")))
+        return found
+
+
+Script = Callable[[Agent], list[bytes]]
+SCRIPTS: dict[str, Script] = {
+    "pieces": lambda a: [a.chunk(f"c{n}") for n in range(50)],
+    "a piece that is none": lambda a: [a.chunk("c0"), a.chunk("c1", payload={}), a.chunk("c2")],
+    "nonsense between": lambda a: [a.chunk("c0"), a.chunk("c1"), frame(b"{"), a.chunk("c2")],
+    "nonsense first": lambda a: [frame(b"{"), a.chunk("c0"), a.chunk("c1")],
+    "a binary frame between": lambda a: [a.chunk("c0"), frame(b"x", BINARY), a.chunk("c1")],
+    "a ping between": lambda a: [a.chunk("c0"), a.chunk("c1"), frame(b"p", PING), a.chunk("c2")],
+    "a piece in parts": lambda a: [
+        a.chunk("c0"),
+        a.chunk("c1"),
+        *in_parts(a.chunk("c2")),
+        a.chunk("c3"),
+    ],
+    "one again": lambda a: [a.chunk("c0"), a.chunk("c1"), a.chunk("c0"), a.chunk("c2")],
+    "one id for two": lambda a: [
+        a.chunk("c0"),
+        a.say("response.chunk", {"text": "other"}, id="c0", ref="start"),
+    ],
+    "of somebody else": lambda a: [a.chunk("c0"), a.chunk("c1", sender="alice"), a.chunk("c2")],
+    "of another answer": lambda a: [a.chunk("c0"), a.chunk("c1", ref="nothing"), a.chunk("c2")],
+    "elsewhere": lambda a: [a.chunk("c0"), a.chunk("c1", session="nowhere"), a.chunk("c2")],
+    "the end between": lambda a: [
+        a.chunk("c0"),
+        a.chunk("c1"),
+        a.say("response.end", {"finish_reason": "complete"}, id="end", ref="start"),
+        a.chunk("c2"),
+        a.chunk("c3"),
+    ],
+    "leaving between": lambda a: [
+        a.chunk("c0"),
+        a.chunk("c1"),
+        a.say("session.leave", {}, id="leave"),
+        a.chunk("c2"),
+        a.chunk("c3"),
+    ],
+}
+
+
+def in_parts(whole: bytes) -> list[bytes]:
+    """A frame of up to 64 KiB as two."""
+    text = whole[8:]
+    return [frame(text[:50], fin=False), frame(text[50:], 0)]
+
+
+@asynccontextmanager
+async def answering(server: ServerProcess) -> AsyncIterator[tuple[Wire, Agent]]:
+    """Alice listens, and an agent has begun to answer her."""
+    alice = await Wire.open(server.ws_url, "alice")
+    session = await alice.create()
+    prompt = {"content": "Go", "target_agent": "claude", "contributors": ["alice"]}
+    with upgraded(server) as opened:
+        agent = Agent(opened, session)
+        opened.sendall(agent.say("session.join", participant("claude", "agent")))
+        await alice.hear_until("session.join")
+        await alice.say("prompt.submit", session, prompt | {"context_keys": []}, id="prompt")
+        await alice.hear_until("prompt.submit")
+        begin = {"agent": "claude", "prompt_ref": "prompt"}
+        opened.sendall(agent.say("response.start", begin, id="start", ref="prompt"))
+        opened.sendall(agent.chunk("first"))  # after which more of it flows
+        await alice.hear_until("response.chunk")
+        agent.errors([])
+        yield alice, agent
+    await alice.socket.close()
+
+
+async def rest_of(alice: Wire, session: str) -> list[dict[str, Any]]:
+    """All that alice has not heard yet."""
+    note = {"key": "k", "content_type": "text", "content": ""}
+    await alice.say("context.add", session, note)
+    heard = [await alice.hear()]
+    while heard[-1]["type"] != "context.add":
+        heard.append(await alice.hear())
+    return heard[:-1]
+
+
+async def play(server: ServerProcess, script: Script, *, at_once: bool) -> tuple[Any, Any]:
+    """What the room hears, and what the agent is told."""
+    async with answering(server) as (alice, agent):
+        frames = script(agent)
+        reads = [frames] if at_once else [[each] for each in frames]
+        errors = [each for read in reads for each in agent.errors(read)]
+        heard = await rest_of(alice, agent.session)
+    told = [(each["type"], each.get("seq"), each.get("payload", {}).get("text")) for each in heard]
+    return told, sorted(errors, key=str)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_at_once_is_as_one_by_one(trusting: ServerProcess, name: str) -> None:
+    script = SCRIPTS[name]
+
+    at_once = await play(trusting, script, at_once=True)
+
+    assert at_once == await play(trusting, script, at_once=False)
+
+
+async def test_pieces_before_a_goodbye_are_kept(trusting: ServerProcess) -> None:
+    async with answering(trusting) as (alice, agent):
+        frames = [agent.chunk(f"c{number}") for number in range(5)]
+        agent.opened.sendall(b"".join([*frames, frame(b"", CLOSE)]))
+        rest(agent.opened)
+        heard = await rest_of(alice, agent.session)
+
+    assert [each["id"] for each in heard if each["type"] == "response.chunk"] == [
+        f"c{number}" for number in range(5)
+    ]
+
+
+@pytest.mark.parametrize("between", [b"", frame(b"p", PING)])
+async def test_pieces_behind_the_end_are_not_heard(trusting: ServerProcess, between: bytes) -> None:
+    """Also where something between them made the server look at what came before."""
+    async with answering(trusting) as (alice, agent):
+        nonsense = frame(b"{") * (MOST_MISTAKES + 1)
+        agent.opened.sendall(nonsense + between + agent.chunk("c0") + agent.chunk("c1"))
+        rest(agent.opened)
+        heard = await rest_of(alice, agent.session)
+
+    assert [each for each in heard if each["type"] == "response.chunk"] == []
+
+
+async def test_pieces_make_sense(trusting: ServerProcess) -> None:
+    nonsense = [frame(b"{")] * (MOST_MISTAKES // 2 + 10)
+    async with answering(trusting) as (_, agent):
+        reads = (nonsense, [agent.chunk("c0"), agent.chunk("c1")], nonsense)
+        errors = [len(agent.errors(read)) for read in reads]
+
+    assert errors == [len(nonsense), 0, len(nonsense)]
+
+
+async def test_pieces_are_paid_for(tmp_path: Path) -> None:
+    words = ("--rate-limit", "200", "--limit", "stream_bytes=4096", "--limit", "stream_burst=65536")
+    with a_server(tmp_path, "open", *words) as server:
+        async with answering(server) as (alice, agent):
+            errors = []
+            for read in range(10):
+                ids = [f"{read}.{number}" for number in range(10)]
+                errors += agent.errors([agent.chunk(id, payload=LONG) for id in ids])
+            heard = await rest_of(alice, agent.session)
+
+    assert {code for code, _ in errors} == {"RATE_LIMITED"}
+    assert 30 < len(heard) < 70
+    assert len(heard) + len(errors) == 100
+
+
+async def test_whoever_comes_may_say_all_at_once(trusting: ServerProcess) -> None:
+    session = uuid.uuid4().hex
+    notes = [{"key": key, "content_type": "text", "content": "Hi"} for key in "abc"]
+    first = envelope("session.create", session, "bob", {"config": CONFIG})
+    said = [first, *(envelope("context.add", session, "bob", each) for each in notes)]
+    frames = b"".join(frame(json.dumps(each).encode()) for each in said)
+
+    with upgraded(trusting) as opened:
+        opened.sendall(frames)
+        heard = b""
+        while heard.count(b'"context.add"') < len(notes):
+            more = opened.recv(1 << 16)
+            assert more, heard
+            heard += more
+
+
+async def test_a_server_that_stops_takes_nothing_together(tmp_path: Path) -> None:
+    stage = Stage()
+    await stage.open(CLAUDE)
+    await stage.say(ALICE, prompts(), "p")
+    await stage.say(CLAUDE, ResponseStart("claude", "p"), "s")
+    await stage.say(CLAUDE, ResponseChunk("more"), "c", "s")
+    reception = Reception(stage.engine, Trust(Keyring.open(tmp_path), tuple))
+    ear, answers = stage.ears["claude"], Reply()
+
+    def piece(id: str) -> Pieces:
+        return Pieces.of(Message(id, iso(T0), ROOM, "claude", ResponseChunk("more"), "s"))
+
+    assert reception.take_together(piece("d"), CLAUDE, answers, ear)
+    reception.closed = True
+    assert not reception.take_together(piece("e"), CLAUDE, answers, ear)
+    await stage.close()
