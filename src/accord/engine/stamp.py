@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from copy import copy
-from itertools import accumulate, repeat
-from operator import attrgetter
 
 from accord.core.kernel.chain import link
 from accord.core.kernel.ids import SYSTEM, derived
@@ -11,8 +9,6 @@ from accord.core.kernel.log import Body, Event, Message, Record
 from accord.core.kernel.times import iso
 from accord.engine.cell import Asked, Cell, Place
 from accord.engine.ports import Codec, Row, Sealed
-
-BODY, ID, VERSION = attrgetter("body"), attrgetter("record.id"), attrgetter("record.version")
 
 
 def stamp(codec: Codec, cell: Cell, asked: Asked, events: Sequence[Event]) -> tuple[Sealed, ...]:
@@ -55,9 +51,12 @@ def chained(stream: str, before: bytes, made: Sequence[Sealed]) -> list[Row]:
 
     All of a commit in one go: hashing one by one between other work takes twice as long.
     """
-    bodies = list(map(BODY, made))
-    hashes = list(accumulate(bodies, link, initial=before))[1:]
-    return list(map(Row, repeat(stream), map(VERSION, made), map(ID, made), bodies, hashes))
+    rows = []
+    for sealed in made:
+        record, body = sealed.record, sealed.body
+        before = link(before, body)
+        rows.append(Row(stream, record.version, record.id, body, before))
+    return rows
 
 
 def said_by(asked: Asked, cell: Cell, now: Place, event: Event) -> Record:

@@ -214,7 +214,7 @@ def pieces(frames: Sequence[bytes], most: int = LARGEST_MESSAGE) -> Pieces | Non
     if not said or list(map(ALIKE, said)).count(ALIKE(said[0])) < len(said):
         return None
     ids, times, first = list(map(ID, said)), list(map(TIME, said)), said[0]
-    names = first.sender.join(ids)
+    names = first.sender + "".join(ids)
     plain = names.isascii() and names.isprintable() and first.v == VERSION
     if not plain or not all(map(is_iso, set(times))):
         return None
