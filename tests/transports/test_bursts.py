@@ -112,6 +112,14 @@ SCRIPTS: dict[str, Script] = {
     ],
 }
 
+# What ends a connection, whatever came before.
+BROKEN = {
+    "of no kind": frame(b"x", 11),
+    "not masked": b"\x81\x01x",
+    "too large": frame(b"x", size=1 << 40),
+    "a long ping": frame(b"x" * 200, PING),
+}
+
 
 def in_parts(whole: bytes) -> list[bytes]:
     """A frame of up to 64 KiB as two."""
@@ -180,6 +188,19 @@ async def test_pieces_before_a_goodbye_are_kept(trusting: ServerProcess) -> None
     assert [each["id"] for each in heard if each["type"] == "response.chunk"] == [
         f"c{number}" for number in range(5)
     ]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_what_comes_before_no_frame_is_heard(trusting: ServerProcess, broken: str) -> None:
+    """All but the last, of which picows hears only when it has looked at what comes behind it."""
+    async with answering(trusting) as (alice, agent):
+        end = agent.say("response.end", {"finish_reason": "complete"}, id="end", ref="start")
+        frames = [agent.chunk("c0"), agent.chunk("c1"), end, frame(b"{")]
+        agent.opened.sendall(b"".join([*frames, BROKEN[broken]]))
+        rest(agent.opened)
+        heard = await rest_of(alice, agent.session)
+
+    assert [each["id"] for each in heard][:3] == ["c0", "c1", "end"]
 
 
 @pytest.mark.parametrize("between", [b"", frame(b"p", PING)])

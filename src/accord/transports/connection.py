@@ -109,7 +109,7 @@ class Connection(WSListener):
     def write(self, data: bytes) -> None:
         """Send; a reader too far behind is cut off and resumes by replay (OPEN-51)."""
         raw = self.raw
-        if raw.is_closing() or self.leaving:
+        if raw.is_closing() or self.transport.is_close_frame_sent:
             return
         if raw.get_write_buffer_size() > self.backlog:
             log.warning("reader.cut_off", extra={"principal": self.seat})
@@ -147,6 +147,7 @@ class Connection(WSListener):
             code = WSCloseCode.TRY_AGAIN_LATER
         if not self.raw.is_closing():
             self.transport.send_close(code, reason.encode()[:120])
+            self.leaving = True
             self.transport.disconnect()
             # Whoever does not read does not keep it open for that.
             asyncio.get_running_loop().call_later(LAST_SECONDS, self.raw.abort)
@@ -207,7 +208,8 @@ class Connection(WSListener):
         reserved = frame.rsv1 or frame.rsv2 or frame.rsv3
         whole = kind is TEXT and frame.fin and not self.fragments and not reserved
         if whole and self.actor is not None:
-            self.frames.append(frame.get_payload_as_bytes())
+            if not transport.is_close_frame_sent:
+                self.frames.append(frame.get_payload_as_bytes())
             return
         self.work_off()
         if kind is CLOSE:
@@ -265,18 +267,17 @@ class Connection(WSListener):
     # Messages
 
     def work_off(self) -> None:
-        """What this read brought so far."""
+        """What this read brought so far; also where picows ended it for what came behind."""
         frames, self.frames = self.frames, []
         if len(frames) > 1 and self._together(frames):
             return
         for data in frames:
-            if not self.transport.is_close_frame_sent:
-                self.receive(data)
+            self.receive(data)
 
     def _together(self, frames: list[bytes]) -> bool:
         """Whether these were pieces of one answer, and taken as such."""
         actor, bucket, size = self.actor, self.bucket, sum(map(len, frames))
-        if actor is None or self.transport.is_close_frame_sent:
+        if actor is None or self.leaving:
             return False
         if bucket is not None and not bucket.affords(size, asyncio.get_running_loop().time()):
             return False
