@@ -19,6 +19,7 @@ from accord.transports.identity import Keyring
 from accord.transports.reception import Reception, Trust
 from tests.fuzz.frames import CLOSE, PING
 from tests.helpers.engine import Reply, Stage
+from tests.helpers.pieces import alike
 from tests.helpers.room import ALICE, CLAUDE, ROOM, T0, prompts
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import envelope, participant
@@ -265,7 +266,8 @@ async def test_a_server_that_stops_takes_nothing_together(tmp_path: Path) -> Non
     ear, answers = stage.ears["claude"], Reply()
 
     def piece(id: str) -> Pieces:
-        return Pieces.of(Message(id, iso(T0), ROOM, "claude", ResponseChunk("more"), "s"))
+        message = Message(id, iso(T0), ROOM, "claude", ResponseChunk("more"), "s")
+        return next(alike([message]))
 
     assert reception.take_together(piece("d"), CLAUDE, answers, ear)
     reception.closed = True

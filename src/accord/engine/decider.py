@@ -14,6 +14,7 @@ from accord.core.kernel.log import (
     Fact,
     Instant,
     Lifetime,
+    Message,
     Pieces,
     Record,
     stay,
@@ -57,8 +58,8 @@ class Decider:
         try:
             now = self.engine.clock.now() + cell.ahead
             if flow is not None and flow.bears(cell, asked):
-                sealed = self.go_on(cell, flow, Pieces.of(message), now)
-                self.engine.committer.post(cell, Outcome(asked, tuple(sealed)))
+                sealed = self.go_on(cell, flow, message, now)
+                self.engine.committer.post(cell, Outcome(asked, (sealed,)))
             else:
                 self._decide(cell, asked, now)
         except Refused as no:
@@ -109,8 +110,19 @@ class Decider:
             outcome = self._several(cell, asked, facts)
         engine.committer.post(cell, outcome)
 
-    def go_on(self, cell: Cell, flow: Flow, pieces: Pieces, now: Instant) -> Sequence[Sealed]:
-        """The same comes of these pieces as of the one before."""
+    def go_on(self, cell: Cell, flow: Flow, message: Message, now: Instant) -> Sealed:
+        """The same comes of this piece as of the one before."""
+        place = cell.place
+        record = flow.record(cell.stream, place, message, max(now, place.at))
+        sealed = self.engine.codec.seal(record)
+        cell.seen[record.actor] = place.at = record.at
+        place.version, place.seq = record.version, record.seq
+        cell.made.append(sealed)
+        cell.index[record.id] = sealed
+        return sealed
+
+    def run_on(self, cell: Cell, flow: Flow, pieces: Pieces, now: Instant) -> Sequence[Sealed]:
+        """The same for many; what that costs once is more than one alone costs."""
         place = cell.place
         records = flow.records(cell.stream, place, pieces, max(now, place.at))
         sealed = self.engine.codec.seal_alike(records)

@@ -56,6 +56,27 @@ class Flow(msgspec.Struct, frozen=True, gc=False):
             and sender not in cell.quiet
         )
 
+    def record(self, stream: str, now: "Place", message: Message, at: Instant) -> Record:
+        """A next piece in its place."""
+        id, sender, body = message.id, message.sender, message.body
+        return Record(
+            stream,
+            now.version + 1,
+            now.seq + 1,
+            id,
+            at,
+            sender,
+            id,
+            message.ts,
+            sender,
+            self.event(said=body, ref=self.ref, to=self.to, fork=self.into),
+            body,
+            self.cited,
+            (),
+            self.within,
+            self.to,
+        )
+
     def records(self, stream: str, now: "Place", pieces: Pieces, at: Instant) -> list[Record]:
         """Next pieces in their places."""
         event, ref, to, into = self.event, self.ref, self.to, self.into

@@ -56,7 +56,7 @@ def take(engine: "Engine", pieces: Pieces, actor: Actor, answer: Answerer, peer:
     ):
         return False
     try:
-        sealed = engine.decider.go_on(cell, flow, pieces, engine.clock.now() + cell.ahead)
+        sealed = engine.decider.run_on(cell, flow, pieces, engine.clock.now() + cell.ahead)
     except Exception:  # noqa: BLE001 - the long way meets the same, and has an answer to it
         return False
     engine.committer.post(cell, Run(pieces, actor, answer, peer, sealed, flow.to))

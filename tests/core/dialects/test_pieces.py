@@ -133,7 +133,8 @@ def test_what_flows_is_counted_by_its_bytes_alone() -> None:
 
 def test_one_message_is_a_piece_of_itself() -> None:
     message = pvp.decode(chunk(1, fork="aside", causal_refs=["c"]))
-    assert list(Pieces.of(message).each()) == [message]
+    pieces = Pieces(message, [message.id], [message.ts], [message.body])
+    assert list(pieces.each()) == [message]
 
 
 values: st.SearchStrategy[dict[str, Any]] = st.sampled_from([*ODD.values(), {}, {}])

@@ -169,11 +169,6 @@ class Pieces(NamedTuple):
     times: Sequence[str]
     bodies: Sequence[Body]
 
-    @classmethod
-    def of(cls, message: Message) -> "Pieces":
-        """One alone."""
-        return cls(message, (message.id,), (message.ts,), (message.body,))
-
     def each(self) -> Iterator[Message]:
         """As they came."""
         _, _, room, sender, _, ref, causal_refs, fork = astuple(self.first)
