@@ -17,6 +17,7 @@ from accord.show.timeline import Timeline, Turn, turns
 
 POLL_S = 0.5
 END = "session.end"
+GOES_ON = "going on when it answers again, Ctrl-C stops"
 
 
 async def log(args: argparse.Namespace) -> None:
@@ -81,15 +82,33 @@ def over(said: list[dict[str, Any]]) -> bool:
 async def arriving(
     source: where.Source, session: str, after: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    """Envelopes as they come, until the session ends."""
+    """Envelopes as they come, until the session ends; a server that is away is waited for."""
+    from accord.client import Unreachable
+
+    away = False
     while True:
-        more = [each async for each in source.transcript(session, after)]
+        more = []
+        try:
+            more = [each async for each in source.transcript(session, after)]
+            away = False
+        except Unreachable as no:
+            if not isinstance(no.__cause__, OSError):
+                raise
+            if not away:
+                print(f"accord: {without_errno(no)}; {GOES_ON}", file=sys.stderr)
+            away = True
         if more:
             after = more[-1].get("seq", after)
             yield more
         if over(more):
             return
         await asyncio.sleep(POLL_S)
+
+
+def without_errno(no: Exception) -> str:
+    """Who cannot be reached, without what the system calls it."""
+    what, found, _ = str(no).partition(" cannot be reached")
+    return what + found
 
 
 async def export(args: argparse.Namespace) -> None:

@@ -103,7 +103,8 @@ def _log_arguments(parser: argparse.ArgumentParser) -> None:
     add("--at", type=NUMBER, metavar="N", help="as it was when number N had been said")
     add("--after", type=NUMBER, metavar="N", help="only what was said behind number N")
     add("--numbers", action="store_true", help="show the numbers that --at and --after take")
-    add("--follow", action="store_true", help="go on as more is said; Ctrl-C stops")
+    follow = "go on as more is said, also after the server was away; Ctrl-C stops"
+    add("--follow", action="store_true", help=follow)
     add("--full", action="store_true", help="cut nothing")
 
 

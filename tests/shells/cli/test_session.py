@@ -1,6 +1,8 @@
 """`accord session`, through a real server and on its files when it is gone."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 
 from accord.cli.quorum import parse
 from accord.client import Client, Session
-from tests.helpers.cli import Ran, Shell, accord
+from tests.helpers.cli import PATIENCE, Ran, Shell, accord, environment
 from tests.helpers.server import ServerProcess
 from tests.spec import proves
 
@@ -211,6 +213,34 @@ async def test_following_ends_with_the_session(
     told = alice.good("session", "log", session, "--follow")
 
     assert told.endswith("alice ended the session: aborted · Merged")
+
+
+def test_following_outlasts_a_killed_server_and_tells_everything_once(
+    server: ServerProcess, alice: Shell, session: str
+) -> None:
+    words = [sys.executable, "-m", "accord", "session", "log", session, "--follow", "--json"]
+    with subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=alice.cwd,
+        env=environment(**alice.env),
+    ) as watch:
+        assert watch.stdout
+        assert watch.stderr
+        first = json.loads(watch.stdout.readline())
+        server.kill()
+        away = watch.stderr.readline()
+        server.restart()
+        alice.good("session", "end", session, "--reason", "Merged")
+        out, err = watch.communicate(timeout=PATIENCE)
+
+    goes_on = "going on when it answers again, Ctrl-C stops"
+    assert away == f"accord: {server.url} cannot be reached; {goes_on}\n"
+    assert (watch.returncode, err) == (0, "")
+    told = [first, *envelopes(out)]
+    assert told == envelopes(alice.good("session", "log", session, "--json"))
 
 
 async def test_the_page_is_one_file_in_which_nothing_runs(
