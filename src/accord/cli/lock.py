@@ -53,6 +53,6 @@ def locked(home: Path) -> Iterator[Lock]:
 
 def taken(home: Path, note: str) -> Refused:
     """Who has it, and what to do."""
-    who = f"Another server ({note})" if note else "Another server"
+    who = f"A server ({note})" if note else "A server"
     detail = f"{who} uses {home} already; stop it first, or name another --data-dir"
     return Refused(Why.UNAVAILABLE, detail)

@@ -12,8 +12,8 @@ The line VERSION:HASH of a stream stands for everything up to there. Keep it som
 
 Examples:
   accord verify
-  accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D
-  accord verify 01JZ0Q6Y5W3V8T2N4M6K8H0F2D --expect VERSION:HASH
+  accord verify ses_01JZ0Q6Y5W3V8T2N4M6K8H0F2D
+  accord verify ses_01JZ0Q6Y5W3V8T2N4M6K8H0F2D --expect VERSION:HASH
   accord verify --data-dir ./copy-of-the-data --json
 """
 
@@ -92,12 +92,12 @@ async def check(
         if not args.session:
             found = [each async for each in verify.check_each(events, keys)]
         else:
-            stream = named(args.session, await events.streams())
+            stream = named(args.session, await events.streams(), args.store or home)
             found = [await verify.check_stream(events, stream, keys, args.expect)]
         return damage, signatures, found
 
 
-def named(word: str, streams: dict[str, int]) -> str:
+def named(word: str, streams: dict[str, int], log: str | Path) -> str:
     """The stream of that session, or of that very name."""
     from accord.core.kernel.refusal import Refused, Why
 
@@ -105,7 +105,8 @@ def named(word: str, streams: dict[str, int]) -> str:
         return word
     if f"room/{word}" in streams:
         return f"room/{word}"
-    raise Refused(Why.NO_ROOM, f"There is no session {word} in this log")
+    where = f"in the log of {log}; --data-dir names another"
+    raise Refused(Why.NO_ROOM, f"There is no session {word} {where}")
 
 
 def report(damage: list[str], signatures: "Signatures", findings: list["Finding"]) -> Iterator[str]:

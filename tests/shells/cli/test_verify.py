@@ -92,7 +92,9 @@ async def test_what_makes_no_sense_is_bad_input(home: Path) -> None:
 
 
 async def test_what_is_not_there_is_not_found_and_not_made(home: Path, tmp_path: Path) -> None:
-    assert accord("verify", "nowhere", "--data-dir", str(home)).code == 4
+    ran = accord("verify", "nowhere", "--data-dir", str(home))
+    where = f"the log of {home}; --data-dir names another"
+    assert (ran.code, ran.err) == (4, f"accord: There is no session nowhere in {where}\n")
     assert accord("verify", "--data-dir", str(tmp_path / "none")).code == 4
     assert not (tmp_path / "none").exists()
 
