@@ -69,6 +69,9 @@ def test_what_is_enough_is_left_as_it_is(tmp_path: Path) -> None:
         (LITTLE, 4223, 4096, 4095),
         (LITTLE, LITTLE, 4096, LITTLE - 128),
         (100, 100, 4096, 50),
+        (100, 100, 10, 10),
+        (64, 64, 4096, 16),
+        (40, 40, 4096, 1),
         (1, 1, 4096, 1),
         (LITTLE, LITTLE, 100, 100),
     ],
@@ -97,6 +100,14 @@ def test_the_doctor_tells_before_a_server_starts(
 
     checks = json.loads(ran.stdout)["checks"]
     assert [each for each in checks if each[1] == "files"] == found
+
+
+def test_where_it_gets_very_little_there_is_room_for_as_many_as_it_says(tmp_path: Path) -> None:
+    with confined(tmp_path, 64, 64) as server, contextlib.ExitStack() as stack:
+        webs = [stack.enter_context(httpx.Client(timeout=PATIENCE)) for _ in range(17)]
+        told = [web.get(f"{server.url}/healthz").status_code for web in webs]
+
+        assert told == [200] * 16 + [503]
 
 
 @pytest.mark.timeout(120)

@@ -8,6 +8,8 @@ log = logging.getLogger("accord")
 
 # For the store, the bridge, and whatever a library opens.
 SPARE = 128
+# So many of these a server needs with a few readers, however little it is given.
+OWN = 48
 FEW = "the system allows {most} open files; raise its limit (LimitNOFILE in systemd, ulimit -n)"
 
 
@@ -21,7 +23,8 @@ class Allowed(NamedTuple):
         """How many of so many connections there can be, once it has asked for them."""
         if self.most is None or self.most >= connections + SPARE:
             return connections
-        return max(1, self.most - min(SPARE, self.most // 2))
+        spare = max(OWN, min(SPARE, self.most // 2))
+        return max(1, min(connections, self.most - spare))
 
 
 def allowed() -> Allowed:
