@@ -84,22 +84,41 @@ def test_so_much_room_there_is(
 
 
 SAYS = "the system allows 256 open files: room for 128 of 4096 connections"
+TOO_FEW = [
+    "fail",
+    "files",
+    "the system allows 48 open files, and a server needs more than 48",
+    "Raise it (LimitNOFILE=4224 in systemd, ulimit -Hn 4224).",
+]
 RAISE = "Raise it (LimitNOFILE=4224 in systemd, ulimit -Hn 4224), or set limits.connections = 128."
 
 
 @pytest.mark.parametrize(
-    ("hard", "found"), [(8000, []), (LITTLE, [["warn", "files", SAYS, RAISE]])]
+    ("hard", "found"), [(8000, []), (LITTLE, [["warn", "files", SAYS, RAISE]]), (48, [TOO_FEW])]
 )
 def test_the_doctor_tells_before_a_server_starts(
     tmp_path: Path, hard: int, found: list[list[str]]
 ) -> None:
     words = [sys.executable, "-m", "accord", "doctor", "--json", "--data-dir", str(tmp_path / "d")]
     ran = subprocess.run(
-        limited(words, LITTLE, hard), capture_output=True, check=False, env=environment()
+        limited(words, min(LITTLE, hard), hard), capture_output=True, check=False, env=environment()
     )
 
     checks = json.loads(ran.stdout)["checks"]
     assert [each for each in checks if each[1] == "files"] == found
+
+
+def test_where_it_gets_too_little_it_says_so_and_makes_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "d"
+    words = [sys.executable, "-m", "accord", "serve", "--port", "0", "--data-dir", str(home)]
+    ran = subprocess.run(
+        limited(words, 48, 48), capture_output=True, text=True, check=False, env=environment()
+    )
+
+    why = "Too few files: the system allows 48 open files, and a server needs more than 48"
+    cure = "raise its limit (LimitNOFILE in systemd, ulimit -n)"
+    assert (ran.returncode, ran.stderr) == (6, f"accord: {why}; {cure}\n")
+    assert not home.exists()
 
 
 def test_where_it_gets_very_little_there_is_room_for_as_many_as_it_says(tmp_path: Path) -> None:

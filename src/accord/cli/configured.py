@@ -46,16 +46,14 @@ def configured(chosen: Chosen, env: Mapping[str, str]) -> Iterator[Check]:
 def roomy(connections: int, files: Allowed) -> Iterator[Check]:
     """Whether a server that is started from here could have all its connections."""
     room = files.room(connections)
-    if room == connections:
-        return
-    said = (
-        f"the system allows {files.most} open files: room for {room} of {connections} connections"
-    )
     enough = connections + SPARE
-    cure = (
-        f"Raise it (LimitNOFILE={enough} in systemd, ulimit -Hn {enough}), or set {LIMIT} = {room}."
-    )
-    yield Check(WARN, "files", said, cure)
+    cure = f"Raise it (LimitNOFILE={enough} in systemd, ulimit -Hn {enough})"
+    if few := files.too_few:
+        yield Check(FAIL, "files", few, f"{cure}.")
+    elif room < connections:
+        said = f"the system allows {files.most} open files: room for {room} of {connections}"
+        cure = f"{cure}, or set {LIMIT} = {room}."
+        yield Check(WARN, "files", f"{said} connections", cure)
 
 
 def unusual(chosen: Chosen) -> Iterator[str]:

@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     from accord.app import Options
     from accord.cli.lock import locked
     from accord.cli.signals import Stop
+    from accord.config.descriptors import ensure_enough
 
     home = Settings.here(home=args.data_dir).home.absolute()
     chosen = choose(flags(args), os.environ, home)
@@ -93,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
     # Whoever asks for any port runs several servers, and only one of them can have this one.
     bridged = config.port != 0 or "bridge_port" in chosen.sources
     options = Options.of(config, home, bridge=config.bridge_port if bridged else None)
+    ensure_enough()
     with locked(home) as lock, Stop() as stop:
 
         def told(ready: "Ready") -> None:

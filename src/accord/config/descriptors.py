@@ -4,12 +4,15 @@ import contextlib
 import logging
 from typing import NamedTuple
 
+from accord.core.kernel.refusal import Refused, Why
+
 log = logging.getLogger("accord")
 
 # For the store, the bridge, and whatever a library opens.
 SPARE = 128
 # So many of these a server needs with a few readers, however little it is given.
 OWN = 48
+TOO_FEW = "the system allows {most} open files, and a server needs more than {own}"
 FEW = "the system allows {most} open files; raise its limit (LimitNOFILE in systemd, ulimit -n)"
 
 
@@ -25,6 +28,19 @@ class Allowed(NamedTuple):
             return connections
         spare = max(OWN, min(SPARE, self.most // 2))
         return max(1, min(connections, self.most - spare))
+
+    @property
+    def too_few(self) -> str:
+        """Why no server can work with so few; empty where one can."""
+        none = self.most is not None and self.most <= OWN
+        return TOO_FEW.format(most=self.most, own=OWN) if none else ""
+
+
+def ensure_enough() -> None:
+    """Refused where the store could lack a file before anybody is connected."""
+    if few := allowed().too_few:
+        detail = f"Too few files: {few}; raise its limit (LimitNOFILE in systemd, ulimit -n)"
+        raise Refused(Why.UNAVAILABLE, detail)
 
 
 def allowed() -> Allowed:
