@@ -285,6 +285,31 @@ async def test_pieces_are_not_taken_together_when_one_comes_again(ids: tuple[str
     assert not take(stage.engine, pieces(stage, *ids), CLAUDE, Reply(), stage.ears["claude"])
 
 
+async def test_old_pieces_that_come_again_together_are_looked_up_together() -> None:
+    stage = Stage(window=2)
+    await stage.open(CLAUDE)
+    await stage.say(ALICE, prompts(), "p")
+    await stage.say(CLAUDE, ResponseStart("claude", "p"), "s0")
+    old = [f"o{number}" for number in range(20)]
+    for id in old:
+        await stage.say(CLAUDE, ResponseChunk("more"), id, "s0")
+    told: list[tuple[str, bool]] = []
+
+    def hear(outcome: Outcome) -> None:
+        told.append((outcome.asked.message.id, outcome.again))
+
+    ids = ["n0", *old[:10], "n1"]
+    assert take(stage.engine, pieces(stage, *ids), CLAUDE, hear, stage.ears["claude"])
+    for id in (*old[:10], "n2"):  # and once more, before the store has said anything
+        again = piece(stage, id=id).message
+        stage.engine.submit(STREAM, Asked(again, CLAUDE, hear, stage.ears["claude"]))
+    await stage.engine.settle()
+
+    assert stage.engine.tally.races == 1
+    assert [id for id, again in told if again] == old[:10] * 2
+    assert stage.ears["alice"].ids[-3:] == ["n0", "n1", "n2"]
+
+
 async def test_pieces_wait_behind_what_waits() -> None:
     stage = await streaming()
     cell, ear = stage.engine.cells[STREAM], stage.ears["claude"]

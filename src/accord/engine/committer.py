@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextvars import copy_context
 from copy import copy
+from itertools import dropwhile, islice
 from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("accord.engine")
 
 EVENT = attrgetter("record.event")
+# So many are looked up at once.
+MOST_RETRIES = 500
 
 
 class Committer:
@@ -151,11 +154,15 @@ class Committer:
 
     async def _tell_apart(self, cell: Cell, waiting: list[Asked], id: str) -> None:
         """A retry from before the window, or an id of ours that somebody has used up."""
-        retries = [asked for asked in waiting if asked.message.id == id]
-        found = await self.engine.decider.find(cell, [id])
-        for asked in retries:
-            asked.found = {**asked.found, **found}
-        if not retries:
+        retries = dropwhile(lambda asked: asked.message.id != id, waiting)
+        behind = list(islice(retries, MOST_RETRIES))
+        # One retry is seldom alone, and to decide all of them anew for each would take for ever.
+        ids = [each for asked in behind if (each := asked.message.id) not in cell.index]
+        found = await self.engine.decider.find(cell, ids)
+        for asked in behind:
+            if before := found.get(asked.message.id):
+                asked.found = {**asked.found, asked.message.id: before}
+        if not behind:
             # The ids we make follow from the instant: another one gives another id.
             later = max(self.engine.clock.now() + cell.ahead, cell.base.at) + 1
             cell.stand(replace(cell.base, at=later))
