@@ -27,8 +27,13 @@ from tests.helpers.wire import CONFIG, Wire
 from tests.security.raw import frame, rest, upgraded
 
 MARK = b"over"
+NOWHERE = "nowhere"
 LONG = {"text": "x" * 900}
 BINARY, TEXT, PONG = 2, 0x81, 0x8A
+
+
+# Its code, and which message it is about.
+Error = tuple[str, str | None]
 
 
 class Agent:
@@ -65,14 +70,28 @@ class Agent:
             (size,) = struct.unpack("!H", self._read(2))
         return kind, self._read(size)
 
-    def errors(self, frames: list[bytes]) -> list[tuple[str, str | None]]:
-        """Send them at once; what is wrong with which of them."""
+    def errors(self, frames: list[bytes]) -> list[Error]:
+        """Send them at once; what is wrong with which of them, as far as it is seen at once."""
         self.opened.sendall(b"".join([*frames, frame(MARK, PING)]))
         found = []
         while (heard := self.frame()) != (PONG, MARK):
-            if heard[0] == TEXT and (said := json.loads(heard[1]))["type"] == "error":
-                found.append((said["payload"]["code"], said.get("ref")))
+            found += error_in(*heard)
         return found
+
+    def late_errors(self) -> list[Error]:
+        """What was wrong with those for which something had to be looked up, here or elsewhere."""
+        lasts = [self.chunk("here", ref="nothing"), self.chunk("there", session=NOWHERE)]
+        self.opened.sendall(b"".join(lasts))
+        found: list[Error] = []
+        while not {"here", "there"} <= {id for _, id in found}:
+            found += error_in(*self.frame())
+        return [each for each in found if each[1] not in {"here", "there"}]
+
+
+def error_in(kind: int, data: bytes) -> list[Error]:
+    """The error in a frame, if it is one."""
+    said: dict[str, Any] = json.loads(data) if kind == TEXT else {"type": ""}
+    return [(said["payload"]["code"], said.get("ref"))] if said["type"] == "error" else []
 
 
 Script = Callable[[Agent], list[bytes]]
@@ -96,7 +115,7 @@ SCRIPTS: dict[str, Script] = {
     ],
     "of somebody else": lambda a: [a.chunk("c0"), a.chunk("c1", sender="alice"), a.chunk("c2")],
     "of another answer": lambda a: [a.chunk("c0"), a.chunk("c1", ref="nothing"), a.chunk("c2")],
-    "elsewhere": lambda a: [a.chunk("c0"), a.chunk("c1", session="nowhere"), a.chunk("c2")],
+    "elsewhere": lambda a: [a.chunk("c0"), a.chunk("c1", session=NOWHERE), a.chunk("c2")],
     "the end between": lambda a: [
         a.chunk("c0"),
         a.chunk("c1"),
@@ -165,6 +184,7 @@ async def play(server: ServerProcess, script: Script, *, at_once: bool) -> tuple
         frames = script(agent)
         reads = [frames] if at_once else [[each] for each in frames]
         errors = [each for read in reads for each in agent.errors(read)]
+        errors += agent.late_errors()
         heard = await rest_of(alice, agent.session)
     told = [(each["type"], each.get("seq"), each.get("payload", {}).get("text")) for each in heard]
     return told, sorted(errors, key=str)
