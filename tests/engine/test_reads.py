@@ -215,6 +215,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @example([("claude", [("piece", None, 2), ("piece that cites nothing", None, 2)])], LONG)
 @example([("claude", [("thought for one", None, 3)])] * 2, LONG)
 @example([("claude outside", [("piece", None, 3)])] * 2, LONG)
+@example([("claude", [("piece in the fork", None, 3)])] * 2, LONG)
 async def test_what_is_taken_together_comes_to_the_same(script: list[Any], window: int) -> None:
     driven = await Play(window, drives=True).run(script)
     assert driven == await Play(window, drives=False).run(script)
