@@ -3,13 +3,13 @@
 import asyncio
 from pathlib import Path
 
-import apsw
 import pytest
 
 from accord.stores.memory import MemoryLog
 from accord.transports import probes
 from accord.transports.probes import Following, Readiness, passes, store_works
 from tests.contract.rows import rows
+from tests.helpers.busy import written_by_another
 from tests.helpers.engine import Tricky
 from tests.helpers.server import ServerProcess, a_server
 from tests.security.scene import get
@@ -95,13 +95,8 @@ async def test_a_real_server_says_that_it_cannot_write(tmp_path: Path) -> None:
 
 async def locked_out(server: ServerProcess) -> tuple[int, list[str]]:
     """What it says while somebody else holds the file."""
-    other = apsw.Connection(str(server.home / "accord.db"))
-    other.execute("BEGIN IMMEDIATE")
-    try:
+    with written_by_another(server.home / "accord.db"):
         while True:
             status, said = await get(f"{server.url}/readyz")
             if status != 200:
                 return status, said["failed"]
-    finally:
-        other.execute("ROLLBACK")
-        other.close()

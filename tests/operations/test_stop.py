@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import apsw
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from tests.helpers.busy import written_by_another
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.wire import Wire
 from tests.security.scene import get
@@ -94,18 +94,6 @@ async def ended(server: ServerProcess, *how: signal.Signals) -> int:
     return await asyncio.to_thread(server.ended, *how)
 
 
-@contextmanager
-def locked(server: ServerProcess) -> Iterator[None]:
-    """The store hangs: somebody else writes and does not finish."""
-    other = apsw.Connection(str(server.home / "accord.db"))
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
-
-
 async def test_under_load_nothing_acknowledged_is_lost_and_everybody_is_told(
     tmp_path: Path,
 ) -> None:
@@ -165,7 +153,7 @@ async def test_what_a_hanging_store_does_not_keep_is_an_error_and_never_an_answe
         (alice,) = await speakers(server, 1)
         enough = asyncio.Semaphore(0)
         listening = asyncio.create_task(alice.listen(enough))
-        with locked(server):
+        with written_by_another(server.home / "accord.db"):
             asked = await alice.wire.say("context.add", alice.session, ITEM)
             await (await alice.wire.socket.ping())  # it was taken
             began = time.monotonic()
@@ -186,7 +174,7 @@ async def test_who_sends_while_it_stops_is_told_to_come_back(tmp_path: Path) -> 
     with a_server(tmp_path, "token", "--stop-timeout", "8") as server:
         alice, bob = await speakers(server, 2)
         listening = [asyncio.create_task(each.listen(asyncio.Semaphore())) for each in (alice, bob)]
-        with locked(server):
+        with written_by_another(server.home / "accord.db"):
             asked = await alice.wire.say("context.add", alice.session, ITEM)
             await (await alice.wire.socket.ping())  # it was taken
             server.ask_to_stop()

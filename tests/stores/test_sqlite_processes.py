@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import apsw
 import pytest
 
 from accord.engine.ports import StoreError
 from accord.stores import open_log
 from accord.stores.sqlite import SqliteLog
 from tests.contract.rows import first, rows
+from tests.helpers.busy import written_by_another
 from tests.stores.appender import STREAMS, body
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,22 +102,12 @@ def started(path: Path) -> int:
     return child.returncode
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[apsw.Connection]:
-    """Somebody else is in the middle of a transaction."""
-    other = apsw.Connection(str(path))
-    other.execute("BEGIN IMMEDIATE; INSERT INTO cursors VALUES ('theirs', 1)")
-    yield other
-    other.execute("ROLLBACK")
-    other.close()
-
-
 async def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     log = await open_log(f"sqlite:{path}")
     await log.append(HERE, 0, rows(HERE, 200))
 
-    with locked(path):
+    with written_by_another(path):
         assert rows(HERE, 200) == await log.read(HERE)
         assert 0 == await log.cursor("theirs")
     await log.close()
@@ -131,7 +121,7 @@ async def test_a_writer_waits_for_another_but_not_for_ever(
     log = await open_log(f"sqlite:{path}")
     await log.append(HERE, 0, rows(HERE, 1))
 
-    with locked(path):
+    with written_by_another(path):
         with pytest.raises(StoreError, match="locked"):
             await log.append(HERE, 1, rows(HERE, 1, after=1))
         with pytest.raises(StoreError, match="locked"):
