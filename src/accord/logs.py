@@ -22,7 +22,6 @@ FIELDS = (
 OURS = "accord"
 EVENT = re.compile(r"[a-z]+(\.[a-z_]+)+")
 PLAIN = re.compile(r"[A-Za-z0-9_./:@,+-]+")
-LEVELS = ("debug", "info", "warning", "error")
 # Of libraries, these write constant sentences; of all others only the place is told.
 TRUSTED = ("uvicorn",)
 LONGEST_TEXT = 120

@@ -35,7 +35,6 @@ HANG_UP = getattr(signal, "SIGHUP", None)  # where there is such a thing
 SHORTEST_S = 0.5
 # The store would not let go in time; trying again later may help.
 UNFINISHED = 6
-NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # where there is such a thing
 # Collecting often costs a tenth of the throughput; nothing on the hot path makes cycles.
 GC_THRESHOLD = (50_000, 20, 50)
 
