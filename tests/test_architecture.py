@@ -28,6 +28,7 @@ CORE = FACTS | {"accord.core.policy", "accord.core.views", "accord.core.dialects
 ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git", "accord.web"})
 SETTINGS = frozenset({"accord.settings"})
+HOME = frozenset({"accord.home"})
 FILES = frozenset({"accord.files"})
 DESKS = frozenset(
     {
@@ -39,6 +40,7 @@ SERVER = frozenset({"accord.app", "accord.serving"})
 FRONT = (
     CORE
     | SETTINGS
+    | HOME
     | DESKS
     | SERVER
     | {"accord.config", "accord.engine.ports", "accord.git", "accord.client"}
@@ -48,6 +50,7 @@ FRONT = (
 SEES: dict[str, frozenset[str]] = {
     "accord": frozenset(),
     "accord.settings": frozenset(),
+    "accord.home": frozenset(),
     "accord.files": frozenset(),
     "accord.logs": frozenset(),
     "accord.core": frozenset(),
@@ -68,13 +71,14 @@ SEES: dict[str, frozenset[str]] = {
     "accord.pact": CORE | ENGINE | ADAPTERS,
     "accord.reading": CORE | ENGINE | ADAPTERS,
     "accord.verify": CORE | ENGINE | ADAPTERS | {"accord.reading"},
-    "accord.retention": CORE | ENGINE | ADAPTERS | {"accord.reading", "accord.verify"},
-    "accord.backup": CORE | ENGINE | ADAPTERS | FILES | {"accord.reading", "accord.verify"},
+    "accord.retention": CORE | ENGINE | ADAPTERS | HOME | {"accord.reading", "accord.verify"},
+    "accord.backup": CORE | ENGINE | ADAPTERS | FILES | HOME | {"accord.reading", "accord.verify"},
     "accord.kernel": CORE,
     "accord.app": CORE
     | ENGINE
     | ADAPTERS
     | SETTINGS
+    | HOME
     | {"accord.config", "accord.desk", "accord.kernel", "accord.mirror", "accord.retention"},
     "accord.tracing": KERNEL | ENGINE,
     "accord.serving": CORE

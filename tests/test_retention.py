@@ -27,12 +27,13 @@ from accord.engine.clock import SystemClock, WallClock
 from accord.engine.heads import HeadSigner
 from accord.engine.ports import Conflict, StoreError
 from accord.engine.snapshots import left, resumed
-from accord.reading import Shelf, opened, place
+from accord.home import DATABASE, place
+from accord.reading import Shelf, opened
 from accord.retention import Ending, Retention, Trust
 from accord.stores.sqlite import SqliteLog
 from accord.transports.keyring import Keyring
 from tests.helpers.cli import accord, environment
-from tests.helpers.log import DATABASE, ROOMS, a_log, copied, sign_all
+from tests.helpers.log import ROOMS, a_log, copied, sign_all
 from tests.helpers.room import ALICE, T0, ends
 from tests.test_verify import ask, change, examine, flipped, key_of
 

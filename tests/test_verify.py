@@ -14,10 +14,11 @@ from accord import verify
 from accord.app import make_engine
 from accord.core.kernel.chain import genesis, link
 from accord.engine.heads import HeadSigner
-from accord.reading import opened, place
+from accord.home import DATABASE, place
+from accord.reading import opened
 from accord.transports.identity import Keyring
 from accord.verify import Finding, Mark
-from tests.helpers.log import DATABASE, ROOMS, a_log, copied, say_in
+from tests.helpers.log import ROOMS, a_log, copied, say_in
 
 ROOM = f"room/{ROOMS[0]}"
 

@@ -32,6 +32,7 @@ from accord.engine.engine import Engine, World
 from accord.engine.heads import HeadSigner
 from accord.engine.lag import Lag
 from accord.engine.ports import Clock, EventLog, Sealed, StoreError
+from accord.home import KEYS, place
 from accord.kernel import Kernel
 from accord.mirror.service import Mirrors
 from accord.stores import open_log
@@ -57,8 +58,6 @@ NOT_IN_TIME = (
     "come back and send it once more with the same id"
 )
 CONTEXTS = (room.CONTEXT, people.CONTEXT, commits.CONTEXT, mirror.CONTEXT)
-DATABASE = "accord.db"
-KEYS = "keys"
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -119,7 +118,7 @@ class Options(msgspec.Struct, frozen=True):
     @property
     def store_url(self) -> str:
         """The store, by default a file in the data directory."""
-        return self.store or f"sqlite:{self.home / DATABASE}"
+        return place(self.home, self.store)
 
 
 def fresh_ids(clock: Clock) -> Callable[[], str]:

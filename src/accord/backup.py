@@ -16,14 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from accord import verify
 from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
-from accord.files import sync, write_private
-from accord.reading import PREFIX, ensure_there, opened, place
+from accord.files import NO_LINKS, sync, write_private
+from accord.home import KEYS, place
+from accord.reading import PREFIX, ensure_there, opened
 from accord.stores.sqlite import copying
 from accord.stores.sqlite.copying import Packed, Progress
 from accord.stores.sqlite.swap import swap
 from accord.transports.keyring import Keyring, private_key
 
-KEYS = "keys"
 PRIVATE = ".pem"
 PART = ".part"
 SCHEME = "sqlite:"
@@ -214,7 +214,7 @@ class Draft:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.path = file.with_name(f".{file.name}.{secrets.token_hex(4)}{PART}")
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS
         os.close(os.open(self.path, flags, 0o600))
 
     def become(self, *, force: bool) -> None:

@@ -19,14 +19,8 @@ from accord.engine.ports import DamagedError, EventLog, Prunable, Row
 from accord.engine.snapshots import resumed
 from accord.stores import open_log
 
-DATABASE = "accord.db"
 PREFIX = "room/"
 PAGE = 1000
-
-
-def place(home: Path, store: str | None = None) -> str:
-    """The URL of the store, by default the file in the data directory."""
-    return store or f"sqlite:{home / DATABASE}"
 
 
 def ensure_there(url: str) -> None:

@@ -25,6 +25,7 @@ from accord.engine.clock import SystemClock
 from accord.engine.heads import Signer
 from accord.engine.ports import Clock, EventLog, Prunable, Row, StoreError
 from accord.engine.snapshots import left
+from accord.home import KEYS
 from accord.reading import PREFIX, opened
 from accord.stores.sqlite import pruning
 from accord.transports.keyring import Keyring
@@ -146,7 +147,7 @@ async def pages(events: EventLog, stream: str) -> AsyncIterator[Row]:
 async def on_files(home: Path, url: str, by: str, reason: str) -> AsyncIterator[Retention]:
     """Retention without a server, on the same files."""
     async with opened(url) as events:
-        keys = home / "keys"
+        keys = home / KEYS
         yield Retention(events, SystemClock(), Trust(Keyring.open(keys), keys, by, reason))
 
 

@@ -11,20 +11,20 @@ from accord.desk import LocalDesk
 from accord.engine.engine import Engine
 from accord.engine.heads import HeadSigner
 from accord.engine.ports import EventLog
+from accord.home import DATABASE, KEYS, place
 from accord.stores import open_log
 from accord.transports.identity import Keyring
 from tests.helpers.desk import wish
 from tests.helpers.room import ALICE, CLAUDE, T0, Step, joined, opened, prompts, proposes, step
 
-DATABASE = "accord.db"
 ROOMS = ("r1", "r2")
 
 
 async def a_log(home: Path, *, signed: bool = True, rounds: int = 3) -> None:
     """Rooms in which something was said, and a few tokens; signed to the last record."""
-    events = await open_log(f"sqlite:{home / DATABASE}")
+    events = await open_log(place(home))
     engine = make_engine(events)
-    keyring = Keyring.open(home / "keys")
+    keyring = Keyring.open(home / KEYS)
     signer = HeadSigner(events, keyring, engine.clock)
     try:
         desk = LocalDesk(engine, keyring, engine.clock)
@@ -49,8 +49,8 @@ async def say_in(engine: Engine, room: str, turn: int) -> None:
     )
     if turn == 0:
         script = (opened(by=ALICE), joined(CLAUDE, Role.DRIVER), *script)
-    for place, (actor, body, id, ref, *_) in enumerate(script):
-        name = id or f"begin-{place}"
+    for nth, (actor, body, id, ref, *_) in enumerate(script):
+        name = id or f"begin-{nth}"
         message = Message(f"{room}-{name}", iso(T0), room, actor.seat, body, ref)
         await engine.handle(message, actor)
 

@@ -30,6 +30,7 @@ from accord.client.trouble import explained
 from accord.config import Config, choose
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import StoreError
+from accord.home import KEYS, place
 from accord.settings import Settings, SettingsError, is_local
 from accord.show.text import count, safe, span
 
@@ -54,7 +55,7 @@ def examine(data_dir: Path | None, url: str | None, file: str | None = None) -> 
     chosen = choose({"config": file}, os.environ, known.home)
     yield from configured(chosen, os.environ)
     yield from folder(known.home)
-    yield from keys(known.home / "keys")
+    yield from keys(known.home / KEYS)
     yield store(known.home, chosen.config.store)
     yield clock()
     yield from server(known if known.url else Settings.here(url=own(chosen.config), home=data_dir))
@@ -123,8 +124,6 @@ def keys(path: Path) -> Iterator[Check]:
 
 def store(home: Path, named: str | None = None) -> Check:
     """Opens, is ours, and is whole."""
-    from accord.reading import place
-
     url = place(home, named)
     scheme, _, path = url.partition(":")
     if scheme == "sqlite" and not Path(path).exists():

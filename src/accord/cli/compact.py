@@ -60,7 +60,7 @@ def short(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Remove, then make the file smaller if nobody else uses it."""
-    from accord.reading import place
+    from accord.home import place
     from accord.settings import Settings
 
     home = Settings.here(home=args.data_dir).home.absolute()

@@ -18,6 +18,7 @@ from accord.client.trouble import explained
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
 from accord.desk import Issued, Listed, LocalDesk, Office, PublicKey, Wish
+from accord.home import DATABASE, place
 from accord.settings import Settings, is_local
 
 PATIENCE_S = 10.0
@@ -198,7 +199,7 @@ async def reach(
 
 def ensure_made(home: Path) -> None:
     """Refuse where nothing is yet; what is there and no log is for whoever opens it to tell."""
-    from accord.reading import DATABASE, ensure_there, place
+    from accord.reading import ensure_there
 
     if not home.exists() or (home.is_dir() and not (home / DATABASE).exists()):
         ensure_there(place(home))

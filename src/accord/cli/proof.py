@@ -198,6 +198,7 @@ class Known(NamedTuple):
 
 def known(kid: str, args: argparse.Namespace) -> Known | None:
     """The public key of this id: the one that was named, or one of this machine's."""
+    from accord.home import KEYS
     from accord.settings import Settings
 
     if args.key:
@@ -205,7 +206,7 @@ def known(kid: str, args: argparse.Namespace) -> Known | None:
         return Known(fingerprint(loaded(pem)), loaded(pem))
     if not KID.fullmatch(kid):  # what a stranger's file says is no path
         return None
-    file = Settings.here(home=args.data_dir).home / "keys" / f"{kid}.pub"
+    file = Settings.here(home=args.data_dir).home / KEYS / f"{kid}.pub"
     return Known(kid, loaded(file.read_bytes())) if file.is_file() else None
 
 

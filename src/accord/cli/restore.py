@@ -69,7 +69,7 @@ def ensure_free(home: Path, args: argparse.Namespace) -> None:
     """A log that is there gives way only to --force."""
     from accord.backup import path_of
     from accord.core.kernel.refusal import Refused, Why
-    from accord.reading import place
+    from accord.home import place
 
     target = path_of(place(home, args.store))
     if target.exists() and not args.force:

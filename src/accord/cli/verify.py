@@ -23,13 +23,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accord.home import KEYS, place
 from accord.show import paint
 from accord.show.text import count, line, wrapped
 
 if TYPE_CHECKING:
     from accord.verify import Finding, Mark, Signatures
 
-KEYS = "keys"
 BROKEN = 5
 UNCOUNTED = (
     "All signatures are from an earlier version of Accord, which did not count them, so a missing "
@@ -80,7 +80,7 @@ async def check(
 ) -> tuple[list[str], "Signatures", list["Finding"]]:
     """What is wrong with the whole, what its signatures say, and how far each stream holds."""
     from accord import verify
-    from accord.reading import opened, place
+    from accord.reading import opened
     from accord.settings import Settings
 
     home = Settings.here(home=args.data_dir).home

@@ -121,7 +121,8 @@ async def reading(args: argparse.Namespace) -> AsyncIterator[Source]:
     if args.data_dir is None and answers(url):
         yield Remote(client(args))
         return
-    from accord.reading import Shelf, ensure_there, opened, place
+    from accord.home import place
+    from accord.reading import Shelf, ensure_there, opened
 
     if args.data_dir is None:
         if args.url or not is_local(url):

@@ -21,7 +21,8 @@ from accord.core.room.tools import ToolOutput, ToolResult
 from accord.demo.cast import PATIENCE_S, Cast
 from accord.demo.props import POLL_S, QUIET, TOPIC, TRUNK, Repository, ServerProcess, accord
 from accord.demo.stage import MARGIN, SceneFailedError, Stage
-from accord.reading import opened, place
+from accord.home import KEYS, place
+from accord.reading import opened
 from accord.show import paint
 from accord.show.text import count, span, unstyled, width
 
@@ -293,6 +294,6 @@ async def signed(home: Path, session: str) -> None:
     """The server has signed the end of the session; it does so once a second."""
     async with asyncio.timeout(PATIENCE_S), opened(place(home)) as events:
         stream = f"room/{session}"
-        keys = await verify.gather(events, home / "keys")
+        keys = await verify.gather(events, home / KEYS)
         while (await verify.check_stream(events, stream, keys)).unsigned:  # noqa: ASYNC110 - no event crosses processes
             await asyncio.sleep(POLL_S)

@@ -12,9 +12,10 @@ import pytest
 
 from accord.client import Client
 from accord.core.room.prompts import PromptSubmit
+from accord.home import DATABASE
 from tests.helpers.backup import aside, ask, backup, heads, restore, verify
 from tests.helpers.cli import accord
-from tests.helpers.log import DATABASE, a_log
+from tests.helpers.log import a_log
 from tests.helpers.server import ServerProcess, a_server
 
 # A copy

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from accord.home import DATABASE
 from tests.helpers.backup import aside, ask, backup, heads, restore, verify
 from tests.helpers.cli import accord, environment
-from tests.helpers.log import DATABASE, ROOMS, a_log
+from tests.helpers.log import ROOMS, a_log
 
 # Damage to the bytes of the file
 

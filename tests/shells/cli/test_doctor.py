@@ -14,8 +14,9 @@ from accord.cli import checkup
 from accord.cli.configured import configured
 from accord.cli.findings import WARN, Check
 from accord.config import choose
+from accord.home import DATABASE
 from tests.helpers.cli import accord
-from tests.helpers.log import DATABASE, a_log
+from tests.helpers.log import a_log
 from tests.helpers.server import ServerProcess
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from accord.engine.clock import SystemClock
 from accord.engine.heads import HeadSigner
-from accord.reading import opened, place
+from accord.home import DATABASE, place
+from accord.reading import opened
 from accord.transports.identity import Keyring
 from tests.helpers.cli import Shell, accord
-from tests.helpers.log import DATABASE, ROOMS, a_log
+from tests.helpers.log import ROOMS, a_log
 from tests.helpers.server import ServerProcess
 
 ROOM = ROOMS[0]
