@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from accord.core.dialects.codes import CODES
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import TRUNK
 from accord.core.kernel.refusal import Refused, Why
@@ -18,10 +16,10 @@ from accord.core.views import sessions
 from accord.core.views.gaps import ensure_next
 from accord.engine import proven
 from accord.engine.engine import Engine
-from accord.engine.opener import unreadable
-from accord.engine.ports import DamagedError, Row, StoreError
+from accord.engine.ports import DamagedError, Row
 from accord.transports.endpoint import Endpoint, Query, mounted
 from accord.transports.index import Index, Seen
+from accord.transports.replies import answer, guarded, raw
 
 LARGEST_PAGE = 1000
 USUAL_PAGE = 200
@@ -30,7 +28,6 @@ LARGEST_ANSWER = 4 << 20
 STEP = 100
 # A page may take some MiB while it is put together: so many at a time, the others wait.
 MOST_AT_ONCE = 8
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 Identify = Callable[[Request], Awaitable[Actor]]
 
 
@@ -113,26 +110,6 @@ class Archive:
         return await proven.read(self.engine.events, f"room/{room.id}")
 
 
-def answer(value: Any, status: int = 200) -> Response:
-    """JSON."""
-    return raw(msgspec.json.encode(value), status)
-
-
-def raw(data: bytes, status: int = 200) -> Response:
-    """JSON that is bytes already."""
-    return Response(data, status, HEADERS, "application/json")
-
-
-def refusal(no: Refused) -> Response:
-    """The error, as every HTTP route of ours says it."""
-    codes = CODES[no.why]
-    problem = {"code": codes.pvp, "message": no.detail, "details": no.details or {}}
-    response = answer({"error": problem}, codes.http)
-    if no.details and "retry_after_ms" in no.details:
-        response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
-    return response
-
-
 class Desk(NamedTuple):
     """Where readers come: who they are, and what there is."""
 
@@ -203,17 +180,3 @@ def routes(archive: Archive, identify: Identify) -> list[Route]:
         return guarded(handler)
 
     return mounted(TABLE, serve)
-
-
-def guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
-    """The handler with refusals and store failures answered properly."""
-
-    async def guarded_handler(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except Refused as no:
-            return refusal(no)
-        except StoreError as error:
-            return refusal(unreadable(error))
-
-    return guarded_handler

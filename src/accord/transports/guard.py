@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
-from accord.transports.archive import refusal
+from accord.transports.replies import refusal
 
 # A balancer asks these without naming a host; they say nothing of anybody.
 PROBES = frozenset({"/healthz", "/readyz"})

@@ -6,13 +6,13 @@ from urllib.parse import parse_qs
 from picows import WSUpgradeRequest, WSUpgradeResponse, WSUpgradeResponseWithListener
 
 from accord.core.kernel.refusal import Refused, Why
-from accord.transports.archive import refusal
 from accord.transports.connection import Connection
 from accord.transports.crowd import Crowd
 from accord.transports.guard import check_origin
 from accord.transports.identity import bearer
 from accord.transports.porch import Porch
 from accord.transports.reception import Reception
+from accord.transports.replies import refusal
 
 SUBPROTOCOL = "pvp.v1"
 PATHS = frozenset({"/", "/ws"})

@@ -19,11 +19,10 @@ from accord.core.people.state import Token
 from .bodies import in_time
 from .endpoint import Endpoint, Query, mounted
 from .identity import USUAL_LIFE, Issued, PublicKey
+from .replies import HEADERS, paced, raw
 
 ROOT = "/admin"
 USUAL = Limits()
-# Answers hold tokens: no cache keeps them, no browser guesses what they are.
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -133,9 +132,7 @@ def refusal(no: Refused) -> Response:
     codes = CODES[no.why]
     details = {"details": no.details} if no.details else {}
     problem = {"code": codes.msg, "message": no.detail, **details}
-    response = reply({"error": problem}, codes.http)
-    if no.details and "retry_after_ms" in no.details:
-        response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
+    response = paced(reply({"error": problem}, codes.http), no)
     if no.why is Why.UNAUTHENTICATED:
         response.headers["www-authenticate"] = "Bearer"
     if no.why is Why.LATE:
@@ -145,7 +142,7 @@ def refusal(no: Refused) -> Response:
 
 def reply(content: Any, status: int = 200) -> Response:
     """JSON that nobody keeps."""
-    return Response(_ENCODER.encode(content), status, HEADERS, "application/json")
+    return raw(_ENCODER.encode(content), status)
 
 
 async def issue_token(office: Office, request: Request) -> Response:
@@ -183,8 +180,7 @@ async def rotate_key(office: Office, request: Request) -> Response:
 async def attest_commit(office: Office, request: Request) -> Response:
     """200 with an in-toto statement in a DSSE envelope."""
     named = request.path_params
-    text = await office.attest(named["repo"], named["sha"])
-    return Response(text, 200, HEADERS, "application/json")
+    return raw(await office.attest(named["repo"], named["sha"]))
 
 
 async def read(request: Request) -> bytes:

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from accord.engine.ports import EventLog, StoreError
+from accord.transports.replies import answer
 
 log = logging.getLogger("accord.probes")
 
@@ -21,7 +21,6 @@ PATIENCE_S = 2.0
 STUCK_S = 15.0
 CURSOR = "probe"
 STOPPING = "stopping"
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 Check = Callable[[], Awaitable[bool]]
 
 
@@ -69,9 +68,10 @@ class Readiness:
         """200, or 503 with the names of what fails; nothing more for strangers."""
         failed = await self.failed()
         said = {"status": "not ready", "failed": failed} if failed else {"status": "ready"}
-        more = {"retry-after": "1"} if failed else {}
-        status = 503 if failed else 200
-        return Response(msgspec.json.encode(said), status, HEADERS | more, "application/json")
+        response = answer(said, 503 if failed else 200)
+        if failed:
+            response.headers["retry-after"] = "1"
+        return response
 
 
 async def passes(check: Check) -> bool:

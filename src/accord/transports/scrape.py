@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.transports.guard import is_loopback
-from accord.transports.operator import HEADERS, Count, Desk, refusal, uncounted
+from accord.transports.operator import Count, Desk, refusal, uncounted
+from accord.transports.replies import HEADERS
 
 # Whoever asks more often gets what was found last.
 FRESH_S = 0.25

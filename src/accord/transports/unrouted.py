@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from accord.core.kernel.refusal import Refused, Why
 
-from . import archive, operator
+from . import operator, replies
 
 NOT_FOUND, METHOD_NOT_ALLOWED = 404, 405
 # Of a longer path nobody needs the end to see what was meant.
@@ -37,7 +37,7 @@ async def answered(request: Request, error: Exception) -> Response:
     path = request.url.path
     no = why_not(request, error, SPOKEN if path == SOCKET else LISTED)
     under_admin = path == operator.ROOT or path.startswith(f"{operator.ROOT}/")
-    response = operator.refusal(no) if under_admin else archive.refusal(no)
+    response = operator.refusal(no) if under_admin else replies.refusal(no)
     response.headers.update(allowed(error))
     return response
 

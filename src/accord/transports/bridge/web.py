@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,6 +11,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
+from accord.transports import replies
 from accord.transports.guard import is_loopback, named
 from accord.transports.unrouted import allowed, why_not
 
@@ -19,7 +19,6 @@ from .meter import Meter
 from .table import ACTIONS, LARGEST_ASK, SECONDS, Action, Answer, Clerk, answered, as_object, told
 from .ticket import check
 
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 MOST_VALUES = 32
 
 
@@ -33,7 +32,7 @@ def app(clerk: Clerk, ticket: str, port: int, meter: Meter | None = None) -> ASG
 def reply(answer: Answer | Refused) -> Response:
     """JSON that nobody keeps."""
     content, status = told(answer)
-    return Response(msgspec.json.encode(content), status, HEADERS, "application/json")
+    return replies.answer(content, status)
 
 
 def handler(clerk: Clerk, row: Action, ticket: str) -> Callable[[Request], Awaitable[Response]]:

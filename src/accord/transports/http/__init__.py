@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from accord.transports.archive import Archive, guarded
+from accord.transports.archive import Archive
 from accord.transports.caller import Callers
 from accord.transports.endpoint import Endpoint, mounted
 from accord.transports.http.events import Events
@@ -14,6 +14,7 @@ from accord.transports.http.poll import AFTER, LIMIT, WAIT, Polls
 from accord.transports.http.post import Mailbox
 from accord.transports.http.reader import Reader
 from accord.transports.http.visits import Lobby
+from accord.transports.replies import guarded
 
 MESSAGES = "/sessions/{id}/messages"
 

@@ -15,13 +15,13 @@ from starlette.types import Receive, Scope, Send
 
 from accord.core.kernel.refusal import Refused, Why
 from accord.engine.tally import Tally
-from accord.transports.archive import HEADERS
 from accord.transports.caller import Caller, Callers
 from accord.transports.expiry import Expiry
 from accord.transports.head import ABORT
 from accord.transports.http.benches import Bench, first, hung_up
 from accord.transports.http.reader import Reader
 from accord.transports.identity import Identity
+from accord.transports.replies import HEADERS
 
 log = logging.getLogger("accord.events")
 

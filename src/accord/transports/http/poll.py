@@ -11,12 +11,13 @@ from accord.engine.cell import Cell
 from accord.engine.engine import Engine
 from accord.engine.ports import Sealed
 from accord.engine.pulse import beats_of
-from accord.transports.archive import LARGEST_PAGE, USUAL_PAGE, raw
+from accord.transports.archive import LARGEST_PAGE, USUAL_PAGE
 from accord.transports.caller import Caller, Callers
 from accord.transports.endpoint import Query
 from accord.transports.http.benches import Bench, hung_up
 from accord.transports.http.reader import Page, Reader
 from accord.transports.http.visits import Lobby
+from accord.transports.replies import raw
 
 LONGEST_WAIT = 60
 

@@ -17,13 +17,13 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.engine.cell import Asked, Outcome
-from accord.transports.archive import answer, raw
 from accord.transports.bodies import in_time
 from accord.transports.bucket import Bucket
 from accord.transports.caller import RUNTIME, Caller, Callers
 from accord.transports.http.benches import Load
 from accord.transports.http.visits import Lobby, Visitor
 from accord.transports.identity import open_actor
+from accord.transports.replies import answer, paced, raw
 
 LARGEST_REST = 16 << 20
 NEW = "new"
@@ -135,13 +135,11 @@ class Mailbox:
     ) -> Response:
         """The error, as PVP says it and as HTTP does (UNI-26)."""
         said = self.reception.refusal(no, session, related_to, kind, seat)
-        response = raw(said, CODES[no.why].http)
+        response = paced(raw(said, CODES[no.why].http), no)
         if no.why is Why.UNAUTHENTICATED:
             response.headers["www-authenticate"] = "Bearer"
         if no.why in UNFINISHED:
             response.headers["connection"] = "close"
-        if no.details and "retry_after_ms" in no.details:
-            response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
         return response
 
 
