@@ -4,8 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.helpers.server import ServerProcess, a_server
+
+# How long an example takes says more of the machine than of the code: bounds on time have tests of
+# their own. In CI hypothesis has a profile for that by itself.
+settings.register_profile(
+    "patient",
+    settings.get_profile(settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.helpers.cli import environment
 from tests.helpers.server import ServerProcess
 from tests.helpers.web import Listening, envelope, participant, trust
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 Said = dict[str, Any]
 
 

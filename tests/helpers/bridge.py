@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 REPO = "repo-1"
 
 

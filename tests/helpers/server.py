@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import msgspec
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 POLL = 0.01
 
 

@@ -12,7 +12,8 @@ import httpx
 from tests.helpers.server import ServerProcess
 from tests.helpers.wire import CONFIG
 
-PATIENCE = 10.0
+# Longer than any poll of a test waits.
+PATIENCE = 90.0
 
 
 def trust(url: str) -> ssl.SSLContext | bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 CONFIG: dict[str, Any] = {
     "require_approval_for": ["shell_execute", "file_write"],
     "default_gate_quorum": {"type": "any", "count": 1},
@@ -33,7 +33,8 @@ class Wire:
         """Connected."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= more.pop("headers", {})
-        socket = await connect(url, additional_headers=headers, max_size=None, **more)
+        more = {"open_timeout": PATIENCE, "max_size": None, **more}
+        socket = await connect(url, additional_headers=headers, **more)
         return cls(socket, seat)
 
     async def say(self, type: str, session: str, payload: Any, **more: Any) -> str:

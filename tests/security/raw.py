@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.helpers.server import ServerProcess
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 
 
 def plug(server: ServerProcess) -> socket.socket:

@@ -24,7 +24,7 @@ PROMPT: dict[str, Any] = {
     "contributors": [],
     "context_keys": [],
 }
-PATIENCE = 10
+PATIENCE = 30
 
 
 class Scene(NamedTuple):

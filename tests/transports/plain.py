@@ -8,6 +8,7 @@ import httpx
 from tests.helpers.server import ServerProcess
 
 MIB = 1 << 20
+PATIENCE = 60.0
 
 
 def note(key: str = "k") -> dict[str, Any]:
@@ -56,8 +57,7 @@ class Plug:
 
 async def until_logged(server: ServerProcess, words: str) -> str:
     """The server's log, once these words are in it."""
-    for _ in range(500):
-        if words in server.log:
-            return server.log
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE):
+        while words not in server.log:  # noqa: ASYNC110 - it is elsewhere
+            await asyncio.sleep(0.01)
     return server.log

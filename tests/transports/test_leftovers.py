@@ -20,7 +20,7 @@ from accord.transports.identity import Keyring
 from accord.transports.reception import Reception, Trust
 from accord.transports.websocket import protocol_class
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @pytest.fixture

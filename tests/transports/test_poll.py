@@ -9,7 +9,7 @@ from tests.helpers.cli import accord
 from tests.helpers.server import ServerProcess
 from tests.helpers.web import Web
 from tests.spec import proves
-from tests.transports.plain import ids, note
+from tests.transports.plain import PATIENCE, ids, note
 
 
 @proves("PVP-19.3-2", "OPEN-50")
@@ -74,12 +74,12 @@ async def test_a_waiting_poll_ends_empty(alice: Web) -> None:
 
 async def test_nobody_goes_idle_in_a_waiting_poll(alice: Web) -> None:
     session = await alice.create(
-        heartbeat_interval_seconds=1, idle_timeout_seconds=2, away_timeout_seconds=3
+        heartbeat_interval_seconds=1, idle_timeout_seconds=8, away_timeout_seconds=9
     )
     last = (await alice.poll(session))["next"]
 
-    page = await alice.poll(session, last, wait=9)
-    again = await alice.poll(session, last, wait=9)
+    page = await alice.poll(session, last, wait=50)
+    again = await alice.poll(session, last, wait=50)
 
     assert page["messages"] == again["messages"] == []
 
@@ -131,7 +131,7 @@ async def test_a_revoked_token_ends_a_waiting_poll(signed: ServerProcess, alice:
 
     await asyncio.to_thread(signed.admin, "DELETE", f"/admin/tokens/{issued['claims']['jti']}")
 
-    assert (await asyncio.wait_for(waiting, 5)).status_code == 401
+    assert (await asyncio.wait_for(waiting, PATIENCE)).status_code == 401
     await eve.close()
 
 

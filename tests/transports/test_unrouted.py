@@ -20,7 +20,7 @@ from tests.helpers.server import ServerProcess, a_server
 from tests.spec import proves
 
 JSON = "application/json"
-SOON = 5.0
+PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_a_body_that_is_too_large_is_told_how_large_it_may_be(house: ServerProce
 def test_what_is_no_request_at_all_is_answered_alike(
     house: ServerProcess, sent: bytes, status: int, code: str
 ) -> None:
-    with socket.create_connection(("127.0.0.1", house.port), SOON) as opened:
+    with socket.create_connection(("127.0.0.1", house.port), PATIENCE) as opened:
         opened.sendall(sent)
         answer = http.client.HTTPResponse(opened)
         answer.begin()

@@ -12,7 +12,7 @@ from tests.helpers.server import ServerProcess, a_server
 from tests.security.raw import frame, plug, rest
 from tests.spec import proves
 
-SOON = 5.0
+PATIENCE = 60.0
 HOST = "Host: localhost\r\n"
 KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 VERSION = "Sec-WebSocket-Version: 13\r\n"
@@ -30,7 +30,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def answered(opened: socket.socket, request: str) -> http.client.HTTPResponse:
     """The answer to this."""
-    opened.settimeout(SOON)
+    opened.settimeout(PATIENCE)
     opened.sendall(request.encode("latin-1"))
     answer = http.client.HTTPResponse(opened)
     answer.begin()
@@ -182,7 +182,7 @@ def test_an_upgrade_on_the_heels_of_a_question_gets_nothing(
 ) -> None:
     """Its answer would come behind the head of the upgrade, where frames are expected."""
     with plug(house) as opened:
-        opened.settimeout(SOON)
+        opened.settimeout(PATIENCE)
         opened.sendall(f"GET {path} HTTP/1.1\r\n{HOST}\r\n{asks()}".encode())
         heard = rest(opened)
 
