@@ -193,7 +193,7 @@ def test_who_does_not_ask_for_it_imports_nothing_of_it(tmp_path: Path) -> None:
     while not ready.exists():
         assert server.poll() is None
     server.terminate()
-    _, said = server.communicate(timeout=30)
+    _, said = server.communicate(timeout=60)
 
     assert server.returncode == 0
     assert b"stack" not in said

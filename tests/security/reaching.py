@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import json
 import re
+import select
 import socket
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from accord.core.kernel.refusal import Why
 from tests.helpers.web import envelope, participant
 from tests.helpers.wire import CONFIG
 from tests.security.lowered import KIB, LOW, Scene, agent_of, join, note, prompt, tool
-from tests.security.raw import frame, plug, rest, upgraded
+from tests.security.raw import PATIENCE, frame, plug, rest, upgraded
 
 # The step that is too much, once everything before it was taken.
 Last = Callable[[], Awaitable[httpx.Response]]
@@ -109,28 +110,39 @@ async def message(scene: Scene) -> Last:
 
 
 async def stream_bytes(scene: Scene) -> Last:
-    """As much as goes at once; then it takes its time."""
+    """As much as goes at once: none of it is taken, for it is too large for an item."""
+    return lambda: until_too_fast(scene)
+
+
+async def until_too_fast(scene: Scene) -> httpx.Response:
+    """The first that is refused for that; how soon it comes is the machine's affair."""
     for _ in range(200):
         answer = await scene.post("context.add", note("a", 7 * KIB))
         if answer.status_code == 429:
-            return lambda: scene.post("context.add", note("a", 7 * KIB))
+            return answer
     raise AssertionError("it never ends")
 
 
 async def stream_burst(scene: Scene) -> Last:
     """Bodies that have begun count, each at least as one part of what may be under way."""
-    for _ in range(LOW["stream_burst"] // (64 * KIB)):
-        begin_post(scene)
     return lambda: until_refused(scene)
 
 
 async def until_refused(scene: Scene) -> httpx.Response:
     """As soon as the others have begun; a draft is never kept."""
     while True:
+        if not any(waits(each) for each in scene.plugs):  # none yet, or their time is up
+            for _ in range(LOW["stream_burst"] // (64 * KIB)):
+                begin_post(scene)
         draft = {"content": "x", "contributors": [scene.web.seat]}
         answer = await scene.post("prompt.draft", draft)
         if answer.status_code != 200:
             return answer
+
+
+def waits(opened: socket.socket) -> bool:
+    """Whether there is no answer yet."""
+    return not select.select([opened], [], [], 0)[0]
 
 
 def begin_post(scene: Scene) -> socket.socket:
@@ -196,7 +208,8 @@ async def unstored(scene: Scene) -> Last:
 
 async def stalled(scene: Scene) -> httpx.Response:
     """The refusal; whatever was taken in before is on record once the file is free."""
-    held = sqlite3.connect(scene.server.home / "accord.db", isolation_level=None)
+    path = scene.server.home / "accord.db"
+    held = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     posts: list[asyncio.Task[httpx.Response]] = []
     with contextlib.closing(held):
         held.execute("BEGIN IMMEDIATE")
@@ -205,22 +218,28 @@ async def stalled(scene: Scene) -> httpx.Response:
             done, _ = await asyncio.wait(posts, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
             if done:
                 break
+        await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)
         held.execute("ROLLBACK")
     answers = [await each for each in posts]
-    (no,) = (each for each in answers if each.status_code == 429)
+    no, *_ = (each for each in answers if each.status_code == 429)
     scene.taken.extend(each.json()["id"] for each in answers if each.status_code == 200)
     return no
 
 
 async def polls_per_principal(scene: Scene) -> Last:
     last = (await scene.web.poll(scene.session))["messages"][-1]["id"]
-    where = f"/sessions/{scene.session}/messages?after={last}&wait=3"
+    where = f"/sessions/{scene.session}/messages?after={last}&wait=60"
     return lambda: refused_of(*(scene.web.http.get(where) for _ in range(2)))
 
 
-async def refused_of(*asked: Awaitable[httpx.Response]) -> httpx.Response:
-    """The one of them that was refused."""
-    return max(await asyncio.gather(*asked), key=lambda answer: answer.status_code)
+async def refused_of(*asked: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+    """The one of them that is refused; the other would wait for long."""
+    tasks = [asyncio.create_task(each) for each in asked]
+    done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for each in waiting:
+        each.cancel()
+    await asyncio.wait(waiting)
+    return done.pop().result()
 
 
 async def sessions_per_principal(scene: Scene) -> Last:

@@ -202,7 +202,7 @@ def test_a_line_that_makes_no_sense_is_answered_and_harms_nothing(
 def test_a_line_without_end_is_refused(house: House) -> None:
     path = house.server.home / "bridge.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-        line.settimeout(10)
+        line.settimeout(bridge.PATIENCE)
         line.connect(str(path))
         with pytest.raises(OSError, match=r"pipe|reset"):
             line.sendall(b"x" * LARGEST_ASK * 64)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from accord.transports.head import HEAD_SECONDS
 from tests.core.dialects.wire import envelope
 from tests.fuzz.frames import CLOSE, PING, TEXT, cut
 from tests.helpers.server import ServerProcess, a_server
@@ -19,9 +20,10 @@ from tests.security.witness import witnessed
 from tests.spec import proves
 
 MIB = 1 << 20
-SOON = 3.0
-# A head, or the rest of a body that nobody wants, has ten seconds.
-LATE = 14.0
+# A head, or the rest of a body that nobody wants, has ten seconds: what comes sooner was not waited
+# for, and what never comes is.
+SOON = HEAD_SECONDS - 2.0
+LATE = HEAD_SECONDS + 20.0
 Expected = str | int
 
 

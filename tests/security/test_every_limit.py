@@ -21,7 +21,7 @@ from tests.helpers.web import Web, envelope
 from tests.helpers.wire import CONFIG
 from tests.mirror.scene import ASSIGN, INIT, Ledger
 from tests.security.lowered import KIB, LOW, OWN, Scene, note
-from tests.security.raw import plug
+from tests.security.raw import PATIENCE, plug
 from tests.security.reaching import REACH
 from tests.security.test_limits import stubborn
 from tests.security.test_slow_http import established, wait_for
@@ -169,20 +169,25 @@ async def test_so_many_wait_in_all(tmp_path: Path) -> None:
         session, other = await one.create(), await two.create()
         last = (await one.poll(session))["messages"][-1]["id"]
         newest = (await two.poll(other))["messages"][-1]["id"]
-        both = await asyncio.gather(
-            one.http.get(f"/sessions/{session}/messages?after={last}&wait=3"),
-            two.http.get(f"/sessions/{other}/messages?after={newest}&wait=3"),
+        asked = [
+            asyncio.create_task(web.http.get(f"/sessions/{where}/messages?after={id}&wait=60"))
+            for web, where, id in ((one, session, last), (two, other, newest))
+        ]
+        done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        bad = done.pop().result()
+        await asyncio.gather(
+            one.say("context.add", session, note("k")), two.say("context.add", other, note("k"))
         )
+        good = await waiting.pop()
         await asyncio.gather(one.close(), two.close())
 
-    good, bad = sorted(both, key=lambda answer: answer.status_code)
     assert (good.status_code, bad.status_code) == (200, 429)
     assert bad.json()["error"]["details"]["limit"] == "polls"
 
 
 def gone(opened: socket.socket) -> bool:
     """Whether the server hangs up, and soon; whatever it said before is not read to the end."""
-    opened.settimeout(10)
+    opened.settimeout(PATIENCE)
     try:
         return not opened.recv(1)
     except ConnectionError:
@@ -274,8 +279,9 @@ async def test_operators_are_counted_too(tmp_path: Path) -> None:
             far = [await http.get("/metrics", headers={"via": "x"}) for _ in range(30)]
 
     for each in (answers, far):
-        assert each[-1].status_code == 429
-        assert int(each[-1].headers["retry-after"]) >= 1
+        late = [answer for answer in each if answer.status_code == 429]
+        assert late
+        assert all(int(answer.headers["retry-after"]) >= 1 for answer in late)
     assert answers[0].status_code == 200
 
 

@@ -16,7 +16,7 @@ from accord.transports.bucket import MOST_OWED, SHORT, STREAMED, Bucket
 from accord.transports.turns import LARGEST_READ, LONGEST_REST_S, REST_S, SHORT_READ, Turns
 from tests.helpers.server import a_server
 from tests.helpers.web import envelope
-from tests.security.raw import frame, memory, upgraded
+from tests.security.raw import PATIENCE, frame, memory, upgraded
 from tests.security.witness import witnessed
 
 # What is said, how often, and over how many connections. None of it counts as a message, and each
@@ -87,7 +87,7 @@ async def test_bytes_that_are_dear_to_read_are_paid_for(tmp_path: Path) -> None:
         flood, token = [frame(dear(number)) for number in range(12)], server.issue("mallory")
         assert sum(map(len, flood)) < Limits().stream_burst, "by their bytes all could come"
         with upgraded(server, token) as opened:
-            opened.settimeout(LASTS * 5)
+            opened.settimeout(PATIENCE)
             hearing = asyncio.create_task(asyncio.to_thread(refusals, opened, len(flood)))
             async with witnessed(server):
                 for each in flood:
@@ -151,7 +151,7 @@ async def test_who_sends_too_much_is_read_less_until_it_does_not() -> None:
     assert not raw.reads
     assert turns.most == SHORT_READ
     assert turns.over(0.001), "sooner than others"
-    await asyncio.wait_for(raw.again.wait(), 1)
+    await asyncio.wait_for(raw.again.wait(), PATIENCE)
 
     turns.give_way(0)
     await asyncio.sleep(0)
@@ -159,12 +159,12 @@ async def test_who_sends_too_much_is_read_less_until_it_does_not() -> None:
 
 
 class Hurried(asyncio.SelectorEventLoop):
-    """A loop whose time can be moved on."""
+    """A loop whose time stands still, unless somebody moves it on."""
 
     ahead = 0.0
 
     def time(self) -> float:
-        return super().time() + self.ahead
+        return self.ahead
 
 
 def test_however_many_connections_somebody_has_nobody_rests_for_minutes() -> None:

