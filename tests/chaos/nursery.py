@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Self, TextIO
 
 LINES = 1
 POLL = 0.001
-PATIENCE = 30.0
+PATIENCE = 60.0
 FAILED = 70
 
 

@@ -1,6 +1,7 @@
 """A disk that forgets: one room's bytes change, and it is that room which is refused, no other."""
 
 import json
+import re
 import subprocess
 import sys
 from contextlib import AsyncExitStack
@@ -31,11 +32,12 @@ async def told(who: dict[str, Client], count: int, word: str) -> str:
 def spoil(home: Path, word: bytes) -> int:
     """Change a word wherever it stands in the database; returns how often it did."""
     file = home / "accord.db"
-    data = file.read_bytes()
-    places = data.count(word)
-    with file.open("r+b") as bytes_:
-        bytes_.write(data.replace(word, word[::-1]))
-    return places
+    places = [found.start() for found in re.finditer(re.escape(word), file.read_bytes())]
+    with file.open("r+b", buffering=0) as bytes_:  # what else is there may be written meanwhile
+        for place in places:
+            bytes_.seek(place)
+            bytes_.write(word[::-1])
+    return len(places)
 
 
 def verified(home: Path) -> subprocess.CompletedProcess[str]:

@@ -36,7 +36,7 @@ def limit(server: ServerProcess, size: int) -> None:
 
 def healthy(server: ServerProcess) -> bool:
     """Whether it says that it is alive."""
-    with urlopen(f"{server.url}/healthz", timeout=10) as answer:  # noqa: S310 - our own
+    with urlopen(f"{server.url}/healthz", timeout=60) as answer:  # noqa: S310 - our own
         return bool(answer.status == 200)
 
 
@@ -111,7 +111,7 @@ async def test_a_server_on_a_full_disk_says_so_and_goes_on_later(
 def started(home: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """A server that should not start."""
     words = command(home, 0, "token", folder / "ready.json")
-    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
 
 def spoil_header(file: Path) -> None:

@@ -33,7 +33,7 @@ PACE = 0.03 if SOAK else 0.005
 # As much as SQLite keeps of its pages and as many rows as are kept of the log's end, in messages
 # like others, so that what is warm has not been any larger.
 FILLER, FILLERS, AT_ONCE = "word " * 800, 9000, 64
-PATIENCE = 30.0
+PATIENCE = 60.0
 RARELY = 3
 CONNECTED = re.compile(rb"^accord_connections\{transport=\"websocket\"\} (\d+)", re.MULTILINE)
 
@@ -58,7 +58,7 @@ def connected(server: ServerProcess) -> int:
     """How many connections the server counts."""
     headers = {"Authorization": f"Bearer {server.admin_token}"}
     request = Request(f"{server.url}/metrics", headers=headers)  # noqa: S310 - our own
-    with urlopen(request, timeout=10) as answer:  # noqa: S310 - our own
+    with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - our own
         found = CONNECTED.search(answer.read())
     assert found
     return int(found[1])

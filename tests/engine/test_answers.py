@@ -96,7 +96,7 @@ async def test_nor_does_a_reader_wait_for_ever(make: Make) -> None:
     stage.engine.abandon(Refused(Why.UNAVAILABLE, "Not in time"))
 
     with pytest.raises(StoreError, match="Not in time"):
-        await asyncio.wait_for(reading, 1)
+        await asyncio.wait_for(reading, 60)
     log.release()
 
 
