@@ -1,6 +1,7 @@
 """`python -m tests.fuzz TARGET`: tries one target, and says how to see again what it finds."""
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,8 @@ def explore(name: str, budget: int, work: Path, *, planted: bool) -> int:
         f"-timeout={LONGEST_TRIAL}",
         f"-rss_limit_mb={MOST_MEMORY}",
         "-print_final_stats=1",
+        # The same inputs each time where a change is judged, as with hypothesis; others elsewhere.
+        *(["-seed=1"] if os.environ.get("CI") else []),
     ]
     ways = [name, str(work / "place"), *(["--planted"] if planted else []), "--"]
     places = [str(each) for each in (fresh, begin, CORPUS / name)]

@@ -24,7 +24,8 @@ from tests.helpers.room import ALICE, creates
 
 SESSION = "ses_hidden"
 SECRET = b"xyzzy-plugh"
-PATIENCE = 5.0
+# Less than a trial may take, so that what hangs is named.
+PATIENCE = 15.0
 TURNS = 12
 MOMENTS = 3000
 # A server forgets nothing, so now and then there is a new one.

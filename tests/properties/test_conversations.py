@@ -47,7 +47,7 @@ from tests.spec import proves
 
 LONG = bool(os.environ.get("ACCORD_LONG"))
 pytestmark = [
-    pytest.mark.timeout(7200 if LONG else 300),
+    pytest.mark.timeout(7200 if LONG else 600),
     proves(
         "PVP-1.2-2",
         "PVP-3.2-1",
