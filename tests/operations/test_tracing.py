@@ -16,8 +16,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from accord.engine.tally import Stretch
 from accord.tracing import Tracing
-from tests.helpers.server import a_server
+from tests.helpers.server import ServerProcess, a_server
 from tests.helpers.web import Web
+from tests.operations.test_metrics import scraped, value
 from tests.security.scene import PROMPT, get, scene
 
 MARK = "xyzzy-content-7f3a"
@@ -87,6 +88,12 @@ def collector() -> Iterator[Collector]:
     made.server.server_close()
 
 
+async def until_signed(server: ServerProcess) -> None:
+    """The worker that signs has done so once, which it does in its own time."""
+    while not value(await scraped(server), "accord_worker_act_seconds_count", worker="heads"):
+        pass
+
+
 async def test_what_the_server_does_reaches_the_collector_without_content(
     tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +105,7 @@ async def test_what_the_server_does_reaches_the_collector_without_content(
         await get(f"{server.url}/sessions/{here.session}", server.admin_token)
         await here.alice.socket.close()
         await here.bot.socket.close()
+        await until_signed(server)
         server.stop()
 
     assert collector.services == {"accord"}
@@ -124,6 +132,7 @@ async def test_work_belongs_to_the_request_and_the_request_to_its_caller(
         alice.http.headers["traceparent"] = "00-nonsense"
         await alice.poll(session)
         await alice.close()
+        await until_signed(server)
         server.stop()
 
     (request,) = [each for each in collector.spans if each.parent_span_id.hex() == caller]
