@@ -211,17 +211,79 @@ async def test_pieces_before_a_goodbye_are_kept(trusting: ServerProcess) -> None
     ]
 
 
-@pytest.mark.parametrize("broken", BROKEN)
-async def test_what_comes_before_no_frame_is_heard(trusting: ServerProcess, broken: str) -> None:
-    """All but the last, of which picows hears only when it has looked at what comes behind it."""
-    async with answering(trusting) as (alice, agent):
-        end = agent.say("response.end", {"finish_reason": "complete"}, id="end", ref="start")
-        frames = [agent.chunk("c0"), agent.chunk("c1"), end, frame(b"{")]
-        agent.opened.sendall(b"".join([*frames, BROKEN[broken]]))
-        rest(agent.opened)
-        heard = await rest_of(alice, agent.session)
+# The last message that comes before one of these: whole, in parts, or the only one there is.
+LASTS: dict[str, Script] = {
+    "a piece of several": lambda a: [a.chunk("c0"), a.chunk("c1"), a.chunk("last")],
+    "another message": lambda a: [
+        a.chunk("c0"),
+        a.say("response.end", {"finish_reason": "complete"}, id="last", ref="start"),
+    ],
+    "the only one": lambda a: [a.chunk("last")],
+    "in parts": lambda a: [a.chunk("c0"), *in_parts(a.chunk("last"))],
+    "with nonsense before": lambda a: [a.chunk("c0"), frame(b"{"), a.chunk("last")],
+}
 
-    assert [each["id"] for each in heard][:3] == ["c0", "c1", "end"]
+
+def closes(heard: bytes) -> int:
+    """How many frames in what a server said end the connection."""
+    found = 0
+    while heard:
+        size, start = heard[1], 2
+        if size == 126:
+            size, start = struct.unpack("!H", heard[2:4])[0], 4
+        found += heard[0] == 0x80 | CLOSE
+        heard = heard[start + size :]
+    return found
+
+
+@pytest.mark.parametrize("last", LASTS)
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_what_comes_before_no_frame_is_heard(
+    trusting: ServerProcess, broken: str, last: str
+) -> None:
+    """Picows looks at it first, and has closed the connection by the time it hands on the last."""
+    async with answering(trusting) as (alice, agent):
+        agent.opened.sendall(b"".join([*LASTS[last](agent), BROKEN[broken], agent.chunk("behind")]))
+        said = rest(agent.opened)
+        heard = [each["id"] for each in await rest_of(alice, agent.session)]
+
+    assert heard[: heard.index("last") + 1] in (["c0", "c1", "last"], ["c0", "last"], ["last"])
+    assert "behind" not in heard
+    assert closes(said) == 1
+
+
+@pytest.mark.parametrize("broken", [b"\x03\xe7", b"x", b"\x03\xe8\xff"])
+async def test_what_comes_behind_a_broken_goodbye_is_not_heard(
+    trusting: ServerProcess, broken: bytes
+) -> None:
+    """Picows goes on reading behind one, as soon as more comes."""
+    async with answering(trusting) as (alice, agent):
+        agent.opened.sendall(agent.chunk("last") + frame(broken, CLOSE) + agent.chunk("behind"))
+        assert agent.frame()[0] == 0x80 | CLOSE
+        agent.opened.sendall(agent.chunk("later"))
+        rest(agent.opened)
+        heard = [each["id"] for each in await rest_of(alice, agent.session)]
+
+    assert "last" in heard
+    assert not {"behind", "later"} & {*heard}
+
+
+async def test_a_broken_goodbye_alone_ends_it(trusting: ServerProcess) -> None:
+    async with answering(trusting) as (alice, agent):
+        agent.opened.sendall(frame(b"x", CLOSE))
+        assert agent.frame()[0] == 0x80 | CLOSE
+        agent.opened.sendall(agent.chunk("later") + agent.chunk("latest"))
+        rest(agent.opened)
+        heard = [each["id"] for each in await rest_of(alice, agent.session)]
+
+    assert not {"later", "latest"} & {*heard}
+
+
+async def test_a_goodbye_before_no_frame_is_answered_once(trusting: ServerProcess) -> None:
+    async with answering(trusting) as (_, agent):
+        agent.opened.sendall(frame(b"\x03\xe8", CLOSE) + BROKEN["of no kind"])
+
+        assert closes(rest(agent.opened)) == 1
 
 
 @pytest.mark.parametrize("between", [b"", frame(b"p", PING)])

@@ -146,8 +146,7 @@ class Connection(WSListener):
         if again:
             code = WSCloseCode.TRY_AGAIN_LATER
         if not self.raw.is_closing():
-            self.transport.send_close(code, reason.encode()[:120])
-            self.leaving = True
+            self._end(code, reason.encode()[:120])
             self.transport.disconnect()
             # Whoever does not read does not keep it open for that.
             asyncio.get_running_loop().call_later(LAST_SECONDS, self.raw.abort)
@@ -155,9 +154,14 @@ class Connection(WSListener):
     def say_goodbye(self) -> None:
         """The server stops. It still reads for a moment: what is unread would undo the words."""
         if not self.leaving and not self.raw.is_closing():
-            self.transport.send_close(WSCloseCode.SERVICE_RESTART, b"the server stops")
-            self.leaving = True
+            self._end(WSCloseCode.SERVICE_RESTART, b"the server stops")
             asyncio.get_running_loop().call_later(GOODBYE_SECONDS, self.raw.abort)
+
+    def _end(self, code: WSCloseCode, reason: bytes = b"") -> None:
+        """Nothing more is heard; why is said once, and picows may have said it."""
+        if not self.transport.is_close_frame_sent:
+            self.transport.send_close(code, reason)
+        self.leaving = True
 
     # What picows tells
 
@@ -201,22 +205,29 @@ class Connection(WSListener):
         self.writable.set()
         self.hall.porch.unread.remove(self.raw)
 
-    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:  # noqa: ARG002 - picows' shape
         """A frame; a message may come in several."""
         kind = frame.msg_type
         self.unread = 0
         reserved = frame.rsv1 or frame.rsv2 or frame.rsv3
         whole = kind is TEXT and frame.fin and not self.fragments and not reserved
         if whole and self.actor is not None:
-            if not transport.is_close_frame_sent:
+            if not self.leaving:
                 self.frames.append(frame.get_payload_as_bytes())
             return
-        self.work_off()
+        try:
+            self.work_off()
+            self._sort(frame, kind, whole=whole, reserved=reserved)
+        except BaseException:
+            self.leaving = True  # picows ends it; nothing is heard behind what was not
+            raise
+
+    def _sort(self, frame: WSFrame, kind: WSMsgType, *, whole: bool, reserved: bool) -> None:
         if kind is CLOSE:
             self._goodbye(frame.get_close_code())
-        elif transport.is_close_frame_sent:
-            # What comes behind the end is not heard. That the other side has ended it is no sign:
-            # picows reads a frame ahead, and this one may come before that.
+        elif self.leaving:
+            # What comes behind the end is not heard. That picows has sent its own end is no sign:
+            # it reads a frame ahead, and this one came before what it ended it for.
             pass
         elif reserved:
             self.close("no extension was agreed on", WSCloseCode.PROTOCOL_ERROR)
@@ -231,8 +242,7 @@ class Connection(WSListener):
 
     def _goodbye(self, code: WSCloseCode) -> None:
         """The other side ends it; without a code of its own it hears that all is well."""
-        if not self.leaving:
-            self.transport.send_close(WSCloseCode.OK if code == WSCloseCode.NO_INFO else code)
+        self._end(WSCloseCode.OK if code == WSCloseCode.NO_INFO else code)
         self.transport.disconnect()
 
     def _fragment(self, frame: WSFrame) -> None:

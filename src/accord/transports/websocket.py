@@ -74,6 +74,8 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
 
     def buffer_updated(self, nbytes: int) -> None:
         listener = self.listener
+        if self.transport.is_close_frame_sent:
+            listener.leaving = True  # of what comes after the end nothing is heard
         if listener.actor is not None:
             began = perf_counter()
             super().buffer_updated(nbytes)
