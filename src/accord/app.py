@@ -279,7 +279,7 @@ class Server:
     def app(self) -> ASGIApp:
         """What is served over plain HTTP."""
         routes = [
-            Route("/", pages.home),
+            Route("/", pages.home(is_open=self.reception.is_open)),
             Route("/healthz", probes.healthz),
             *descriptions.routes(),
             Route("/readyz", self.readiness.page),
