@@ -17,6 +17,7 @@ import pytest
 from accord import settings
 from accord.git import bridge
 from accord.git.hook import HOOKS
+from tests.helpers.patience import patient
 from tests.helpers.server import ServerProcess
 from tests.helpers.worktree import Work
 from tests.spec import proves
@@ -240,7 +241,7 @@ class Bridge:
                 self.asked.append(said)
                 answer = self._answers.get(said["action"])
                 if answer is None:
-                    threading.Event().wait(5)
+                    lines.readline()  # until they hang up
                 else:
                     lines.write(json.dumps(answer).encode() + b"\n")
 
@@ -250,11 +251,16 @@ class Bridge:
 
 @contextmanager
 def listening(work: Work, **answers: Any) -> Iterator[Bridge]:
+    """Somebody is there; hooks wait for what is answered, however long that takes here."""
     made = Bridge(
         Path(work.env["ACCORD_HOME"]), {k.replace("_", "-"): v for k, v in answers.items()}
     )
-    yield made
-    made.close()
+    if answers:
+        patient(hooks(work))
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 CONTEXT = {
@@ -352,12 +358,14 @@ def test_the_bridge_is_told_text_whatever_a_branch_is_called(work: Work) -> None
 
 @proves("OPEN-57")
 def test_a_bridge_that_says_nothing_costs_a_second_and_changes_nothing(work: Work) -> None:
-    with listening(work):
+    """That it is one second, all in all, is shown in `test_reach`."""
+    with listening(work) as heard:
         before = time.monotonic()
         work.commit("made without a session")
         took = time.monotonic() - before
 
-    assert 1.0 <= took < 4.0
+    assert took >= bridge.PATIENCE_S == 1.0
+    assert [each["action"] for each in heard.asked] == ["commit-context"]
     assert work.message() == "made without a session\n"
 
 

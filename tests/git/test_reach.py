@@ -4,15 +4,16 @@ import os
 import shutil
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from accord.git import bridge
 from tests.helpers.bridge import free_port
+from tests.helpers.patience import PATIENCE_S
 from tests.helpers.server import ServerProcess, a_server
 from tests.spec import proves
 
@@ -44,6 +45,7 @@ def env(
 ) -> dict[str, str]:
     """Somebody who can read the token, and has no socket to go to."""
     monkeypatch.setattr(bridge, "PORT", port)
+    monkeypatch.setattr(bridge.ask, "__defaults__", (PATIENCE_S,))
     shutil.copy(server.home / "bridge.token", tmp_path / "bridge.token")
     return {"ACCORD_HOME": str(tmp_path), "HOME": str(tmp_path)}
 
@@ -142,7 +144,7 @@ def listener(
 
 def silent(peer: socket.socket, over: threading.Event) -> None:
     """Takes what it is told and says nothing."""
-    over.wait(20)
+    over.wait()
 
 
 def dribbling(peer: socket.socket, over: threading.Event) -> None:
@@ -182,12 +184,36 @@ def test_after_a_second_nobody_is_waited_for(
         (tmp_path / "bridge.token").chmod(0o600)
         monkeypatch.setattr(bridge, "PORT", line.getsockname()[1])
     with listener(line, answers):
-        before = time.monotonic()
         told = bridge.ask("commit-context", {"ACCORD_HOME": str(tmp_path)}, {"repo": "r"})
-        took = time.monotonic() - before
 
     assert told is None
-    assert took < 3.0
+
+
+class Line:
+    """Somebody who always says a little more; what they were given time for is kept."""
+
+    def __init__(self) -> None:
+        self.given: list[float] = []
+
+    def settimeout(self, seconds: float) -> None:
+        self.given.append(seconds)
+
+    def recv(self, _: int) -> bytes:
+        return b" "
+
+
+@proves("OPEN-57")
+def test_the_second_is_one_for_all_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of it goes by whenever somebody looks at the clock."""
+    quarters = count(start=400)
+    monkeypatch.setattr(bridge.time, "monotonic", lambda: next(quarters) / 4)
+    line = Line()
+
+    with pytest.raises(TimeoutError):
+        bridge._received(line, bridge.time.monotonic() + bridge.PATIENCE_S)  # type: ignore[arg-type]
+
+    assert bridge.PATIENCE_S == 1.0
+    assert line.given == [0.75, 0.5, 0.25]
 
 
 def test_a_socket_that_another_user_serves_is_not_believed(
@@ -204,9 +230,10 @@ def test_a_socket_that_another_user_serves_is_not_believed(
             peer.sendall(b'{"decision":"dec_forged"}\n')
 
     env = {"ACCORD_HOME": str(tmp_path)}
+    asking = ("commit-context", env, {"repo": "r"}, PATIENCE_S)
     with listener(line, answers):
-        assert bridge.ask("commit-context", env, {"repo": "r"}) == {"decision": "dec_forged"}
+        assert bridge.ask(*asking) == {"decision": "dec_forged"}
         monkeypatch.setattr(bridge, "_server_of", lambda _: os.getuid() + 1)
-        assert bridge.ask("commit-context", env, {"repo": "r"}) is None
+        assert bridge.ask(*asking) is None
 
     assert len([each for each in asked if each]) == 1

@@ -11,6 +11,7 @@ from accord.core.room.gates import GateRequest
 from accord.core.room.merges import MergeExecute
 from accord.core.room.streams import ResponseEnd
 from tests.agents.test_loop import agent, stage
+from tests.helpers.patience import patient
 from tests.helpers.server import ServerProcess
 from tests.helpers.worktree import Work
 from tests.spec import proves
@@ -51,6 +52,7 @@ def repo(tmp_path: Path, server: ServerProcess) -> Work:
     made.git("commit", "-q", "-m", "chore: begin")
     (made.path / "draft.txt").write_text("The parser\n")
     assert made.accord("git", "install").code == 0
+    patient(made.path / ".git/hooks")
     return made
 
 

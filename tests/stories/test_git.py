@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.bridge import ask
+from tests.helpers.patience import patient
 from tests.helpers.server import ServerProcess
 from tests.spec import proves
 from tests.transports.test_bridge import at_work
@@ -37,7 +38,10 @@ class Repo:
         return self.run("git", *WHO, *words)
 
     def accord(self, *words: str) -> str:
-        return self.run(sys.executable, "-m", "accord", *words)
+        said = self.run(sys.executable, "-m", "accord", *words)
+        if words[:2] == ("git", "install"):
+            patient(self.folder / ".git/hooks")
+        return said
 
     def commit(self, name: str, message: str) -> str:
         (self.folder / name).write_text(f"{name}\n")
