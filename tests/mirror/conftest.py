@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from accord.mirror import copy, service
 from tests.mirror.scene import ASSIGN, INIT, Ledger
+
+LONG_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks waits for the disk, however slow this machine is now."""
+    monkeypatch.setattr(copy, "PATIENCE_S", LONG_S)
+    monkeypatch.setattr(service, "LONG_S", LONG_S)
+    monkeypatch.setattr(service, "SOON_S", LONG_S)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A disk that does not answer holds up its own repository, and no other."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -43,8 +44,8 @@ async def test_what_goes_wrong_is_raised_where_it_was_asked() -> None:
     assert await aside.ask(lambda: True, LONG) is True
 
 
-def hanging(stuck: Ledger, monkeypatch: pytest.MonkeyPatch) -> Event:
-    """Whoever looks at this ledger waits for the event, as for a disk that is gone."""
+def hanging(stuck: Ledger, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Whoever looks at this ledger waits, as for a disk that is gone; the call brings it back."""
     disk, whole = Event(), Place.changed
 
     def changed(place: Place) -> bool:
@@ -53,15 +54,19 @@ def hanging(stuck: Ledger, monkeypatch: pytest.MonkeyPatch) -> Event:
         return whole(place)
 
     monkeypatch.setattr(Place, "changed", changed)
+    def answers() -> None:
+        disk.set()
+        monkeypatch.setattr(copies, "PATIENCE_S", LONG)
+
     monkeypatch.setattr(copies, "PATIENCE_S", 0.01)
-    return disk
+    return answers
 
 
 async def test_a_disk_that_hangs_holds_up_no_other_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stuck, other = Ledger(tmp_path / "a").add(INIT, ASSIGN), Ledger(tmp_path / "b").add(INIT)
-    disk = hanging(stuck, monkeypatch)
+    answers = hanging(stuck, monkeypatch)
     house = House(MemoryLog())
     await house.place(stuck, "stuck")
     await house.place(other, REPO)
@@ -78,7 +83,7 @@ async def test_a_disk_that_hangs_holds_up_no_other_repository(
     assert [each.stream for each in caplog.records if each.message == "pact.unseen"].count(  # type: ignore[attr-defined]
         "work/stuck"
     ) == 1
-    disk.set()
+    answers()
     while not await house.recorded("stuck"):
         await house.mirrors.look()
     assert await house.recorded("stuck") == ids(INIT, ASSIGN)
@@ -95,12 +100,12 @@ async def test_what_lies_on_a_disk_that_hangs_has_not_vanished(
     await house.mirrors.look()
     assert (await house.now(one))["events"] == 3
 
-    disk = hanging(two, monkeypatch)
+    answers = hanging(two, monkeypatch)
     house = await house.again()
     for _ in range(3):
         found = await house.now(two)
         assert (found["events"], found["trouble"]) == (3, SILENT)
-    disk.set()
+    answers()
     while (found := await house.now(two))["trouble"]:
         pass
     two.write(INIT)

@@ -211,13 +211,13 @@ async def test_who_is_bound_again_while_nobody_can_look_is_freed_by_the_next_loo
 async def test_a_disk_that_never_answered_may_hold_tasks(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = hanging(scene.ledgers[REPO], monkeypatch)
+    answers = hanging(scene.ledgers[REPO], monkeypatch)
     await heed(scene)
     await scene.bind()
     await scene.look()
     assert (await scene.room()).pacts[REPO].trouble == places.SILENT
 
-    disk.set()
+    answers()
     while (await scene.room()).pacts[REPO].trouble:
         await scene.look()
     assert (await scene.room()).pacts[REPO].lanes == (OPEN,)

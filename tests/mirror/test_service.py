@@ -339,7 +339,7 @@ async def test_it_goes_on_by_itself(ledger: Ledger) -> None:
     ledger.add(SHOWN)
 
     await house.join(Actor(seat="dave", kind=Kind.HUMAN))  # which is a reason to look
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for batch in house.events.tail(0):
             if any(ASKED.encode() in row.body for _, row in batch):
                 break
