@@ -1,6 +1,10 @@
 """An agent that is told to stop, to wait, or something else; and asked in a fork."""
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from accord.agents.script import Reply, Script, Step
@@ -12,6 +16,7 @@ from accord.core.room.state import Urgency
 from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.tools import ToolOutput, ToolPropose, ToolResult
 from tests.agents.test_loop import Stage, agent, exists, stage, touch
+from tests.helpers.engine import turns
 from tests.helpers.server import ServerProcess
 from tests.spec import proves
 
@@ -59,6 +64,14 @@ async def test_a_stop_kills_what_runs_and_is_acknowledged(
     assert room.count(ResponseStart) == 0
 
 
+@contextmanager
+def a_pipe(path: Path) -> Iterator[FileIO]:
+    """Whoever reads it comes to its end when this is over."""
+    os.mkfifo(path)
+    with FileIO(os.open(path, os.O_RDWR), "w") as pipe:
+        yield pipe
+
+
 async def detail(server: ServerProcess, room: Stage) -> Detail:
     token = server.issue("alice", roles=["admin"])
     return await Client(server.url, token=token).session(room.alice.id)
@@ -86,17 +99,21 @@ async def test_an_emergency_ends_the_wait_for_a_gate_and_a_new_prompt_begins_ane
 async def test_a_pause_waits_for_the_tool_and_a_prompt_ends_it(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    (tmp_path / "notes.txt").write_text("one\n")
-    look = Step(
-        propose="shell",
-        arguments={"argv": ["tail", "-f", "notes.txt"], "timeout_seconds": 2},
-    )
+    look = Step(propose="shell", arguments={"argv": ["cat", "pipe"]})
     steps = (look, Step(say="And on we go."))
-    async with stage(server) as room, agent(server, room.alice.id, tmp_path, *steps):
-        await room.alice.prompt("Go", "claude")
-        await agree(room)
-        await room.until(ToolOutput)
-        await room.alice.interrupt("pause", "One moment", "claude")
+    async with (
+        stage(server) as room,
+        agent(server, room.alice.id, tmp_path, *steps) as it,
+    ):
+        with a_pipe(tmp_path / "pipe") as pipe:
+            pipe.write(b"one\n")
+            await room.alice.prompt("Go", "claude")
+            await agree(room)
+            await room.until(ToolOutput)
+            await room.alice.interrupt("pause", "One moment", "claude")
+            while it._free.is_set():  # until it has heard of that
+                await turns(1)
+            assert room.count(InterruptAcknowledge) == 0
         answer: InterruptAcknowledge = await room.until(InterruptAcknowledge)
         types = [each.type for each in room.heard]
         assert answer.action_taken == "paused"

@@ -22,7 +22,7 @@ from accord.core.room.tools import ToolOutput, ToolPropose, ToolResult
 from tests.helpers.server import ServerProcess
 from tests.spec import proves
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Stage(NamedTuple):

@@ -120,16 +120,18 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(child.pid, flush=True)
 time.sleep(600)
 """
-    done, heard = await ran(python(program), tmp_path, Limits(seconds=1))
-
-    assert done.problem == "stopped after 1 s"
-    assert not done.success
+    for seconds in (1, 8, 64):  # a machine that is busy takes long to begin
+        done, heard = await ran(python(program), tmp_path, Limits(seconds=seconds))
+        assert done.problem == f"stopped after {seconds} s"
+        assert not done.success
+        if heard.pieces:
+            break
     assert is_gone(int(heard.of("stdout")))
 
 
 def is_gone(pid: int) -> bool:
     """Whether there is soon no such process, or only its remains."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while is_running(pid) and time.monotonic() < deadline:
         os.sched_yield()
     return not is_running(pid)
@@ -179,14 +181,14 @@ async def test_what_is_not_there_does_not_run(tmp_path: Path) -> None:
 async def test_a_child_that_left_its_group_ends_too(tmp_path: Path) -> None:
     child = (
         "import subprocess, sys; quiet = subprocess.DEVNULL; "
-        "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], "
+        "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], "
         "start_new_session=True, stdout=quiet, stderr=quiet).pid)"
     )
 
     done, heard = await ran(python(child), tmp_path)
 
     assert done.success
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while runs(int(heard.of("stdout"))):  # noqa: ASYNC110 - no event tells of it
             await asyncio.sleep(0.05)
 

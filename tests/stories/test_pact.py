@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from accord.mirror.service import READING
 from accord.stores import open_log
 from tests.helpers.bridge import ask
 from tests.helpers.cli import accord
@@ -167,10 +168,13 @@ async def test_a_merge_right_after_binding_goes_by_the_pact(
     back = {"source_fork": made["fork"], "target_fork": "main", "strategy": "append"}
 
     await work.ask("session-started", repo=repo)
-    await alice.say("merge.propose", work.session, back | {"summary": "Quick"})
+    no = {"message": READING}
+    while READING in no["message"]:  # which a server may say that is slow to read
+        await alice.say("merge.propose", work.session, back | {"summary": "Quick"})
+        no = await error(alice)
+        assert no["code"] == "INVALID_STATE"
 
-    no = await error(alice)
-    assert (no["code"], "Rule 2: cart" in no["message"]) == ("INVALID_STATE", True)
+    assert "Rule 2: cart" in no["message"]
     await work.leave()
 
 

@@ -21,8 +21,7 @@ from accord.client import Client
 from accord.core.kernel.refusal import Refused, Why
 from tests.helpers.cli import accord, environment
 
-PATIENCE = 30.0
-SOON = 10.0
+PATIENCE = 60.0
 
 
 class Serving:
@@ -50,7 +49,7 @@ class Serving:
 
     def end(self, how: signal.Signals) -> int:
         self.process.send_signal(how)
-        return self.process.wait(SOON)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager
@@ -181,7 +180,7 @@ def test_without_a_terminal_it_says_how_to_make_a_token(tmp_path: Path) -> None:
     assert server.stdout is not None
     url = server.stdout.readline().decode().strip()
     server.terminate()
-    _, err = server.communicate(timeout=SOON)
+    _, err = server.communicate(timeout=PATIENCE)
 
     assert url.startswith("http://127.0.0.1:")
     (hint,) = (line for line in err.decode().splitlines() if line.startswith("accord: "))
@@ -277,7 +276,7 @@ def test_a_server_is_set_up_by_file_environment_and_flag(tmp_path: Path) -> None
     with serving(tmp_path) as server:
         ready = server.wait()
 
-        with urlopen(f"{ready['url']}/sessions?as=alice", timeout=SOON) as said:  # noqa: S310
+        with urlopen(f"{ready['url']}/sessions?as=alice", timeout=PATIENCE) as said:  # noqa: S310
             assert said.status == 200
 
 

@@ -21,7 +21,7 @@ from tests.helpers.web import Web, envelope, participant
 from tests.spec import proves
 
 MIB = 1 << 20
-PATIENCE = 20
+PATIENCE = 60
 Bring = Callable[..., Awaitable[Stdio]]
 
 
