@@ -1,7 +1,6 @@
 """What hooks cost: CPU time with all that they start, and how many processes of git that is."""
 
 import json
-import resource
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -10,6 +9,7 @@ import pytest
 
 from accord.git.hook import HOOKS
 from tests.git.conftest import SESSION
+from tests.helpers.pace import bare, slowness, spent
 from tests.helpers.worktree import Work
 
 MOST_S = 0.1
@@ -84,11 +84,10 @@ class Bench:
         """CPU seconds of one run."""
         (self.work.path / "message").write_text(self.call.draft)
         self.work.git("update-ref", "--stdin", data=self.call.records.encode())
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ran = self.work.told(**env).run(*self.words, data=self.call.data)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        someone = self.work.told(**env)
+        ran, took = spent(lambda: someone.run(*self.words, data=self.call.data))
         assert (ran.code, ran.err) == (0, "")
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return took
 
     def seconds(self) -> float:
         """The usual run: the median of a few, in the best of a few rounds."""
@@ -100,8 +99,9 @@ class Bench:
         return found
 
     def usual(self) -> float:
-        """CPU seconds of the run in the middle."""
-        return median(self.run() for _ in range(RUNS))
+        """CPU seconds of the run in the middle, less what this machine is slower than most."""
+        pairs = [(self.run(), bare()) for _ in range(RUNS)]
+        return median(took for took, _ in pairs) / slowness([each for _, each in pairs])
 
     def gits(self, trace: Path) -> int:
         """How often git was started, by us or by git itself."""

@@ -54,6 +54,7 @@ def hanging(stuck: Ledger, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None
         return whole(place)
 
     monkeypatch.setattr(Place, "changed", changed)
+
     def answers() -> None:
         disk.set()
         monkeypatch.setattr(copies, "PATIENCE_S", LONG)

@@ -1,0 +1,34 @@
+"""How slow this machine is now, so that a bound on CPU time means the same on all of them."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from statistics import median
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# CPU seconds of a Python that does nothing, where the bounds were set.
+BARE_S = 0.01
+TRIES = 5
+
+
+def spent(work: Callable[[], T]) -> tuple[T, float]:
+    """What it comes to, and the CPU seconds of the processes that it started and that ended."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = work()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def bare() -> float:
+    """CPU seconds of a Python that does nothing, now."""
+    words = [sys.executable, "-I", "-S", "-c", "pass"]
+    return spent(lambda: subprocess.run(words, check=True))[1]
+
+
+def slowness(bares: list[float] | None = None) -> float:
+    """How many times as much everything costs, for these starts or for some now; never below 1."""
+    found = bares or [bare() for _ in range(TRIES)]
+    return max(1.0, median(found) / BARE_S)
