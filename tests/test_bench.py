@@ -28,6 +28,7 @@ def test_envelopes_are_as_long_as_those_of_the_probe(adapter: Adapter) -> None:
     assert PROBE_SIZES == [len(adapter.event(0, 0, n)) for n in range(5)]
 
 
+@pytest.mark.timeout(300)
 def test_the_table_comes_last_with_the_targets(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     command = [sys.executable, "-m", "bench", "--quick", "--only", "b,f", "--tiny"]
@@ -37,7 +38,7 @@ def test_the_table_comes_last_with_the_targets(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=True,
     )
 

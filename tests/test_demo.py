@@ -38,13 +38,14 @@ CHECKED = (
 )
 
 
+@pytest.mark.timeout(300)
 def test_the_story_plays_to_its_end_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "accord.demo"],
         capture_output=True,
         text=True,
         env=environment(TMPDIR=str(tmp_path)),
-        timeout=100,
+        timeout=280,
         check=False,
     )
 

@@ -1,6 +1,7 @@
 """A shell that somebody types into."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MARK = "--- done:"
+DONE = re.compile(rf"\n{MARK}(\d+)\n".encode())
 PATIENCE_S = 60.0
 
 
@@ -26,7 +28,6 @@ class Shell:
         directory.mkdir(parents=True, exist_ok=True)
         self._output = directory.with_name("output")
         self._output.touch()
-        self._read = 0
         with self._output.open("ab") as out:
             self._bash = subprocess.Popen(
                 ["bash", "--norc", "--noprofile"],
@@ -41,16 +42,16 @@ class Shell:
     def run(self, command: str) -> Said:
         """Type it and wait until the prompt is back."""
         assert self._bash.stdin is not None
-        started = len(self._text())
+        started = len(self._output.read_bytes())
         line = f"{command}\nprintf '\\n{MARK}%d\\n' $?\n"
         self._bash.stdin.write(line.encode())
         self._bash.stdin.flush()
         deadline = time.monotonic() + PATIENCE_S
-        while f"\n{MARK}" not in (text := self._text()[started:]) or not text.endswith("\n"):
-            assert time.monotonic() < deadline, f"this does not come back: {command}\n{text}"
+        # Bytes: what is written just now may end within a letter, or go on behind the mark.
+        while not (done := DONE.search(text := self._output.read_bytes()[started:])):
+            assert time.monotonic() < deadline, f"this does not come back: {command}\n{text!r}"
             time.sleep(0.02)
-        printed, _, code = text.rpartition(f"\n{MARK}")
-        return Said(printed, int(code))
+        return Said(text[: done.start()].decode("utf-8"), int(done[1]))
 
     def close(self) -> None:
         """End it, and whatever was left running in it."""
@@ -58,9 +59,6 @@ class Shell:
         assert self._bash.stdin is not None
         self._bash.stdin.close()
         self._bash.wait(PATIENCE_S)
-
-    def _text(self) -> str:
-        return self._output.read_text("utf-8")
 
 
 def surroundings(home: Path) -> dict[str, str]:

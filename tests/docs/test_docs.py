@@ -44,7 +44,7 @@ def shell(tmp_path: Path, server: ServerProcess) -> Iterator[Shell]:
     made.close()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_what_a_page_tells_to_do_can_be_done(page: Path, shell: Shell) -> None:
     names: dict[str, str] = {}

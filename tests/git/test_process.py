@@ -1,5 +1,6 @@
 """Git is run within bounds, and nobody's environment leads it elsewhere."""
 
+import gc
 import os
 import signal
 import time
@@ -40,9 +41,9 @@ def test_git_that_takes_too_long_is_ended(repo: Repository) -> None:
     before = time.monotonic()
 
     with pytest.raises(GitError, match="longer than 0 s"):
-        repo.run(*shell("exec sleep 4"), patience=0.2)
+        repo.run(*shell("exec sleep 100"), patience=0.2)
 
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 60
 
 
 def test_git_that_says_too_much_is_ended(repo: Repository) -> None:
@@ -59,13 +60,14 @@ def test_of_complaints_the_beginning_is_kept(repo: Repository) -> None:
 def test_whoever_git_leaves_behind_is_not_waited_for(repo: Repository) -> None:
     before = time.monotonic()
 
-    done = repo.run(*shell("sleep 20 >/dev/null & echo $!"))
+    done = repo.run(*shell("sleep 100 >/dev/null & echo $!"))
     os.kill(int(done.out), 9)
 
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 60
 
 
 def test_no_handle_stays_open(repo: Repository) -> None:
+    gc.collect()  # what others left behind goes now, and not in between
     before = len(list(Path("/dev/fd").iterdir()))
     for words in (("version",), ("no-such-command",), shell("exec yes")):
         try:
@@ -110,6 +112,7 @@ def test_asking_runs_nobodys_hooks_and_doing_does(repo: Repository) -> None:
 
 
 def test_one_git_reads_what_others_write_meanwhile(repo: Repository) -> None:
+    gc.collect()
     before = len(list(Path("/dev/fd").iterdir()))
     large = os.urandom(1 << 20)
     with repo:
@@ -131,7 +134,9 @@ def test_a_git_that_ends_while_it_is_asked_is_started_again(repo: Repository) ->
     with repo:
         repo.objects(["HEAD"])
         assert repo._talk is not None
-        os.kill(repo._talk._git.pid, 9)
+        pid = repo._talk._git.pid
+        os.kill(pid, 9)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         with pytest.raises(GitError, match="ended before"):
             repo.objects(["HEAD"])
 

@@ -399,6 +399,7 @@ class Model(Scene):
 
 
 @proves("UNI-21", "PACT-5-3")
+@pytest.mark.timeout(300)
 @settings(max_examples=100, deadline=None)
 @given(BEGUN, st.lists(STEPS, max_size=15))
 def test_no_sequence_of_binding_forking_and_merging_gets_around_the_second_rule(

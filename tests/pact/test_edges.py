@@ -137,7 +137,7 @@ def test_an_id_is_of_128_bits_that_nobody_has_had() -> None:
     assert all(len(bytes.fromhex(id)) == 16 for id in ids)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 @pytest.mark.parametrize(
     "name", ["A.md", ".gitattributes", ".pact/PROJECT.md", ".pact/STATE.yml", ".pact/bin/pact.sh"]
@@ -157,7 +157,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_written_over(
     assert (no.value.why, set(files(root))) == (Why.WRONG_STATE, {"README.md"})
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_a_state_that_is_no_file_stops_nobody(root: Path, make: Callable[[Path], None]) -> None:
     state = root / ".pact" / "STATE.yml"

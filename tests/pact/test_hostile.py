@@ -80,7 +80,7 @@ def test_attributes_that_lead_outside_are_not_copied_in(bare: Path, tmp_path: Pa
     assert (tmp_path / "private").read_text() == "a secret\n"
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 def test_a_pipe_for_a_state_holds_up_no_switch_of_branches(root: Path) -> None:
     verbs.assign(*at(root), T1)
     (root / ".pact" / "STATE.yml").unlink()

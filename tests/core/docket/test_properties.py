@@ -37,6 +37,7 @@ seeds = st.integers(0, 2**40)
 COUNT = 500 if os.environ.get("CI") else 300
 MANY = settings(max_examples=COUNT, deadline=None)
 policies = st.sampled_from(list(Policy))
+pytestmark = pytest.mark.timeout(300)  # so many take a while where each line is counted
 
 
 def lives(outcome: Outcome) -> list[Item]:

@@ -13,10 +13,13 @@ import pytest
 from accord.client import Client
 from accord.core.room.prompts import PromptSubmit
 from accord.home import DATABASE
+from accord.stores.sqlite import copying
 from tests.helpers.backup import aside, ask, backup, heads, restore, verify
-from tests.helpers.cli import accord
+from tests.helpers.cli import PATIENCE, accord
 from tests.helpers.log import a_log
 from tests.helpers.server import ServerProcess, a_server
+
+MEANWHILE = 4  # things that are said while a copy is made
 
 # A copy
 
@@ -282,7 +285,6 @@ async def test_a_backup_under_load_holds_all_that_was_acknowledged_before_it_and
                 before = len(acknowledged)
                 ran = await asyncio.to_thread(backup, server.home, tmp_path / f"{copy}", "--json")
                 assert ran.code == 0, ran
-                assert len(acknowledged) > before, "the writers waited for the copy"
                 await check_prefix(tmp_path / f"{copy}", acknowledged[:before])
         finally:
             talking.cancel()
@@ -293,6 +295,32 @@ async def test_a_backup_under_load_holds_all_that_was_acknowledged_before_it_and
         read = [each.seq async for each in alice.history(room.id)]
     assert read == list(range(1, len(read) + 1))
     server.stop()
+
+
+async def test_writers_wait_for_no_copy(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy does not go on before somebody has said something more."""
+    monkeypatch.setattr(copying, "STEP", 1)
+    loop, target, left = asyncio.get_running_loop(), tmp_path / "copy", list[int]()
+    target.touch()
+    token = server.issue("alice", roles=("admin", "driver"))
+    async with Client(server.url, token=token) as alice:
+        room = await alice.create()
+
+        def goes_on(done: int, pages: int) -> None:
+            left.append(pages - done)
+            if len(left) <= MEANWHILE:
+                said = room.presence("idle" if len(left) % 2 else "active")
+                asyncio.run_coroutine_threadsafe(said, loop).result(PATIENCE)
+
+        source = str(server.home / DATABASE)
+        await asyncio.to_thread(copying.copy_live, source, str(target), goes_on)
+        said = [each.type async for each in alice.history(room.id)]
+
+    assert left[MEANWHILE] > 0, "it was still being copied"
+    assert said.count("presence.update") == MEANWHILE
+    assert b"presence.update" not in target.read_bytes()
 
 
 async def check_prefix(file: Path, acknowledged: list[int]) -> None:
