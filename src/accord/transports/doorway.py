@@ -65,7 +65,7 @@ class Tls(SSLProtocol):  # type: ignore[misc]  # it has no types
 
     def eof_received(self) -> bool:
         """No more comes. uvloop would drop what it has not handed on yet: that is heard first."""
-        before, loop = self.watched.unread, self.doorway.loop
+        before, loop = self._unread, self.doorway.loop
         if not before:
             super().eof_received()
             return False
@@ -78,12 +78,16 @@ class Tls(SSLProtocol):  # type: ignore[misc]  # it has no types
         """Whether all was heard; half a record at the end never is."""
         if self.gone:
             return
-        left, loop = self.watched.unread, self.doorway.loop
+        left, loop = self._unread, self.doorway.loop
         waits = not self._get_app_transport().is_reading()
         if left and (left < before or waits) and loop.time() < self.until:
             loop.call_later(LOOK_S, self._look, left)
         else:
             super().eof_received()
+
+    @property
+    def _unread(self) -> int:
+        return self.watched.unread + self.doorway.http.unheard
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Gone, maybe before the handshake was done, of which HTTP hears nothing."""

@@ -10,6 +10,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from accord.transports import upgrade
+from accord.transports.pace import Paced
 from accord.transports.porch import Porch
 
 log = logging.getLogger("accord.http")
@@ -52,6 +53,7 @@ class BoundedHttp(HttpToolsProtocol):
     """HTTP whose heads are short and come in time."""
 
     porch: ClassVar[Porch]
+    flow: Paced
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -68,6 +70,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
+        self.flow = Paced(transport, self.porch.ration, self._parse)
         self.private = is_private(transport)
         if self.under is not None:
             self.porch.leave(self.under)
@@ -84,6 +87,7 @@ class BoundedHttp(HttpToolsProtocol):
         self.porch.leave(self.transport)
         self._cancel()
         self._moves()
+        self.flow.stop()
         for cycle in self.asked:  # uvicorn alone would tell none but the last
             cycle.disconnected = True
             cycle.message_event.set()
@@ -106,12 +110,21 @@ class BoundedHttp(HttpToolsProtocol):
             self.porch.known(self.transport)
 
     def data_received(self, data: bytes) -> None:
+        self.flow.feed(data)
+
+    @property
+    def unheard(self) -> int:
+        """So many bytes have come that nobody has looked at."""
+        flow: Paced | None = self.flow  # none before the handshake is done
+        return len(flow.left) if flow is not None else 0
+
+    def _parse(self, data: memoryview) -> None:
         self.read += len(data)
         if self.refused:
             if self.read > LARGEST_REST:
                 self.transport.abort()
             return
-        super().data_received(data)
+        super().data_received(data)  # type: ignore[arg-type]  # the parser takes either
         if self.read > self.porch.head:
             self._too_long()
 
@@ -173,6 +186,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._upgrade()
         # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
         self.parser = None  # type: ignore[assignment]  # for good
+        self.flow.stop()
 
     def _upgrade(self) -> None:
         self.scope["headers"] = upgrade.plain(self.headers)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 
 from accord.core.kernel.limits import Limits
+from accord.transports.pace import Ration
 
 log = logging.getLogger("accord.http")
 
@@ -71,6 +72,7 @@ class Porch:
         self.under: dict[asyncio.Transport, asyncio.Transport] = {}
         self.waiting: dict[asyncio.Transport, float] = {}
         self.lingering: set[asyncio.Transport] = set()
+        self.ration = Ration()
 
     def arrive(self, transport: asyncio.Transport, now: float) -> bool:
         """Let one more in; False when there is no room."""
