@@ -114,6 +114,15 @@ class ServerProcess:
         return self._log_file.read_text("utf-8") if self._log_file.exists() else ""
 
     @property
+    def kept(self) -> bytes:
+        """Every byte that it keeps, while it may be writing."""
+        found = b""
+        for file in self.home.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):  # it is gone since it was listed
+                found += file.read_bytes() if file.is_file() else b""
+        return found
+
+    @property
     def running(self) -> bool:
         """Whether there is a process."""
         return self._process is not None and self._process.poll() is None
