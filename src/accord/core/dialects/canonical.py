@@ -137,10 +137,10 @@ _encode = Encoder(order="deterministic").encode
 
 def seal(record: Record) -> Sealed:
     """The bytes to keep and the bytes to send, with the record as these bytes tell it."""
-    event = record.event
-    if _is_plain(record):
+    event, said = record.event, record.said
+    if said is not None and _is_plain(record):
         # Cutting out what was encoded with the rest is quicker than putting it in.
-        body = pvp.encode(Plain(event.name, record.at, pvp.sent(record)))
+        body = pvp.encode(Plain(event.name, record.at, pvp.sent(record, said)))
         return Sealed(record, body, body.index(MARK) + AFTER, len(body) - 1)
     frame = pvp.frame(record)
     own = _OWN[type(event)]
@@ -163,11 +163,10 @@ def seal(record: Record) -> Sealed:
 
 
 def _is_plain(record: Record) -> bool:
-    """Whether the envelope tells all there is to tell but kind and instant."""
+    """Whether the envelope, if there is one, tells all there is to tell but kind and instant."""
     return (
         type(record.event) in _PLAIN
         and record.to is None
-        and record.said is not None
         and record.actor == record.sender
         and record.cause == record.id
     )
@@ -176,9 +175,10 @@ def _is_plain(record: Record) -> bool:
 def seal_alike(records: Sequence[Record]) -> list[Sealed]:
     """The same for records that differ from the first in place, id, time and words alone."""
     first = records[0]
-    if not _is_plain(first):
+    said = first.said
+    if said is None or not _is_plain(first):
         return list(map(seal, records))
-    plain = map(Plain, repeat(first.event.name), repeat(first.at), pvp.sent_alike(records))
+    plain = map(Plain, repeat(first.event.name), repeat(first.at), pvp.sent_alike(records, said))
     bodies = list(map(pvp.encode, plain))
     start = bodies[0].index(MARK) + AFTER
     return [

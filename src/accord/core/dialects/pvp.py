@@ -258,19 +258,19 @@ def token_of(data: bytes) -> str | None:
 
 def frame(record: Record) -> bytes | None:
     """The record as an envelope, or None where it has no form on the wire."""
-    return None if record.said is None else encode(sent(record))
-
-
-def sent(record: Record) -> Sent:
-    """The envelope of a record that has one."""
     said = record.said
+    return None if said is None else encode(sent(record, said))
+
+
+def sent(record: Record, said: Body) -> Sent:
+    """The envelope of a record, of which this is what was said."""
     return Sent(
         VERSION,
         record.id,
         record.ts,
         record.stream[5:],  # after "room/"
         record.sender,
-        said.type,  # type: ignore[union-attr]  # the caller looked
+        said.type,
         said,
         record.ref,
         record.seq,
@@ -279,8 +279,11 @@ def sent(record: Record) -> Sent:
     )
 
 
-def sent_alike(records: Sequence[Record]) -> Iterator[Sent]:
-    """The envelopes of records that differ from the first in place, id, time and words alone."""
+def sent_alike(records: Sequence[Record], said: Body) -> Iterator[Sent]:
+    """The envelopes of records that differ in place, id, time and words alone from the first.
+
+    What that one says is `said`.
+    """
     first = records[0]
     return map(
         Sent,
@@ -289,7 +292,7 @@ def sent_alike(records: Sequence[Record]) -> Iterator[Sent]:
         map(TIME, records),
         repeat(first.stream[5:]),
         repeat(first.sender),
-        repeat(first.said.type),  # type: ignore[union-attr]  # the caller looked
+        repeat(said.type),
         map(SAID, records),
         repeat(first.ref),
         map(SEQ, records),
