@@ -116,8 +116,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tls(self) -> tuple[Path, Path] | None:
         """Certificate and key, where TLS is spoken."""
-        both = self.tls_cert is not None and self.tls_key is not None
-        return (self.tls_cert, self.tls_key) if both else None  # type: ignore[return-value]  # both are
+        cert, key = self.tls_cert, self.tls_key
+        return None if cert is None or key is None else (cert, key)
 
 
 class Setting(NamedTuple):
