@@ -15,7 +15,7 @@ from accord.core.room.state import Room
 from accord.core.views import sessions
 from accord.core.views.gaps import ensure_next
 from accord.engine import proven
-from accord.engine.ports import DamagedError, EventLog, Prunable, Row
+from accord.engine.ports import DamagedError, EventLog, Row
 from accord.engine.snapshots import resumed
 from accord.stores import open_log
 
@@ -50,6 +50,11 @@ async def rows(events: EventLog, stream: str, after: int = 0) -> AsyncIterator[R
         after = page[-1].version
 
 
+def unsealed(row: Row) -> canonical.Sealed:
+    """The record in a row."""
+    return canonical.unseal(row.stream, row.version, row.body)
+
+
 class Shelf:
     """Sessions on a log, as the operator of the machine sees them."""
 
@@ -81,7 +86,7 @@ class Shelf:
         """What was said behind `seq` number `after`, as envelopes, oldest first."""
         version, heard = after, after  # a number is never above its version
         async for row in self._rows(PREFIX + id, after):
-            sealed = canonical.unseal(row.stream, row.version, row.body)
+            sealed = unsealed(row)
             ensure_next(id, sealed.record, version, heard)
             version, heard = row.version, max(heard, sealed.record.seq)
             if sealed.record.seq > after and (frame := sealed.frame):
@@ -102,9 +107,8 @@ class Shelf:
 
     async def _room(self, stream: str) -> Room:
         room, after = rooms.CONTEXT.start(stream), 0
-        if isinstance(self._events, Prunable) and (cut := await self._events.cut(stream)):
+        if cut := await proven.cut(self._events, stream):
             room, after = resumed(rooms.CONTEXT, cut).state, cut.version
         async for row in self._rows(stream, after):
-            record = canonical.unseal(row.stream, row.version, row.body).record
-            room = fold(rooms.CONTEXT, room, (record,))
+            room = fold(rooms.CONTEXT, room, (unsealed(row).record,))
         return room

@@ -15,7 +15,6 @@ import msgspec
 
 from accord import verify
 from accord.core import room as rooms
-from accord.core.dialects import canonical
 from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Instant, fold
 from accord.core.kernel.refusal import Refused, Why
@@ -26,7 +25,7 @@ from accord.engine.heads import Signer
 from accord.engine.ports import Clock, EventLog, Prunable, Row, StoreError
 from accord.engine.snapshots import left
 from accord.home import KEYS
-from accord.reading import PREFIX, opened
+from accord.reading import PREFIX, opened, unsealed
 from accord.stores.sqlite import pruning
 from accord.transports.keyring import Keyring
 
@@ -96,7 +95,7 @@ class Retention:
         """How the session ended; None while it goes on, and once it was cut."""
         rows = await self.events.read(stream, max(0, newest - TAIL))
         for row in reversed(rows):
-            record = canonical.unseal(row.stream, row.version, row.body).record
+            record = unsealed(row).record
             if isinstance(record.event, SessionEnded):
                 cut = await self.store.cut(stream)
                 done = cut is not None and cut.version >= row.version - 1
@@ -124,7 +123,7 @@ class Retention:
         async for row in pages(self.events, ending.stream):
             chain.follow(row)
             if row.version < ending.version:
-                record = canonical.unseal(row.stream, row.version, row.body).record
+                record = unsealed(row).record
                 room = fold(rooms.CONTEXT, room, (record,))
                 seq, at, last = record.seq or seq, max(at, record.at), row.hash
         chain.end()

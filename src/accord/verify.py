@@ -9,13 +9,13 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from accord.core.dialects import canonical
 from accord.core.kernel.chain import Head, genesis, link
 from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Instant
 from accord.core.people.keys import KeyRotated
-from accord.engine.ports import EventLog, Prunable, Row, StoreError
-from accord.reading import rows
+from accord.engine import proven
+from accord.engine.ports import EventLog, Row, StoreError
+from accord.reading import rows, unsealed
 
 PEOPLE = "people/"
 
@@ -139,19 +139,15 @@ async def check_stream(
     """One stream from its first record to its last, and its signatures."""
     finding, cut = await _checked(events, stream, keys, expected)
     # What was removed while we read was no fault.
-    while not finding.holds and await _cut(events, stream) != cut:
+    while not finding.holds and await proven.cut(events, stream) != cut:
         finding, cut = await _checked(events, stream, keys, expected)
     return finding
-
-
-async def _cut(events: EventLog, stream: str) -> Cut | None:
-    return await events.cut(stream) if isinstance(events, Prunable) else None
 
 
 async def _checked(
     events: EventLog, stream: str, keys: Keys, expected: Mark | None
 ) -> tuple[Finding, Cut | None]:
-    cut = await _cut(events, stream)
+    cut = await proven.cut(events, stream)
     return await _walked(events, Chain(stream, keys, expected), cut), cut
 
 
@@ -262,7 +258,7 @@ class Chain:
 
     def _read(self, row: Row) -> None:
         try:
-            record = canonical.unseal(row.stream, row.version, row.body).record
+            record = unsealed(row).record
         except UNREADABLE as error:
             raise Fault(row.version, f"cannot be read ({error})") from None
         if record.id != row.id:
@@ -307,7 +303,7 @@ async def recorded(events: EventLog) -> dict[str, Ed25519PublicKey]:
 async def _rotations(events: EventLog, stream: str) -> AsyncIterator[tuple[str, str]]:
     try:
         async for row in rows(events, stream):
-            event = canonical.unseal(row.stream, row.version, row.body).record.event
+            event = unsealed(row).record.event
             if isinstance(event, KeyRotated):
                 yield event.key.kid, event.key.public
     except (StoreError, *UNREADABLE):

@@ -157,7 +157,7 @@ class Arrivals:
         page, told = min(FIRST_PAGE, PAGE), 0
         while (end := self._end(cell, peer)) > at:
             rows = await proven.read(engine.events, cell.stream, at, min(page, end - at))
-            sealed = [engine.codec.unseal(r.stream, r.version, r.body) for r in rows]
+            sealed = list(map(engine.unsealed, rows))
             mine = [f for s in sealed if (f := s.frame) and cell.may_see(s.record, peer.seat)]
             if mine and self._end(cell, peer):
                 peer.write(peer.join(mine))

@@ -235,6 +235,12 @@ class Cell:
         self.stand(self.base)
         self.index = {sealed.record.id: sealed for sealed in self.window}
 
+    def undecide(self) -> list[Asked]:
+        """Drop what was decided and is not durable; the messages that had led to it."""
+        decided = (*self.underway, *self.outbox)
+        self.underway, self.outbox, self.made = [], [], []
+        return [asked for each in decided for asked in each.waiting()]
+
     def pending(self) -> Iterator[Asked]:
         """Every message that is not answered yet."""
         for decided in (*self.underway, *self.outbox):

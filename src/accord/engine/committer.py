@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("accord.engine")
 
-EVENT = attrgetter("record.event")
+EVENT, RECORD = attrgetter("record.event"), attrgetter("record")
 # So many are looked up at once.
 MOST_RETRIES = 500
 
@@ -42,7 +42,7 @@ class Committer:
         outbox = cell.outbox
         if not outbox:
             if not cell.made and not cell.committing:
-                self.tell_one(cell, outcome)
+                self._tell(cell, [outcome])  # an answer that waits for nothing
                 return
             cell.since = perf_counter()
             cell.cause = copy_context() if self.engine.tally.trace is not None else None
@@ -51,10 +51,6 @@ class Committer:
         if not cell.committing:
             cell.committing = True
             self.engine.spawn(self._commit(cell))
-
-    def tell_one(self, cell: Cell, outcome: Outcome | Run) -> None:
-        """An answer that waits for nothing."""
-        self._tell(cell, [outcome])
 
     async def _commit(self, cell: Cell) -> None:
         tally = self.engine.tally
@@ -144,9 +140,7 @@ class Committer:
 
     async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
         """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
-        decided = (*cell.underway, *cell.outbox)
-        waiting = [asked for each in decided for asked in each.waiting()]
-        cell.underway, cell.outbox, cell.made = [], [], []
+        waiting = cell.undecide()
         cell.queue.extendleft(reversed(waiting))
         await self.engine.opener.catch_up(cell)
         if isinstance(race, Duplicate):
@@ -174,9 +168,7 @@ class Committer:
         detail = "" if surprise else str(error)
         about = {"stream": cell.stream, "detail": detail}
         log.error("commit.lost", extra=about, exc_info=surprise)
-        decided = (*cell.underway, *cell.outbox)
-        lost = [asked for each in decided for asked in each.waiting()]
-        cell.underway, cell.outbox = [], []
+        lost = cell.undecide()
         self.engine.load.less(cell, cell.unstored)
         cell.forget_pending()
         # What was refused may have been refused because of what is lost.
@@ -187,15 +179,9 @@ class Committer:
     async def _check(self, cell: Cell) -> None:
         """Folding afresh must give the state at hand."""
         base = cell.base
-        rows = [
-            r
-            for r in await proven.read(self.engine.events, cell.stream)
-            if r.version <= base.version
-        ]
-        state = cell.context.start(cell.stream)
-        for row in rows:
-            sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
-            state = fold(cell.context, state, (sealed.record,))
+        rows = await proven.read(self.engine.events, cell.stream)
+        sealed = map(self.engine.unsealed, [r for r in rows if r.version <= base.version])
+        state = fold(cell.context, cell.context.start(cell.stream), map(RECORD, sealed))
         if state != base.state:
             log.critical("state.differs", extra={"stream": cell.stream})
             raise AssertionError(f"{cell.stream} at {base.version}: {state} is not {base.state}")

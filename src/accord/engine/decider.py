@@ -193,7 +193,7 @@ class Decider:
     async def find(self, cell: Cell, ids: Sequence[str]) -> dict[str, Sealed]:
         """Those records of the stream that have one of these ids, from the store."""
         rows = await proven.find(self.engine.events, cell.stream, ids)
-        return {row.id: self.engine.codec.unseal(row.stream, row.version, row.body) for row in rows}
+        return {row.id: self.engine.unsealed(row) for row in rows}
 
     def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
         """OPEN-36: a retry gets the first outcome; the same id for something else is refused."""

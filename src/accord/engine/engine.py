@@ -148,6 +148,10 @@ class Engine:
         self.opener.let_go(cell)
         return state
 
+    def unsealed(self, row: Row) -> Sealed:
+        """The record in a row."""
+        return self.codec.unseal(row.stream, row.version, row.body)
+
     def peek(self, stream: str) -> Any | None:
         """The durable state of a stream that is at hand, and stays so from now on."""
         self.pinned.add(stream)

@@ -85,8 +85,7 @@ class Opener:
             after = max(0, version - self.engine.window)
             rows = await proven.read(self.engine.events, cell.stream, after, version - after)
             cell.forget_window()
-            unseal = self.engine.codec.unseal
-            cell.remember([unseal(row.stream, row.version, row.body) for row in rows])
+            cell.remember(list(map(self.engine.unsealed, rows)))
 
     def _fold(self, cell: Cell, place: Place, rows: Iterable[Row]) -> tuple[Place, list[Sealed]]:
         """Where the stream stands behind these rows, and the records in them."""
@@ -94,7 +93,7 @@ class Opener:
         state, version, seq = place.state, place.version, place.seq
         last, at = place.hash, place.at
         for row in rows:
-            sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
+            sealed = self.engine.unsealed(row)
             record = sealed.record
             state = fold(cell.context, state, (record,))
             version, last, at = row.version, row.hash, max(at, record.at)

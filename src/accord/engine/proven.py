@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from accord.core.kernel.chain import genesis, link
+from accord.core.kernel.cuts import Cut
 from accord.engine.ports import DamagedError, EventLog, Prunable, Row
 
 DO = "`accord verify` tells more, `accord restore` brings a backup back"
@@ -18,11 +19,11 @@ async def read(
     try:
         return await _read(events, stream, after, limit)
     except DamagedError:
-        cut = await events.cut(stream) if isinstance(events, Prunable) else None
-        if cut is None or after > cut.version:
+        gone = await cut(events, stream)
+        if gone is None or after > gone.version:
             raise
-        rows = await events.read(stream, cut.version, limit)
-        return follow(stream, rows, cut.version, cut.hash)
+        rows = await events.read(stream, gone.version, limit)
+        return follow(stream, rows, gone.version, gone.hash)
 
 
 async def _read(events: EventLog, stream: str, after: int, limit: int | None) -> list[Row]:
@@ -36,6 +37,11 @@ async def _read(events: EventLog, stream: str, after: int, limit: int | None) ->
     if first.version != after:
         raise damaged(stream, after)
     return follow(stream, rows, after, first.hash)
+
+
+async def cut(events: EventLog, stream: str) -> Cut | None:
+    """Where the stream begins now, if its beginning was removed."""
+    return await events.cut(stream) if isinstance(events, Prunable) else None
 
 
 async def find(events: EventLog, stream: str, ids: Sequence[str]) -> list[Row]:

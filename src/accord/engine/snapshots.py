@@ -8,8 +8,9 @@ import msgspec
 
 from accord.core.kernel.cuts import Cut
 from accord.core.kernel.log import Context
+from accord.engine import proven
 from accord.engine.cell import Cell, Place
-from accord.engine.ports import EventLog, ForeignStoreError, Prunable, Snapshot, StoreError
+from accord.engine.ports import EventLog, ForeignStoreError, Snapshot, StoreError
 
 EVERY = 1000
 # Raise this when an evolver means something else than before; a changed shape is noticed anyway.
@@ -44,8 +45,7 @@ class Snapshots:
         shape = self.shape(cell.context)
         try:
             blob = msgspec.msgpack.encode(kept)
-            snapshot = Snapshot(base.version, shape, checksum(blob) + blob)
-            await self.events.keep(cell.stream, snapshot)
+            await self.events.keep(cell.stream, Snapshot(base.version, shape, checked(blob)))
         except OverflowError:
             pass  # a number of more than 64 bits; opening takes longer, that is all
         except StoreError:
@@ -53,8 +53,7 @@ class Snapshots:
 
     async def start(self, cell: Cell) -> Place:
         """Where the stream begins: at nothing, or behind what was removed of it."""
-        events = self.events
-        cut = await events.cut(cell.stream) if isinstance(events, Prunable) else None
+        cut = await proven.cut(self.events, cell.stream)
         return cell.base if cut is None else resumed(cell.context, cut)
 
     async def latest(self, cell: Cell) -> Place:
@@ -62,12 +61,9 @@ class Snapshots:
         kept = await self.events.snapshot(cell.stream)
         if kept is None or kept.shape != self.shape(cell.context):
             return cell.base
-        blob = kept.blob[CHECKSUM:]
-        if checksum(blob) != kept.blob[:CHECKSUM]:
-            return cell.base
         form = GenericAlias(tuple, (cell.context.state, int, bytes, int))
         try:
-            state, seq, last, at = msgspec.msgpack.decode(blob, type=form)
+            state, seq, last, at = msgspec.msgpack.decode(whole(kept.blob), type=form)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return cell.base
         return Place(state, kept.version, seq, last, at)
@@ -87,6 +83,19 @@ def resumed(context: Context[Any], cut: Cut) -> Place:
         detail = f"What is kept of {cut.stream} cannot be read: {error}"
         raise ForeignStoreError(detail) from error
     return Place(state, cut.version, seq, cut.hash, at)
+
+
+def checked(blob: bytes) -> bytes:
+    """The bytes with their checksum in front."""
+    return checksum(blob) + blob
+
+
+def whole(kept: bytes) -> bytes:
+    """The bytes behind their checksum; ValueError where they are not those that it was made of."""
+    blob = kept[CHECKSUM:]
+    if checksum(blob) != kept[:CHECKSUM]:
+        raise ValueError("damaged")
+    return blob
 
 
 def checksum(blob: bytes) -> bytes:

@@ -46,8 +46,7 @@ class Recorder:
                 rows = [row for row in rows if row.version <= self.version]
             else:
                 self.version = at
-            unseal = self.engine.codec.unseal
-            events = (unseal(row.stream, row.version, row.body).record.event for row in rows)
+            events = (self.engine.unsealed(row).record.event for row in rows)
             yield [each for each in events if isinstance(each, Mirrored | Arranged)]
 
     async def say(self, says: Sequence[tuple[str, Body]]) -> Events | None:

@@ -92,7 +92,7 @@ class Archive:
         version, heard, last, size = after, after, after, 0
         while rows := await proven.read(self.engine.events, f"room/{room.id}", version, STEP):
             for row in rows:
-                sealed = self.engine.codec.unseal(row.stream, row.version, row.body)
+                sealed = self.engine.unsealed(row)
                 frame, seq = sealed.frame, sealed.record.seq
                 ensure_next(room.id, sealed.record, version, heard)
                 version, heard = row.version, max(heard, seq)

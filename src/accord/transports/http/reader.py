@@ -9,7 +9,7 @@ from accord.core.room.state import Room
 from accord.core.views import sessions
 from accord.engine import proven
 from accord.engine.cell import Cell
-from accord.engine.ports import Prunable, Row, Sealed
+from accord.engine.ports import Sealed
 from accord.transports.archive import LARGEST_ANSWER, STEP, Archive
 
 
@@ -49,7 +49,7 @@ class Reader:
         found = spot.cell.index.get(id)
         if found is None:
             rows = await proven.find(self.engine.events, spot.cell.stream, [id])
-            found = next((self._unsealed(row) for row in rows), None)
+            found = next(map(self.engine.unsealed, rows), None)
         if spot.room.ended:
             await self._ensure_kept(spot, id, found)
         durable = found is not None and found.record.version <= spot.cell.base.version
@@ -59,8 +59,7 @@ class Reader:
 
     async def _ensure_kept(self, spot: Spot, id: str, found: Sealed | None) -> None:
         """Refuse to go on from where something was removed since: the gap would not be noticed."""
-        events, stream = self.engine.events, spot.cell.stream
-        cut = await events.cut(stream) if isinstance(events, Prunable) else None
+        cut = await proven.cut(self.engine.events, spot.cell.stream)
         if cut is not None and (found is None or found.record.version < cut.version):
             detail = f"What was said in {spot.room.id} was removed by retention; ask without after"
             raise Refused(Why.REMOVED, detail, {"unknown": [id]})
@@ -104,7 +103,4 @@ class Reader:
         if missing <= len(cell.window) and not room.ended:
             return list(islice(cell.window, len(cell.window) - missing, None))
         rows = await proven.read(self.engine.events, cell.stream, since, min(STEP, missing))
-        return [self._unsealed(row) for row in rows]
-
-    def _unsealed(self, row: Row) -> Sealed:
-        return self.engine.codec.unseal(row.stream, row.version, row.body)
+        return list(map(self.engine.unsealed, rows))
