@@ -33,9 +33,9 @@ from accord.retention import Ending, Retention, Trust
 from accord.stores.sqlite import SqliteLog
 from accord.transports.keyring import Keyring
 from tests.helpers.cli import accord, environment
-from tests.helpers.log import ROOMS, a_log, copied, sign_all
+from tests.helpers.damage import ask, change, examine, flipped, key_of
+from tests.helpers.log import ROOMS, Story, a_log, copied, sign_all
 from tests.helpers.room import ALICE, T0, ends
-from tests.test_verify import ask, change, examine, flipped, key_of
 
 ENDED, OPEN = (f"room/{room}" for room in ROOMS)
 WORDS = b"Number 1"
@@ -54,15 +54,8 @@ async def an_ended_session(home: Path, rounds: int = 3) -> None:
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home: Path = tmp_path_factory.mktemp("retention") / "home"
-    asyncio.run(an_ended_session(home))
-    return home
-
-
-@pytest.fixture
-def home(original: Path, tmp_path: Path) -> Path:
-    return copied(original, tmp_path / "home").parent
+def story() -> Story:
+    return an_ended_session
 
 
 def retention(events: Any, home: Path) -> Retention:

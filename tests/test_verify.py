@@ -1,10 +1,8 @@
 """The chain: whatever is done to stored rows is found, and where."""
 
-import asyncio
 import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -17,60 +15,11 @@ from accord.engine.heads import HeadSigner
 from accord.home import DATABASE, place
 from accord.reading import opened
 from accord.transports.identity import Keyring
-from accord.verify import Finding, Mark
+from accord.verify import Mark
+from tests.helpers.damage import ask, change, examine, examined, flipped, key_of, rewritten
 from tests.helpers.log import ROOMS, a_log, copied, say_in
 
 ROOM = f"room/{ROOMS[0]}"
-
-
-class Report(NamedTuple):
-    """Everything that `accord verify` would say."""
-
-    damage: list[str]
-    findings: dict[str, Finding]
-
-    @property
-    def holds(self) -> bool:
-        return not self.damage and all(each.holds for each in self.findings.values())
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log that is signed to its last record."""
-    home: Path = tmp_path_factory.mktemp("verify") / "home"
-    asyncio.run(a_log(home))
-    return home
-
-
-@pytest.fixture
-def home(original: Path, tmp_path: Path) -> Path:
-    """A copy of one's own."""
-    return copied(original, tmp_path / "copy").parent
-
-
-async def examined(home: Path) -> Report:
-    async with opened(place(home)) as events:
-        keys = await verify.gather(events, home / "keys")
-        signatures = await verify.check_signatures(events, keys)
-        damage = await verify.check_store(events)
-        damage += [signatures.problem] if signatures.problem else []
-        findings = [each async for each in verify.check_each(events, keys)]
-    return Report(damage, {each.stream: each for each in findings})
-
-
-def examine(home: Path) -> Report:
-    return asyncio.run(examined(home))
-
-
-def change(database: Path, sql: str, *values: Any) -> int:
-    """Do something to the file that no program of ours does; how many rows it touched."""
-    with closing(sqlite3.connect(database)) as db, db:
-        return db.execute(sql, values).rowcount
-
-
-def ask(database: Path, sql: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(database)) as db:
-        return db.execute(sql, values).fetchall()
 
 
 def test_an_honest_log_holds_and_says_how_far_it_is_signed(original: Path) -> None:
@@ -103,22 +52,6 @@ def damages(draw: st.DrawFn) -> tuple[str, int, int, int]:
     """What is done, to which row, at which byte, and how."""
     kind = draw(st.sampled_from(sorted(DAMAGES)))
     return kind, draw(st.integers(0, 10**6)), draw(st.integers(0, 10**6)), draw(st.integers(1, 255))
-
-
-def flipped(value: Any, at: int, mask: int) -> Any:
-    """The value with one byte changed, or the number moved."""
-    match value:
-        case bytes():
-            place_ = at % len(value)
-            return value[:place_] + bytes([value[place_] ^ mask]) + value[place_ + 1 :]
-        case str():
-            place_ = at % len(value)
-            other = chr(33 + (ord(value[place_]) - 33 + mask) % 90)
-            return value[:place_] + other + value[place_ + 1 :]
-        case int():
-            return value + mask if at % 2 else value - mask
-        case _:
-            raise TypeError(value)
 
 
 def alter(table: str, key: str, column: str) -> Any:
@@ -247,12 +180,6 @@ def test_each_kind_of_damage_is_found_at_least_once(kind: str, home: Path) -> No
 # What is said of it
 
 
-def key_of(database: Path, stream: str) -> int:
-    ((key,),) = ask(database, "SELECT key FROM streams WHERE name = ?", stream)
-    assert isinstance(key, int)
-    return key
-
-
 # What is done to a room whose fifth record is a prompt, and what is said of which record.
 EDIT = """
     UPDATE records SET body = CAST(replace(body, 'Number', 'Member') AS BLOB)
@@ -292,13 +219,7 @@ def test_the_first_bad_record_is_named(sql: str, where: int, what: str, home: Pa
 
 def test_a_rewritten_end_is_not_what_was_signed(home: Path) -> None:
     """Whoever edits a record and mends all hashes behind it still has no key."""
-    database = home / DATABASE
-    key, before = key_of(database, ROOM), genesis(ROOM)
-    sql = "SELECT pos, body FROM records WHERE stream = ? ORDER BY version"
-    for pos, body in ask(database, sql, key):
-        forged = body.replace(b"Number 0", b"Number 9")
-        before = link(before, forged)
-        change(database, "UPDATE records SET body = ?, hash = ? WHERE pos = ?", forged, before, pos)
+    rewritten(home / DATABASE, ROOM)
 
     finding = examine(home).findings[ROOM]
 
@@ -329,16 +250,6 @@ async def test_what_is_not_signed_yet_is_no_fault(tmp_path: Path) -> None:
 # Signatures that are taken away
 
 
-def rewritten(database: Path) -> None:
-    """Another history of a room, with all its hashes mended."""
-    key, before = key_of(database, ROOM), genesis(ROOM)
-    sql = "SELECT pos, body FROM records WHERE stream = ? ORDER BY version"
-    for pos, body in ask(database, sql, key):
-        forged = body.replace(b"Number", b"Member")
-        before = link(before, forged)
-        change(database, "UPDATE records SET body = ?, hash = ? WHERE pos = ?", forged, before, pos)
-
-
 async def more(home: Path, turn: int, *, uncounted: bool = False) -> None:
     """Something is said in another room, and signed."""
     async with opened(place(home)) as events:
@@ -357,7 +268,7 @@ async def more(home: Path, turn: int, *, uncounted: bool = False) -> None:
 
 
 async def test_a_room_whose_signatures_were_taken_is_no_young_one(home: Path) -> None:
-    rewritten(home / DATABASE)
+    rewritten(home / DATABASE, ROOM)
     assert change(home / DATABASE, "DELETE FROM heads WHERE stream = ?", ROOM) == 3
 
     report = await examined(home)
@@ -377,7 +288,7 @@ async def test_the_newest_signature_of_a_room_cannot_be_taken_alone(home: Path) 
 
 
 async def test_what_was_taken_is_not_made_up_for_by_what_is_signed_later(home: Path) -> None:
-    rewritten(home / DATABASE)
+    rewritten(home / DATABASE, ROOM)
     change(home / DATABASE, "DELETE FROM heads WHERE stream = ?", ROOM)
     for turn in range(3, 20):
         await more(home, turn)

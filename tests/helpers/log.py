@@ -1,7 +1,9 @@
 """A log on disk with rooms, people and signed heads, to be damaged."""
 
 import shutil
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from accord.app import make_engine
 from accord.core.kernel.authority import Role
@@ -18,6 +20,8 @@ from tests.helpers.desk import wish
 from tests.helpers.room import ALICE, CLAUDE, T0, Step, joined, opened, prompts, proposes, step
 
 ROOMS = ("r1", "r2")
+# Makes a log in a data directory.
+Story = Callable[[Path], Coroutine[Any, Any, None]]
 
 
 async def a_log(home: Path, *, signed: bool = True, rounds: int = 3) -> None:

@@ -1,6 +1,5 @@
 """People at their shells, and an agent that waits for them."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 
 from accord.client import Client, Session
 from tests.helpers.cli import Shell
-from tests.helpers.log import a_log, copied
 from tests.helpers.server import ServerProcess
 
 
@@ -41,17 +39,3 @@ async def claude(server: ServerProcess, session: str) -> AsyncIterator[Session]:
     token = server.issue("claude", "agent", ("driver",))
     async with Client(server.url, token=token) as client:
         yield await client.join(session, listen=False)
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log that is signed to its last record."""
-    made: Path = tmp_path_factory.mktemp("backup") / "home"
-    asyncio.run(a_log(made))
-    return made
-
-
-@pytest.fixture
-def home(original: Path, tmp_path: Path) -> Path:
-    """A copy of one's own."""
-    return copied(original, tmp_path / "home").parent
