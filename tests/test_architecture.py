@@ -86,7 +86,7 @@ SEES: dict[str, frozenset[str]] = {
     | ADAPTERS
     | FILES
     | SETTINGS
-    | {"accord.app", "accord.tracing"},
+    | {"accord.app", "accord.config", "accord.tracing"},
     "accord.client": CORE | SETTINGS | {"accord.engine.ports", "accord.app"},
     "accord.agents": FRONT,
     "accord.show": KERNEL,

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -25,6 +26,7 @@ from accord.transports.identity import ensure_loopback
 from accord.transports.websocket import protocol_class
 
 if TYPE_CHECKING:
+    from accord.config.renewal import Renewal
     from accord.tracing import Tracing
 
 log = logging.getLogger("accord")
@@ -181,6 +183,13 @@ def write_ready(path: Path, ready: Ready) -> None:
     write_private(path, msgspec.json.encode(ready))
 
 
+def announce(file: Path | None, ready: Ready, told: Callable[[Ready], None]) -> None:
+    """Connections are accepted: the ready file says so, and `told` hears it."""
+    if file:
+        write_ready(file, ready)
+    told(ready)
+
+
 async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     """Run until a signal; `told` hears the address once connections are accepted."""
     if options.auth == "open":
@@ -189,38 +198,17 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
     tracing = traced() if options.otel else None
     sock = bind(options.host, options.port)
     try:
-        events = await open_log(options.store_url, durability=options.durability)
-        server = Server(options, events)
-        server.make_room()
-        if tracing:
-            server.traced(tracing)
-        token = await server.start()
-        if secure:
-            server.secured(secure)
+        server, token = await _started(options, secure, tracing)
     except BaseException:
         sock.close()
         raise
     ready = _ready(options, sock, token)
-
-    def on_ready() -> None:
-        if options.ready_file:
-            write_ready(options.ready_file, ready)
-        told(ready)
-
-    config = uvicorn.Config(
-        server.app(),
-        ws=protocol_class(server.hall),
-        http=door(server.porch, secure and secure.shown),  # type: ignore[arg-type]  # only ever called
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
+    config = _config(server, secure)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     asyncio.get_running_loop().set_exception_handler(report)
+    on_ready = partial(announce, options.ready_file, ready, told)
     http = _Uvicorn(config, on_ready, server.say_goodbye)
     with Ending(server, http, secure.asked if secure else None) as ending:
         try:
@@ -234,6 +222,35 @@ async def serve(options: Options, told: Callable[[Ready], None]) -> None:
             log.error("stop.unfinished")
             leave(UNFINISHED)
     log.info("stop.done")
+
+
+async def _started(
+    options: Options, secure: "Renewal | None", tracing: "Tracing | None"
+) -> tuple[Server, str]:
+    """A server that has taken up what its log holds, and a token for the operator."""
+    events = await open_log(options.store_url, durability=options.durability)
+    server = Server(options, events)
+    server.make_room()
+    if tracing:
+        server.traced(tracing)
+    token = await server.start()
+    if secure:
+        server.secured(secure)
+    return server, token
+
+
+def _config(server: Server, secure: "Renewal | None") -> uvicorn.Config:
+    """How uvicorn serves it: our protocols at its socket, and not a word of its own."""
+    return uvicorn.Config(
+        server.app(),
+        ws=protocol_class(server.hall),
+        http=door(server.porch, secure and secure.shown),  # type: ignore[arg-type]  # only ever called
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
 
 
 def traced() -> "Tracing":
