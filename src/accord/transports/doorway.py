@@ -8,6 +8,7 @@ from typing import Any
 
 from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]  # not documented, so pinned
 
+from accord.transports.buffers import pour
 from accord.transports.head import HEAD_SECONDS, BoundedHttp, http_class
 from accord.transports.porch import Porch
 
@@ -138,12 +139,7 @@ class Doorway(asyncio.Protocol):
         tls = Tls(self, left)
         self.raw.set_protocol(tls)
         tls.connection_made(self.raw)
-        while data:
-            room = tls.get_buffer(len(data))
-            size = min(len(room), len(data))
-            room[:size] = data[:size]
-            data = data[size:]
-            tls.buffer_updated(size)
+        pour(data, tls.get_buffer, tls.buffer_updated)
 
     def _explain(self) -> None:
         self.leave()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from picows import WSAutoPingStrategy, WSCloseCode, WSUpgradeRequest
 from picows.picows import WSProtocol  # type: ignore[attr-defined]  # not named in its stubs
 
+from accord.transports.buffers import pour
 from accord.transports.hall import Hall
 from accord.transports.porch import Porch
 from accord.transports.turns import Turns
@@ -59,12 +60,7 @@ class PicowsProtocol(WSProtocol):  # type: ignore[misc]  # so it is Any to the c
 
     def data_received(self, data: bytes) -> None:
         try:
-            while data:
-                room = self.get_buffer(len(data))
-                size = min(len(room), len(data))
-                room[:size] = data[:size]
-                data = data[size:]
-                super().buffer_updated(size)
+            pour(data, self.get_buffer, super().buffer_updated)
         except BaseException:
             self.server_state.connections.discard(self)
             raise
