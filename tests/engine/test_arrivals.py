@@ -9,7 +9,7 @@ from accord.core.room.state import Presence
 from accord.engine import opener
 from tests.engine.conftest import Make
 from tests.helpers.engine import Tricky, turns
-from tests.helpers.replay import away, talk
+from tests.helpers.replay import away, midway, talk
 from tests.helpers.room import ALICE, BOB, CAROL, CLAUDE, announces, creates, ends, joins, prompts
 from tests.spec import proves
 
@@ -180,10 +180,7 @@ async def test_who_is_gone_while_it_is_told_a_long_story_is_not_there(make: Make
     log = Tricky()
     stage = make(log, window=5)
     await stage.open(CLAUDE)
-    before, bob = await away(stage, 30)
-    bob.stall()
-    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
-    await turns()
+    _, bob = await midway(stage, 30)
     read = log.calls["read"]
 
     bob.hang_up()
@@ -198,10 +195,7 @@ async def test_who_is_gone_while_it_is_told_a_long_story_is_not_there(make: Make
 async def test_who_leaves_while_it_is_told_a_long_story_hears_it_up_to_there(make: Make) -> None:
     stage = make(window=5)
     await stage.open(CLAUDE)
-    before, bob = await away(stage, 30)
-    bob.stall()
-    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
-    await turns()
+    _, bob = await midway(stage, 30)
 
     stage.ask(BOB, SessionLeave(), "leave")
     await turns()
@@ -220,10 +214,7 @@ async def test_who_leaves_while_it_is_told_a_long_story_hears_it_up_to_there(mak
 async def test_a_join_while_one_is_told_a_long_story_changes_nothing(make: Make) -> None:
     stage = make(window=5)
     await stage.open(CLAUDE)
-    before, bob = await away(stage, 30)
-    bob.stall()
-    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
-    await turns()
+    before, bob = await midway(stage, 30)
 
     again = stage.ask(BOB, joins(BOB, Role.DRIVER), "impatient", before.ids[-1])
     await turns()

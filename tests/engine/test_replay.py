@@ -9,7 +9,7 @@ from accord.core.kernel.refusal import Refused, Why
 from accord.engine.ports import Row
 from tests.engine.conftest import Make
 from tests.helpers.engine import Tricky, turns
-from tests.helpers.replay import away, talk
+from tests.helpers.replay import away, midway, talk
 from tests.helpers.room import (
     ALICE,
     BOB,
@@ -47,11 +47,8 @@ async def test_the_room_goes_on_while_somebody_is_told_a_long_story(make: Make) 
     log = Tricky()
     stage = make(log, window=5)
     await stage.open(CLAUDE)
-    before, bob = await away(stage, 40)
-    bob.stall()
+    before, bob = await midway(stage, 40)
 
-    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
-    await turns()
     for n in range(3):
         stage.ask(ALICE, prompts(), f"meanwhile{n}")
         stage.ask(BOB, prompts(), f"mine{n}")
@@ -72,11 +69,8 @@ async def test_what_is_being_committed_is_not_told_twice(make: Make) -> None:
     log = Ahead()
     stage = make(log, window=5)
     await stage.open(CLAUDE)
-    before, bob = await away(stage, 20)
+    _, bob = await midway(stage, 20)
 
-    bob.stall()
-    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
-    await turns()
     log.dawdle = True
     stage.ask(ALICE, prompts(), "early")
     await turns()

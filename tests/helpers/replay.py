@@ -1,7 +1,7 @@
 """Much is said, and somebody was away meanwhile."""
 
 from accord.core.kernel.authority import Role
-from tests.helpers.engine import Ear, Stage
+from tests.helpers.engine import Ear, Stage, turns
 from tests.helpers.room import ALICE, BOB, joins, prompts
 
 
@@ -18,3 +18,12 @@ async def away(stage: Stage, said: int) -> tuple[Ear, Ear]:
     before.hang_up()
     await talk(stage, said)
     return before, stage.connect(BOB)
+
+
+async def midway(stage: Stage, said: int) -> tuple[Ear, Ear]:
+    """He comes in, too, and takes so long to read what he missed that he is still being told."""
+    before, bob = await away(stage, said)
+    bob.stall()
+    stage.ask(BOB, joins(BOB, Role.DRIVER), "back", before.ids[-1])
+    await turns()
+    return before, bob
