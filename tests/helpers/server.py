@@ -1,10 +1,13 @@
 """A real server in a process of its own, which a test may kill, stop and start again."""
 
 import contextlib
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,6 +64,19 @@ def spawned(words: list[str], log: Path) -> Process:
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
 
+def held_port(owner: object) -> int:
+    """A port of this machine that nobody else is given while the owner lives.
+
+    Whoever listens there may stop and come back; meanwhile it is bound, and nobody answers.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        weakref.finalize(owner, os.close, held.detach())
+    return port
+
+
 class ServerProcess:
     """One server on one data directory; its address stays the same over restarts.
 
@@ -71,7 +87,7 @@ class ServerProcess:
         self.home = directory / "home"
         self.auth = auth
         self.flags = flags
-        self.port = 0
+        self.port = held_port(self)
         self.spawn: Callable[[list[str], Path], Process] = spawned
         self.took = 0.0
         self._ready_file = directory / "ready.json"
