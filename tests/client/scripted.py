@@ -13,7 +13,14 @@ from websockets.http11 import Request, Response
 from accord.client import Client, Retry
 
 Script = Callable[["Guest"], Awaitable[None]]
-QUICK = Retry(chance=lambda: 0.0)
+
+
+async def at_once(_: float) -> None:
+    """Let others go first, and do not wait."""
+    await asyncio.sleep(0)
+
+
+QUICK = Retry(sleep=at_once)
 
 
 class Guest:
@@ -54,14 +61,18 @@ class Guest:
 
 
 @asynccontextmanager
-async def scripted(script: Script, *statuses: HTTPStatus) -> AsyncIterator[str]:
+async def scripted(script: Script, *statuses: HTTPStatus, **headers: str) -> AsyncIterator[str]:
     """The server's address. The first upgrades are refused with `statuses`, one each."""
     refusals = list(statuses)
     failures: list[BaseException] = []
     count = 0
 
     def admit(connection: ServerConnection, _: Request) -> Response | None:
-        return connection.respond(refusals.pop(0), "Not now.\n") if refusals else None
+        if not refusals:
+            return None
+        response = connection.respond(refusals.pop(0), "Not now.\n")
+        response.headers.update(headers)
+        return response
 
     async def handle(connection: ServerConnection) -> None:
         nonlocal count

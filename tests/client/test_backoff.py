@@ -3,11 +3,12 @@
 import asyncio
 import socket
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accord.client import Client, Retry
-from accord.client.backoff import ceiling
+from accord.client.backoff import LONGEST_HINT, Backoff, ceiling
 from tests.spec import proves
 
 attempts = st.integers(min_value=0, max_value=10_000)
@@ -28,13 +29,84 @@ def test_the_longest_wait_doubles_until_it_reaches_the_cap(
 
 
 @given(attempts, chances, floors, caps)
-def test_any_wait_up_to_the_longest_may_be_chosen(
+def test_a_wait_is_in_the_upper_half_but_for_the_first(
     attempt: int, chance: float, floor: float, cap: float
 ) -> None:
-    wait = Retry(floor, cap, lambda: chance).delay(attempt)
+    longest = ceiling(attempt, floor, cap)
 
-    assert wait == chance * ceiling(attempt, floor, cap)
-    assert 0 <= wait <= cap
+    wait = Retry(floor, cap, chance=lambda: chance).delay(attempt)
+
+    assert (longest / 2 if attempt else 0) <= wait <= longest <= cap
+
+
+@proves("PVP-19.1-2")
+@given(chances)
+def test_the_first_attempt_comes_within_a_fifth_of_a_second(chance: float) -> None:
+    assert 0 <= Retry(chance=lambda: chance).delay(0) <= 0.2
+
+
+@given(st.lists(chances, min_size=1, max_size=40), floors, caps)
+def test_nobody_stays_away_for_more_than_twice_as_long_again(
+    draws: list[float], floor: float, cap: float
+) -> None:
+    """However short the waits fall out, few of them do not add up to a long one."""
+    retry = Retry(floor, cap, chance=iter(draws).__next__)
+    away = 0.0
+    for attempt in range(len(draws)):
+        wait = retry.delay(attempt)
+        assert wait <= 2 * away + 2 * floor + 1e-9
+        away += wait
+
+
+@given(attempts, chances, st.floats(min_value=0, max_value=LONGEST_HINT))
+def test_who_asks_for_time_is_given_it(attempt: int, chance: float, hint: float) -> None:
+    retry = Retry(chance=lambda: chance)
+
+    assert retry.delay(attempt, hint) == pytest.approx(hint + retry.delay(attempt))
+
+
+@given(st.floats(min_value=LONGEST_HINT) | st.floats(max_value=0))
+def test_nobody_is_kept_away_for_ever(hint: float) -> None:
+    assert 0 <= Retry(cap=5).delay(30, hint) <= LONGEST_HINT + 5
+
+
+class Clock:
+    """Time that passes when one waits, or is told so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+# How long the connection held that each attempt led to; none where there was none.
+lives = st.lists(st.none() | st.floats(min_value=0, max_value=10), max_size=40)
+
+
+@proves("PVP-19.1-2")
+@given(lives, floors, caps, st.floats(min_value=0.1, max_value=9))
+async def test_the_waits_grow_until_a_connection_held_for_a_while(
+    lives: list[float | None], floor: float, cap: float, steady: float
+) -> None:
+    clock = Clock()
+    retry = Retry(floor, cap, steady, lambda: 1.0, clock.sleep, lambda: clock.now)
+    backoff, expected, step = Backoff(retry), [], 0
+    for held in lives:
+        lost_at = clock.now
+        if held is not None:
+            backoff.opened()
+            clock.now += held / 2
+            backoff.opened()  # as one says who looks again and again
+            clock.now += held / 2
+        step = 0 if held is not None and clock.now - lost_at >= steady else step
+        expected.append(ceiling(step, floor, cap))
+        step += 1
+        await backoff.wait()
+
+    assert clock.waits == pytest.approx(expected)
 
 
 def nobody_listens() -> str:

@@ -2,10 +2,11 @@
 
 import asyncio
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
-from accord.client import Client, Closed, GaveUp, Replaced, SignedOut, Unreachable
+from accord.client import Client, Closed, GaveUp, Replaced, Retry, SignedOut, Unreachable
 from accord.core.room.presence import PresenceUpdate
 from accord.core.room.state import Presence
 from tests.client.scripted import QUICK, Guest, guest, scripted, settle, stay
@@ -57,6 +58,74 @@ async def test_after_such_an_end_it_comes_back(code: int) -> None:
         session = await client.join("s")
 
         assert (await session.send(HELLO)).seq == 10
+
+
+class Waits:
+    """Somebody who notes how long it is to wait, and does not."""
+
+    def __init__(self) -> None:
+        self.all: list[float] = []
+        self.news: list[str] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.all.append(seconds)
+        await asyncio.sleep(0)
+
+    def lost(self, why: str) -> None:
+        self.news.append(f"lost: {why}")
+
+    def back(self) -> None:
+        self.news.append("back")
+
+    def guest(self, url: str, **options: Any) -> Client:
+        return guest(url, retry=Retry(chance=lambda: 0.0, sleep=self.sleep), watch=self, **options)
+
+
+@pytest.mark.parametrize(("code", "least"), [(1001, 0.0), (1011, 0.0), (1012, 0.5), (1013, 1.0)])
+async def test_a_server_that_says_it_stops_is_given_time(code: int, least: float) -> None:
+    async def script(guest: Guest) -> None:
+        await guest.let_in(seq=guest.number)
+        if guest.number == 1:
+            await guest.connection.close(code, "see you")
+        await guest.connection.wait_closed()
+
+    waits = Waits()
+    async with scripted(script) as url, waits.guest(url) as client:
+        session = await client.join("s")
+        heard = [(await anext(aiter(session.messages()))).type for _ in range(3)]
+
+    assert heard == ["session.join", "error", "session.join"]
+    assert waits.all == [least]
+    assert waits.news == ["back", "lost: see you", "back"]
+
+
+@pytest.mark.parametrize(
+    ("said", "least"), [("3", 3.0), ("0", 0.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("-1", 0.0)]
+)
+async def test_a_server_that_names_a_time_is_left_alone_until_then(said: str, least: float) -> None:
+    waits = Waits()
+    busy = HTTPStatus.SERVICE_UNAVAILABLE
+    asking = scripted(stay, busy, **{"Retry-After": said})
+    async with asking as url, waits.guest(url, patient=True):
+        pass
+
+    assert waits.all == [least]
+
+
+async def test_a_loss_for_good_is_no_absence() -> None:
+    async def script(guest: Guest) -> None:
+        await guest.let_in()
+        await guest.connection.close(1008, "the token was revoked")
+
+    waits = Waits()
+    async with scripted(script) as url, waits.guest(url) as client:
+        session = await client.join("s")
+        with pytest.raises(SignedOut):
+            async for _ in session.messages():
+                pass
+
+    assert waits.news == ["back"]
+    assert waits.all == []
 
 
 @pytest.mark.parametrize(

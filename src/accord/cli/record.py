@@ -1,7 +1,6 @@
 """A session's history: `accord session log` and `accord session export`."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -11,13 +10,16 @@ from typing import Any
 import msgspec
 
 from accord.cli import where
+from accord.cli.absence import Absence
+from accord.client.backoff import Backoff, Retry
+from accord.client.errors import ClientError, ServerRefused
+from accord.client.web import asked_to_wait, passes
 from accord.show.prose import Teller
 from accord.show.text import inert, line
 from accord.show.timeline import Timeline, Turn, turns
 
 POLL_S = 0.5
 END = "session.end"
-GOES_ON = "going on when it answers again, Ctrl-C stops"
 
 
 async def log(args: argparse.Namespace) -> None:
@@ -34,7 +36,9 @@ async def log(args: argparse.Namespace) -> None:
         goes_on = args.follow and args.at is None and not over(said)
         out.take(said, last=not goes_on)
         if goes_on:
-            async for more in arriving(source, session, said[-1].get("seq", 0) if said else after):
+            last = said[-1].get("seq", 0) if said else after
+            absence = Absence(where.settings(args.url).url or where.DEFAULT_URL)
+            async for more in arriving(source, session, last, Retry(), absence):
                 out.take(more, last=over(more))
 
 
@@ -80,35 +84,27 @@ def over(said: list[dict[str, Any]]) -> bool:
 
 
 async def arriving(
-    source: where.Source, session: str, after: int
+    source: where.Source, session: str, after: int, retry: Retry, absence: Absence
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """Envelopes as they come, until the session ends; a server that is away is waited for."""
-    from accord.client import Unreachable
-
-    away = False
+    backoff = Backoff(retry)
     while True:
-        more = []
         try:
             more = [each async for each in source.transcript(session, after)]
-            away = False
-        except Unreachable as no:
-            if not isinstance(no.__cause__, OSError):
+        except ClientError as no:
+            if not passes(no):
                 raise
-            if not away:
-                print(f"accord: {without_errno(no)}; {GOES_ON}", file=sys.stderr)
-            away = True
+            absence.lost(no.message if isinstance(no, ServerRefused) else "")
+            await backoff.wait(asked_to_wait(no))
+            continue
+        absence.back()
+        backoff.opened()
         if more:
             after = more[-1].get("seq", after)
             yield more
         if over(more):
             return
-        await asyncio.sleep(POLL_S)
-
-
-def without_errno(no: Exception) -> str:
-    """Who cannot be reached, without what the system calls it."""
-    what, found, _ = str(no).partition(" cannot be reached")
-    return what + found
+        await retry.sleep(POLL_S)
 
 
 async def export(args: argparse.Namespace) -> None:

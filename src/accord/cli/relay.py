@@ -12,11 +12,19 @@ from msgspec.json import Decoder
 from websockets.asyncio.client import ClientConnection
 
 from accord.cli.pipes import Line
-from accord.client.backoff import Retry
+from accord.client.backoff import Backoff, Retry
 from accord.client.envelope import LARGEST_FRAME, Head, head
 from accord.client.hub import fresh_id, now
 from accord.client.identity import Address, Identity
-from accord.client.socket import LOSSES, closing_words, open_socket, unreachable, verdict
+from accord.client.link import Unwatched, Watch
+from accord.client.socket import (
+    LOSSES,
+    asked_to_wait,
+    closing_words,
+    open_socket,
+    unreachable,
+    verdict,
+)
 from accord.core.dialects import pvp
 from accord.core.kernel.log import Lifetime
 from accord.core.kernel.refusal import Refused, Why
@@ -99,7 +107,8 @@ class Relay:
         self.where = where
         self.who = who
         self.runtime = runtime
-        self.retry = retry
+        self.backoff = Backoff(retry)
+        self.watch: Watch = Unwatched()
         self.put: Callable[[bytes], None] = lambda _: None
         self.room: Callable[[], Awaitable[None]] = no_wait
         self.socket: ClientConnection | None = None
@@ -111,7 +120,6 @@ class Relay:
         self.leaving = False
         self.answered = asyncio.Event()
         self.start_over = False
-        self.heard = False
 
     # Out
 
@@ -161,11 +169,14 @@ class Relay:
 
     async def run(self) -> None:
         """Connect, and connect again; raises what makes that useless."""
-        attempt, met = 0, False
+        met = False
         while True:
+            pause = 0.0
             try:
                 socket = await open_socket(self.where, self.who, self.runtime)
                 met = True
+                self.backoff.opened()
+                self.watch.back()
                 try:
                     await self._converse(socket)
                 finally:
@@ -177,19 +188,19 @@ class Relay:
                 self._lost(str(final or closing_words(error) or error))
                 if final is not None:
                     raise final from error
-            attempt = 0 if self.heard else attempt + 1
-            await self.retry.sleep(self.retry.delay(attempt))
+                self.watch.lost(closing_words(error))
+                pause = asked_to_wait(error)
+            await self.backoff.wait(pause)
 
     async def _converse(self, socket: ClientConnection) -> None:
         """Back into every session, then whatever comes."""
-        self.start_over = self.heard = False
+        self.start_over = False
         for text in list(self._goodbyes() if self.leaving else self._ways_back()):
             await socket.send(text)
         self.socket = socket
         self.connected.set()
         while not self.start_over:
             self._hear(await socket.recv(decode=False))
-            self.heard = not self.start_over
             await self.room()
         self._lost("the server could not let us in again just now")
 

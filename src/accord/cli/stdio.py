@@ -4,7 +4,8 @@ For programs of this machine that would rather not open a WebSocket. What is wri
 input goes to the server at ACCORD_URL as whoever ACCORD_TOKEN says; what their sessions hear comes
 out of standard output. The end of input leaves every session that was joined. Lost connections are
 made again and nothing is heard twice; what could not be sent is answered with TRANSPORT_ERROR and
-may be sent again with the same id. Everything else is said on standard error.
+may be sent again with the same id. Everything else is said on standard error, also that the
+server is away and that it answers again.
 
 Examples:
   accord stdio
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def converse(url: str | None) -> int:
     """Lines in, lines out, and a goodbye."""
+    from accord.cli.absence import Absence
     from accord.cli.address import checked
     from accord.cli.pipes import Output
     from accord.cli.relay import Relay
@@ -53,6 +55,7 @@ async def converse(url: str | None) -> int:
     place = address(checked(known.url or where.DEFAULT_URL))
     relay, out = Relay(place, speaker(known), fresh_runtime(), Retry()), Output(1)
     relay.put, relay.room = out.put, out.room
+    relay.watch = Absence(place.base)
     link = asyncio.create_task(relay.run(), name="accord link")
     try:
         await until(link, asyncio.create_task(relay.connected.wait()))

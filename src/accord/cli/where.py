@@ -64,6 +64,7 @@ def settings(url: str | None = None, data_dir: Path | None = None) -> Settings:
 
 def client(args: argparse.Namespace) -> "Client":
     """A client for whoever calls; refused where nobody says who that is."""
+    from accord.cli.absence import Absence
     from accord.client import Client
     from accord.client.identity import read
 
@@ -76,7 +77,7 @@ def client(args: argparse.Namespace) -> "Client":
         raise Refused(Why.UNAUTHENTICATED, "What is in ACCORD_TOKEN is no token of Accord")
     try:
         token = None if args.id else known.token
-        return Client(url, token=token, id=args.id)
+        return Client(url, token=token, id=args.id, watch=Absence(url))
     except ValueError as no:
         raise Refused(Why.MALFORMED, str(no)) from None
 

@@ -21,7 +21,7 @@ from .session import Session, announcement
 from .web import USUAL_PAGE, Detail, Opened, Page, Summary, Web
 
 if TYPE_CHECKING:
-    from .link import Link
+    from .link import Link, Watch
 
 # Messages that may wait for their reader before reading from the connection stops.
 USUAL_INBOX = 1024
@@ -31,8 +31,9 @@ class Client:
     """A participant's way into a server.
 
     Sessions are joined inside `async with`, on one connection that is opened again whenever it is
-    lost; what is only read over HTTP needs no connection. Where one session's messages are not
-    read, the others wait with it: give each its own client, or join with `listen=False`.
+    lost, of which `watch` is told; what is only read over HTTP needs no connection. Where one
+    session's messages are not read, the others wait with it: give each its own client, or join with
+    `listen=False`.
     """
 
     def __init__(  # noqa: PLR0913 - who, where and how patiently
@@ -47,6 +48,7 @@ class Client:
         patient: bool = False,
         inbox: int = USUAL_INBOX,
         retry: Retry | None = None,
+        watch: "Watch | None" = None,
         stamp: Callable[[], Stamp] = fresh_stamp,
     ) -> None:
         self.who = identity(token, id, kind, name)
@@ -57,6 +59,7 @@ class Client:
         self._inbox = inbox
         self._stamp = stamp
         self._retry = retry or Retry()
+        self._watch = watch
         self._hub: Hub | None = None
         self._link: Link | None = None
 
@@ -75,7 +78,7 @@ class Client:
         # The command line reads over HTTP more often than it connects.
         from .link import Link
 
-        link = Link(self._where, self.who, self.runtime, self._retry)
+        link = Link(self._where, self.who, self.runtime, self._retry, self._watch)
         hub = Hub(self.who, self._web, link.say, self._stamp)
         await link.open(hub, patient=self._patient)
         self._hub, self._link = hub, link

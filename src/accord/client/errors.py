@@ -9,7 +9,10 @@ class ClientError(Exception):
 
 
 class ServerRefused(ClientError):  # noqa: N818 - an answer, not a fault
-    """A message was not accepted and changed nothing; `message` says why, for a person."""
+    """A message was not accepted and changed nothing; `message` says why, for a person.
+
+    `status` is that of HTTP, where it was asked so.
+    """
 
     def __init__(
         self,
@@ -18,12 +21,14 @@ class ServerRefused(ClientError):  # noqa: N818 - an answer, not a fault
         *,
         recoverable: bool = True,
         details: Mapping[str, Any] | None = None,
+        status: int = 0,
     ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.recoverable = recoverable
         self.details = details or {}
+        self.status = status
 
 
 class Rejected(ClientError):  # noqa: N818 - an answer, not a fault
@@ -49,7 +54,11 @@ class GaveUp(ClientError):  # noqa: N818 - a decision, not a fault
 
 
 class Unreachable(GaveUp):
-    """Nothing that speaks PVP answers at the address."""
+    """Nothing that speaks PVP answers at the address; `passing` where that may be for now."""
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 class SignedOut(GaveUp):

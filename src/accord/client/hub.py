@@ -174,12 +174,12 @@ class Hub:
             for attendance in list(self._attendances.values()):
                 attendance.finish(error)
 
-    async def heard(self, data: bytes) -> bool:
+    async def heard(self, data: bytes) -> None:
         """Hand a frame to whom it is for, and wait while somebody has too much to read."""
         found = head(data)
         if found is None:
             log.warning("what the server sent is no envelope: %.200r", data)
-            return False
+            return
         is_error = found.type == ErrorReport.type
         envelope = typed(found)
         if not (is_error and envelope is not None and self._refused(envelope)):
@@ -189,7 +189,6 @@ class Hub:
         if self._start_over:
             raise ConnectionError("the server could not let us in again just now")
         await self._pause()
-        return not is_error and all(each.attached for each in self._attendances.values())
 
     def _hand_on(self, found: Head, envelope: Envelope | None) -> None:
         if found.id in self._loose:

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from websockets.asyncio.client import ClientConnection
 
-from .backoff import Retry
+from .backoff import Backoff, Retry
 from .errors import ClientError, Closed, GaveUp
 from .identity import Address, Identity
-from .socket import LOSSES, closing_words, open_socket, unreachable, verdict
+from .socket import LOSSES, asked_to_wait, closing_words, open_socket, unreachable, verdict
 
 log = logging.getLogger("accord.client")
 
@@ -22,8 +22,8 @@ class Hearer(Protocol):
         """There is a connection; nothing was said on it yet."""
         ...
 
-    async def heard(self, data: bytes) -> bool:
-        """A frame came; returns whether it shows that the connection is of use."""
+    async def heard(self, data: bytes) -> None:
+        """A frame came."""
         ...
 
     def lost(self, why: str) -> None:
@@ -35,20 +35,44 @@ class Hearer(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Whoever wants to know whether there is a connection."""
+
+    def lost(self, why: str) -> None:
+        """There is none any more; `why` in the words of the server, if it had any."""
+        ...
+
+    def back(self) -> None:
+        """There is one."""
+        ...
+
+
+class Unwatched:
+    """For whom it makes no difference."""
+
+    def lost(self, why: str) -> None:
+        """Let it be lost."""
+
+    def back(self) -> None:
+        """Let it be there."""
+
+
 class Link:
     """Says and hears; what was said on a connection that was lost has to be said again."""
 
-    def __init__(self, where: Address, who: Identity, runtime: str, retry: Retry) -> None:
+    def __init__(
+        self, where: Address, who: Identity, runtime: str, retry: Retry, watch: Watch | None = None
+    ) -> None:
         self._where = where
         self._who = who
         self._runtime = runtime
-        self._retry = retry
+        self._backoff = Backoff(retry)
+        self._watch = watch or Unwatched()
         self._out: deque[str] = deque()
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
         self._socket: ClientConnection | None = None
-        self._attempt = 0
 
     async def open(self, hearer: Hearer, *, patient: bool = False) -> None:
         """Connect; a server that cannot be reached is an error now, and a reason to wait later."""
@@ -78,9 +102,7 @@ class Link:
     async def _run(self, *, patient: bool) -> None:
         try:
             while True:
-                await self._once(patient=patient)
-                await self._retry.sleep(self._retry.delay(self._attempt))
-                self._attempt += 1
+                await self._backoff.wait(await self._once(patient=patient))
         except ClientError as error:
             self._give_up(error)
         except Exception as error:
@@ -92,10 +114,14 @@ class Link:
         if self._first is not None and not self._first.done():
             self._first.set_exception(error)
 
-    async def _once(self, *, patient: bool) -> None:
-        """One connection, from its opening to its loss; raises when there must be no other."""
+    async def _once(self, *, patient: bool) -> float:
+        """One connection, from its opening to its loss; raises when there must be no other.
+
+        Returns for how many seconds the server asked to be left alone.
+        """
         try:
             socket = await open_socket(self._where, self._who, self._runtime)
+            self._backoff.opened()
             try:
                 await self._converse(socket)
             finally:
@@ -106,11 +132,14 @@ class Link:
             if self._first is not None and not self._first.done() and not patient:
                 raise unreachable(error, self._where.base) from error
             log.info("the connection to %s is lost: %s", self._where.base, error)
+            return asked_to_wait(error)
+        return 0.0
 
     async def _converse(self, socket: ClientConnection) -> None:
         self._socket = socket
         self._out.clear()
         self._hearer.opened()
+        self._watch.back()
         if self._first is not None and not self._first.done():
             self._first.set_result(None)
         writer = asyncio.create_task(self._write(socket), name="accord writer")
@@ -118,22 +147,16 @@ class Link:
             await self._read(socket)
         except LOSSES as error:
             self._hearer.lost(closing_words(error) or str(error))
+            if verdict(error, self._where.base) is None:
+                self._watch.lost(closing_words(error))
             raise
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
 
     async def _read(self, socket: ClientConnection) -> None:
-        loop = asyncio.get_running_loop()
-        since = loop.time()
-        try:
-            while True:
-                data = await socket.recv(decode=False)
-                if await self._hearer.heard(data):
-                    self._attempt = 0
-        finally:
-            if loop.time() - since > self._retry.cap:
-                self._attempt = 0
+        while True:
+            await self._hearer.heard(await socket.recv(decode=False))
 
     async def _write(self, socket: ClientConnection) -> None:
         while True:

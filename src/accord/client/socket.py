@@ -25,6 +25,8 @@ TRY_LATER = frozenset({408, 425, 429})
 POLICY = 1008
 # What we sent is at fault; sending it again would end the same way.
 OUR_FAULT = frozenset({1002, 1003, 1007, 1009, 1010})
+# Who says goodbye so needs so many seconds at least before it can be of use again.
+BACK_IN_S = {1012: 0.5, 1013: 1.0}
 REPLACED = "replaced by a newer connection"
 
 
@@ -57,6 +59,23 @@ def verdict(error: Exception, base: str) -> ClientError | None:
             return Unreachable(explained(error, base) or str(error))
         case _:
             return None
+
+
+def asked_to_wait(error: Exception) -> float:
+    """For how many seconds the server wants to be left alone; none where it said nothing."""
+    match error:
+        case ConnectionClosed():
+            return BACK_IN_S.get(error.rcvd.code, 0.0) if error.rcvd else 0.0
+        case InvalidStatus():
+            said = error.response.headers.get_all("Retry-After")
+            return float(said[0]) if said and is_seconds(said[0]) else 0.0
+        case _:
+            return 0.0
+
+
+def is_seconds(text: str) -> bool:
+    """Whether it is a number of them; HTTP knows dates too, which no clock of ours can judge."""
+    return text.isascii() and text.isdigit()
 
 
 def unreachable(error: Exception, base: str) -> Unreachable:

@@ -22,6 +22,11 @@ def explained(error: BaseException, base: str) -> str | None:
     return None
 
 
+def is_distrusted(error: BaseException) -> bool:
+    """Whether the certificate will not do, which no other attempt changes."""
+    return any(isinstance(each, ssl.SSLCertVerificationError) for each in chain(error))
+
+
 def chain(error: BaseException) -> Iterator[BaseException]:
     """The error and what led to it."""
     seen: BaseException | None = error

@@ -12,11 +12,13 @@ from accord.core.room.state import ContentRef, Presence, SessionConfig
 from accord.settings import is_local
 
 from .envelope import Envelope, head, typed
-from .errors import ServerRefused, Unreachable
+from .errors import ClientError, ServerRefused, Unreachable
 from .identity import Address, Identity
 
 PATIENCE_S = 30.0
 USUAL_PAGE = 500
+# Too many questions, or nobody behind the proxy just now, or a server that stops.
+PASSING = frozenset({429, 502, 503, 504})
 FOR_GOOD = frozenset({"SESSION_NOT_FOUND", "TRANSPORT_ERROR"})
 
 Answer = TypeVar("Answer")
@@ -260,10 +262,13 @@ class Web:
         try:
             return get(url, headers)
         except OSError as error:
-            from .trouble import explained  # little is wrong most of the time
+            from .trouble import explained, is_distrusted  # little is wrong most of the time
 
             why = explained(error, self._where.base)
-            raise Unreachable(why or f"{self._where.base} cannot be reached: {error}") from error
+            raise Unreachable(
+                why or f"{self._where.base} cannot be reached: {error}",
+                passing=not is_distrusted(error),
+            ) from error
 
 
 def get(url: str, headers: dict[str, str]) -> bytes:
@@ -296,10 +301,29 @@ def refusal(status: int, said: bytes) -> ServerRefused | Unreachable:
     try:
         problem = msgspec.json.decode(said, type=Wrong).error
     except msgspec.MsgspecError:
-        return Unreachable(f"What answers there is no Accord server ({status})")
+        passing = status in PASSING
+        return Unreachable(f"What answers there is no Accord server ({status})", passing=passing)
     return ServerRefused(
         problem.code,
         problem.message,
         recoverable=problem.code not in FOR_GOOD,
         details=problem.details,
+        status=status,
     )
+
+
+def passes(error: ClientError) -> bool:
+    """Whether the same question may be answered a little later."""
+    match error:
+        case ServerRefused():
+            return error.status in PASSING
+        case Unreachable():
+            return error.passing
+        case _:
+            return False
+
+
+def asked_to_wait(error: ClientError) -> float:
+    """For how many seconds the server wants to be left alone."""
+    said = error.details.get("retry_after_ms") if isinstance(error, ServerRefused) else None
+    return said / 1000 if isinstance(said, int) else 0.0

@@ -239,7 +239,7 @@ def test_following_outlasts_a_killed_server_and_tells_everything_once(
 
     goes_on = "going on when it answers again, Ctrl-C stops"
     assert away == f"accord: {server.url} cannot be reached; {goes_on}\n"
-    assert (watch.returncode, err) == (0, "")
+    assert (watch.returncode, err) == (0, f"accord: {server.url} answers again\n")
     told = [first, *envelopes(out)]
     assert told == envelopes(alice.good("session", "log", session, "--json"))
 

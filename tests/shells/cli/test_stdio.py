@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord.cli.absence import GOES_ON
 from accord.cli.pipes import Line, Splitter
 from tests.contract.speakers import Stdio
 from tests.helpers.cli import accord, environment
@@ -74,6 +75,29 @@ async def test_a_stop_signal_leaves_as_well(alice: Web, bob: Stdio) -> None:
 
     assert await asyncio.wait_for(bob.process.wait(), PATIENCE) == 0
     assert (await last(alice, bob.session))["type"] == "session.leave"
+
+
+@proves("PVP-19.1-2")
+async def test_a_server_that_stops_and_comes_back_is_told_on_standard_error(
+    server: ServerProcess, alice: Web, bob: Stdio
+) -> None:
+    await asyncio.to_thread(server.stop)
+    lost = await problem(bob)
+    await asyncio.to_thread(server.start)
+    note = {"key": "k", "content_type": "text", "content": "Hi"}
+    await alice.say("context.add", bob.session, note)
+    while (await asyncio.wait_for(bob.listen(), PATIENCE))["type"] != "context.add":
+        pass
+    code, _, err = await bob.end()
+
+    assert lost["payload"]["message"] == "The connection was lost: the server stops"
+    assert (code, err.decode().splitlines()) == (
+        0,
+        [
+            f"accord: {server.url} says: the server stops; {GOES_ON}",
+            f"accord: {server.url} answers again",
+        ],
+    )
 
 
 @proves("OPEN-53")
