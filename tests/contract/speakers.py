@@ -35,9 +35,10 @@ class Answer(NamedTuple):
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
     """A message that was not taken."""
 
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
+    def __init__(self, said: Said) -> None:
+        super().__init__(said["message"])
+        self.code = said["code"]
+        self.said = said
 
 
 class Speaker(ABC):
@@ -118,7 +119,7 @@ class Speaker(ABC):
         while True:
             said = await self._soon()
             if said["type"] == "error" and said["payload"].get("related_to") == message["id"]:
-                raise Refusal(said["payload"]["code"])
+                raise Refusal(said["payload"])
             self.inbox.append(said)
             if said["id"] == message["id"]:
                 return Answer(said["id"], said["seq"])
@@ -179,7 +180,7 @@ class Http(Speaker):
         answer = await self.http.post(path, json=message)
         told = answer.json()
         if answer.status_code != 200:
-            raise Refusal(told["payload"]["code"])
+            raise Refusal(told["payload"])
         return Answer(told["id"], told["seq"])
 
     async def listen(self) -> Said:

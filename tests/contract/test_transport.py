@@ -1,6 +1,7 @@
 """What every transport owes its users, against a real server; a new one is a row of the table."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,47 @@ async def test_a_refusal_has_its_code_and_changes_nothing(
 
     assert await record(alice, session) == before
     assert (await bob.note("still here")).seq == before[-1][0] + 1
+
+
+# What is wrong with an envelope, whoever looks at it first.
+WRONG: dict[str, dict[str, Any]] = {
+    "a reference too long": {"ref": "x" * 129},
+    "too many references": {"causal_refs": ["x"] * 65},
+    "another version": {"v": 2},
+    "no time": {"ts": "yesterday"},
+    "a time too long": {"ts": "2" * 65},
+    "no type": {"type": "nothing.known"},
+    "no payload of that type": {"payload": {"key": 7}},
+    "a reference to nothing": {"causal_refs": ["nothing"]},
+    "no such fork": {"fork": "nowhere"},
+}
+
+
+async def test_a_refusal_says_the_same_over_every_transport(bring: Bring) -> None:
+    people = [await bring(transport, "bob") for transport in TRANSPORTS]
+    for name, wrong in WRONG.items():
+        heard = list[Said]()
+        for bob in people:
+            said = envelope("context.add", bob.session, "bob", text("note"), id="once-more")
+            with pytest.raises(Refusal) as no:
+                await bob.send(said | wrong)
+            heard.append(no.value.said)
+        assert heard == heard[:1] * len(people), name
+
+
+@proves("OPEN-36")
+@pytest.mark.parametrize(("first", "second"), [*permutations(("websocket", "http", "stdio"), 2)])
+async def test_a_way_in_tried_again_over_another_transport_is_the_same(
+    bring: Bring, alice: Web, session: str, first: str, second: str
+) -> None:
+    bob, again = [await bring(each, "bob", join=False) for each in (first, second)]
+    join = envelope("session.join", session, "bob", participant("bob"))
+    join["payload"]["participant"]["transport"] = "websocket"
+
+    answers = [await bob.send(join), await again.send(join)]
+
+    assert answers[0] == answers[1]
+    assert [id for _, id in await record(alice, session)].count(join["id"]) == 1
 
 
 @proves("OPEN-49", "UNI-7")

@@ -26,6 +26,7 @@ from accord.client.socket import (
     verdict,
 )
 from accord.core.dialects import pvp
+from accord.core.kernel.limits import reached
 from accord.core.kernel.log import Lifetime
 from accord.core.kernel.refusal import Refused, Why
 from accord.core.kernel.times import iso
@@ -52,8 +53,6 @@ PASSING = frozenset({"INTERNAL_ERROR", "RATE_LIMITED"})
 
 # Between the parts of a message a line break is a space, and a line is one message.
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
-
-_envelope = Decoder(pvp.Envelope).decode
 
 
 class _About(Struct, frozen=True):
@@ -146,12 +145,8 @@ class Relay:
     def _read(self, line: Line) -> pvp.Envelope:
         if not line.whole:
             limit = f"A line may have {LARGEST_FRAME} bytes, and a message {pvp.LARGEST_MESSAGE}"
-            raise Refused(Why.TOO_LARGE, limit, {"limit": pvp.LARGEST_MESSAGE})
-        try:
-            line.data.decode()
-            said = _envelope(line.data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(Why.MALFORMED, f"Not a PVP envelope: {error}") from None
+            raise reached("message", pvp.LARGEST_MESSAGE, limit)
+        said = pvp.opened(line.data)
         pvp.check(said)
         return said
 

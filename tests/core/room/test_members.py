@@ -257,6 +257,17 @@ def test_joining_again_makes_no_second_member_and_everybody_is_there() -> None:
     assert room.members["bob"].since == after_seconds(2)
 
 
+@proves("OPEN-36")
+def test_the_way_somebody_came_does_not_tell_two_joins_apart() -> None:
+    join = joins(BOB, R.DRIVER)
+    by_post = msgspec.structs.replace(announces(BOB, R.DRIVER), transport="http")
+    said = SessionJoin(participant=by_post, supported_versions=(1,))
+
+    assert join.repeats(said)
+    assert not joins(BOB, R.OBSERVER).repeats(said)
+    assert not join.repeats(SessionLeave())
+
+
 # Leaving
 
 

@@ -166,13 +166,7 @@ def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
     if len(data) > most:
         detail = f"A message may have {most} bytes; this one has {len(data)}"
         raise reached("message", most, detail)
-    try:
-        if not data.isascii():
-            data.decode()  # what is not read would not be looked at, either
-        said = _envelope(data)
-    except Mistakes as error:
-        detail = f"Not a PVP envelope: {error}"
-        raise Refused(Why.MALFORMED, detail, past(str(error))) from error
+    said = opened(data)
     names = said.id + said.sender
     plain = names.isascii() and names.isprintable()
     if not plain or said.v != VERSION or not is_iso(said.ts):
@@ -184,6 +178,17 @@ def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
     except Mistakes as error:
         raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {told_of(error)}") from None
     return _message(said, body)
+
+
+def opened(data: bytes) -> Envelope:
+    """The envelope in these bytes, whatever it holds; raises Refused."""
+    try:
+        if not data.isascii():
+            data.decode()  # what is not read would not be looked at, either
+        return _envelope(data)
+    except Mistakes as error:
+        detail = f"Not a PVP envelope: {error}"
+        raise Refused(Why.MALFORMED, detail, past(str(error))) from error
 
 
 def _message(said: Envelope, body: Body) -> Message:

@@ -41,6 +41,13 @@ class SessionJoin(Body, frozen=True, omit_defaults=True, gc=False):
         """Nobody joins for another."""
         yield self.participant.id
 
+    def repeats(self, said: Body) -> bool:
+        """The way they came is the server's to say, so it does not tell two asks apart."""
+        if not isinstance(said, SessionJoin):
+            return False
+        came = replace(said.participant, transport=self.participant.transport)
+        return self == replace(said, participant=came)
+
 
 class SessionLeave(Body, frozen=True, omit_defaults=True, gc=False):
     """Go. From the server, `participant` says who is gone."""
