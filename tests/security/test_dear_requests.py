@@ -164,14 +164,27 @@ class Brief(Ration):
         return 0.0
 
 
-def took_long(_: memoryview) -> None:
-    """A parser that has much to do."""
-    time.sleep(LONGEST_S * 2)
+class Toil:
+    """A parser that has much to do, and the clock that tells."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def parse(self, _: memoryview) -> None:
+        self.at += LONGEST_S * 2
+
+    def clock(self) -> float:
+        return self.at
+
+
+def dearly(line: Any, ration: Ration) -> Paced:
+    toil = Toil()
+    return Paced(line, ration, toil.parse, toil.clock)
 
 
 async def test_whoever_is_not_read_for_two_reasons_is_read_when_both_are_over() -> None:
     line: Any = Line()
-    paced = Paced(line, Brief(), took_long)
+    paced = dearly(line, Brief())
 
     paced.feed(b"dear")
     assert not line.reads
@@ -187,6 +200,16 @@ async def test_whoever_is_not_read_for_two_reasons_is_read_when_both_are_over() 
     assert line.reads
 
 
+async def test_nobody_pays_for_a_machine_that_was_busy_elsewhere() -> None:
+    line: Any = Line()
+    paced = Paced(line, Ration(), lambda _: time.sleep(LONGEST_S * 20))
+
+    paced.feed(b"cheap")
+
+    assert not paced.rests
+    assert line.reads
+
+
 async def test_what_is_dear_waits_for_all_others_that_are_but_not_for_minutes() -> None:
     ration = Ration()
 
@@ -199,7 +222,7 @@ async def test_what_is_dear_waits_for_all_others_that_are_but_not_for_minutes() 
 async def test_what_waits_to_be_looked_at_is_bounded_and_let_go() -> None:
     ration, lines = Ration(), [Line() for _ in range(3)]
     many: list[Any] = lines
-    paced = [Paced(line, ration, took_long) for line in many]
+    paced = [dearly(line, ration) for line in many]
 
     for each in paced:
         each.feed(bytes(MOST_HELD // 2))
