@@ -206,7 +206,8 @@ def based(data: bytes) -> str:
 async def refused_everywhere(house: ServerProcess, token: str) -> None:
     """In a header, as a subprotocol, in a join and with a message: nobody."""
     for route in (("GET", "/sessions"), ("POST", "/sessions/x/messages"), ("GET", "/admin/keys")):
-        assert (await ask(house, route, "x", token)).status_code == 401
+        nobody = await ask(house, route, "x", token)
+        assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, "Bearer")
     ways: list[dict[str, Any]] = [
         {"additional_headers": {"Authorization": f"Bearer {token}"}},
         {"subprotocols": ["pvp.v1", f"bearer.{token}"]},
@@ -215,6 +216,7 @@ async def refused_everywhere(house: ServerProcess, token: str) -> None:
         with pytest.raises(InvalidStatus) as no:
             await connect(house.ws_url, **way)
         assert no.value.response.status_code == 401
+        assert no.value.response.headers["www-authenticate"] == "Bearer"
     wire = await Wire.open(house.ws_url, "alice")
     await wire.join("ses_x", token=token)
     assert (await error(wire))["code"] == "UNAUTHORIZED"

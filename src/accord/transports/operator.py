@@ -19,7 +19,7 @@ from accord.core.people.state import Token
 from .bodies import in_time
 from .endpoint import Endpoint, Query, mounted
 from .identity import USUAL_LIFE, Issued, PublicKey
-from .replies import HEADERS, paced, raw
+from .replies import HEADERS, advised, raw
 
 ROOT = "/admin"
 USUAL = Limits()
@@ -132,9 +132,7 @@ def refusal(no: Refused) -> Response:
     codes = CODES[no.why]
     details = {"details": no.details} if no.details else {}
     problem = {"code": codes.msg, "message": no.detail, **details}
-    response = paced(reply({"error": problem}, codes.http), no)
-    if no.why is Why.UNAUTHENTICATED:
-        response.headers["www-authenticate"] = "Bearer"
+    response = advised(reply({"error": problem}, codes.http), no)
     if no.why is Why.LATE:
         response.headers["connection"] = "close"
     return response

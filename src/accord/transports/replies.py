@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accord.core.dialects.codes import CODES
-from accord.core.kernel.refusal import Refused
+from accord.core.kernel.refusal import Refused, Why
 from accord.engine.opener import unreadable
 from accord.engine.ports import StoreError
 
@@ -31,11 +31,13 @@ def refusal(no: Refused) -> Response:
     """The error, in the codes of PVP."""
     codes = CODES[no.why]
     problem = {"code": codes.pvp, "message": no.detail, "details": no.details or {}}
-    return paced(answer({"error": problem}, codes.http), no)
+    return advised(answer({"error": problem}, codes.http), no)
 
 
-def paced(response: Response, no: Refused) -> Response:
-    """The response to this refusal, which says when to ask again where that is known."""
+def advised(response: Response, no: Refused) -> Response:
+    """The response to this refusal, which says how to sign in, and when to ask again."""
+    if no.why is Why.UNAUTHENTICATED:
+        response.headers["www-authenticate"] = "Bearer"
     if no.details and "retry_after_ms" in no.details:
         response.headers["retry-after"] = str(-(-no.details["retry_after_ms"] // 1000))
     return response

@@ -23,7 +23,7 @@ from accord.transports.caller import RUNTIME, Caller, Callers
 from accord.transports.http.benches import Load
 from accord.transports.http.visits import Lobby, Visitor
 from accord.transports.identity import open_actor
-from accord.transports.replies import answer, paced, raw
+from accord.transports.replies import advised, answer, raw
 
 LARGEST_REST = 16 << 20
 NEW = "new"
@@ -135,9 +135,7 @@ class Mailbox:
     ) -> Response:
         """The error, as PVP says it and as HTTP does (UNI-26)."""
         said = self.reception.refusal(no, session, related_to, kind, seat)
-        response = paced(raw(said, CODES[no.why].http), no)
-        if no.why is Why.UNAUTHENTICATED:
-            response.headers["www-authenticate"] = "Bearer"
+        response = advised(raw(said, CODES[no.why].http), no)
         if no.why in UNFINISHED:
             response.headers["connection"] = "close"
         return response
