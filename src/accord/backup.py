@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from accord import verify
 from accord.core.kernel.log import Instant
 from accord.core.kernel.refusal import Refused, Why
-from accord.files import NO_LINKS, sync, write_private
+from accord.engine.ports import NoRoomError, StoreError
+from accord.files import begin, sync, write_private
 from accord.home import KEYS, place
 from accord.reading import PREFIX, ensure_there, opened
 from accord.stores.sqlite import copying
@@ -67,10 +68,18 @@ def make(
         copying.pack(str(draft.path), Packed(at, files))
         draft.holding = examined(draft.path, Packed(at, files))
         copying.close_up(str(draft.path))
+    except StoreError as no:
+        draft.drop()
+        raise renamed(no, draft.path, file if isinstance(no, NoRoomError) else source) from no
     except BaseException:
         draft.drop()
         raise
     return draft
+
+
+def renamed(error: StoreError, part: Path, known: Path) -> StoreError:
+    """The same, of the file that people know."""
+    return type(error)(str(error).replace(str(part), str(known)), str(known))
 
 
 def restore(
@@ -84,11 +93,15 @@ def restore(
     for left in target.parent.glob(f".{escape(target.name)}.*{PART}*"):
         left.unlink()  # by a restore that was killed; only one at a time holds the directory
     with drafted(target) as draft:
-        copying.copy_still(str(file), str(draft.path), progress)
-        packed = copying.unpack(str(draft.path))
-        ensure_keys(packed.files)
-        holding = examined(draft.path, packed)
-        copying.close_up(str(draft.path))
+        try:
+            copying.copy_still(str(file), str(draft.path), progress)
+            packed = copying.unpack(str(draft.path))
+            ensure_keys(packed.files)
+            holding = examined(draft.path, packed)
+            copying.close_up(str(draft.path))
+        except StoreError as no:
+            known = target if isinstance(no, NoRoomError) else file
+            raise renamed(no, draft.path, known) from no
         durable(draft.path)
         keys = take_keys(home / KEYS, packed.files)
         before = swap(target, draft.path, instant)
@@ -214,8 +227,7 @@ class Draft:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.path = file.with_name(f".{file.name}.{secrets.token_hex(4)}{PART}")
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS
-        os.close(os.open(self.path, flags, 0o600))
+        os.close(begin(self.path, file))
 
     def become(self, *, force: bool) -> None:
         """Take the name, durably; an existing file gives way only to force, a link never counts."""

@@ -11,7 +11,7 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     """All of the file or nothing, for its owner alone; what stood there gives way, also a link."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, PRIVATE_FILE)
+    handle = begin(part, path)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -24,6 +24,14 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         sync(path.parent)
+
+
+def begin(part: Path, path: Path) -> int:
+    """Open what is to become `path`; where that fails it is the file people know that failed."""
+    try:
+        return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS, PRIVATE_FILE)
+    except OSError as no:
+        raise OSError(no.errno, no.strerror, str(path)) from None
 
 
 def sync(folder: Path) -> None:

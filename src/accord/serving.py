@@ -62,8 +62,9 @@ def unbound(host: str, port: int, error: OSError) -> Refused:
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         detail = f"{host} is no address of this machine ({what}); try --host 127.0.0.1"
         return Refused(Why.MALFORMED, detail)
-    other = "--port 7420" if error.errno == errno.EACCES else "--port 0"
-    return Refused(Why.UNAVAILABLE, f"Cannot listen on {host}:{port}: {what}; try {other}")
+    taken = "stop what listens there, or name another --port; 0 picks a free one"
+    do = "name a --port above 1023" if error.errno == errno.EACCES else taken
+    return Refused(Why.UNAVAILABLE, f"Cannot listen on {host}:{port}: {what}; {do}")
 
 
 class _Uvicorn(uvicorn.Server):

@@ -1,5 +1,6 @@
 """How a command that failed ends: a sentence on standard error and an exit code (UNI-26)."""
 
+import errno
 import os
 import sys
 import traceback
@@ -16,7 +17,7 @@ from accord.client.errors import (
 )
 from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Refused, Why
-from accord.engine.ports import DamagedError, ForeignStoreError, StoreError
+from accord.engine.ports import DamagedError, ForeignStoreError, StoreError, UnknownStoreError
 from accord.settings import SettingsError
 from accord.show.text import safe
 
@@ -25,10 +26,30 @@ DEBUG = "ACCORD_DEBUG"
 NO_TOKEN = "Send a token"  # noqa: S105 - how a sentence begins
 NOT_OPEN = "this server is not open; leave out --as, and put a token into ACCORD_TOKEN"
 
+# Of a wrong state, only what was removed says where there is more.
+REMOVED = "after"
 # The first reason of each code stands for all that share it; PVP tells no finer.
 BY_CODE = {codes.pvp: why for why, codes in reversed(CODES.items())} | {
     "INVALID_STATE": Why.WRONG_STATE,
     "INTERNAL_ERROR": Why.INTERNAL,
+}
+
+ITS_OWNER = "run this as whoever owns it, or change its rights"
+MAKE_ROOM = "make room and try again"
+FEWER_FILES = "close some, or raise the limit (ulimit -n)"
+# What the system says no with, whose fault that is, and what to do.
+SYSTEM: dict[int | None, tuple[Why, str]] = {
+    errno.EACCES: (Why.FORBIDDEN, ITS_OWNER),
+    errno.EPERM: (Why.FORBIDDEN, ITS_OWNER),
+    errno.ENOENT: (Why.UNKNOWN, "check the name, and that its folder is there"),
+    errno.EISDIR: (Why.MALFORMED, "name a file"),
+    errno.ENOTDIR: (Why.MALFORMED, "a file is where a folder should be; name another place"),
+    errno.ENAMETOOLONG: (Why.MALFORMED, "choose a shorter one"),
+    errno.ENOSPC: (Why.UNAVAILABLE, MAKE_ROOM),
+    errno.EDQUOT: (Why.UNAVAILABLE, MAKE_ROOM),
+    errno.EROFS: (Why.UNAVAILABLE, "name another place, or mount that one for writing"),
+    errno.EMFILE: (Why.UNAVAILABLE, FEWER_FILES),
+    errno.ENFILE: (Why.UNAVAILABLE, FEWER_FILES),
 }
 
 
@@ -54,6 +75,8 @@ def reason(error: Exception) -> tuple[Why, str]:
             return Why.DAMAGED, str(error)
         case ForeignStoreError():
             return Why.WRONG_STATE, str(error)
+        case UnknownStoreError():
+            return Why.MALFORMED, str(error)
         case StoreError():
             return Why.UNAVAILABLE, str(error)
         case OSError():
@@ -67,6 +90,8 @@ def of_client(error: ClientError) -> tuple[Why, str]:
     match error:
         case ServerRefused() if error.message.startswith(NO_TOKEN):
             return Why.UNAUTHENTICATED, NOT_OPEN
+        case ServerRefused(code="INVALID_STATE") if REMOVED in error.details:
+            return Why.REMOVED, error.message
         case ServerRefused():
             return BY_CODE.get(error.code, Why.INTERNAL), error.message
         case SignedOut():
@@ -88,16 +113,13 @@ def unreachable(error: Unreachable) -> str:
 
 
 def of_system(error: OSError) -> tuple[Why, str]:
-    """What the system would not do, and whose fault that may be."""
-    match error:
-        case PermissionError():
-            return Why.FORBIDDEN, of_file(error)
-        case FileNotFoundError():
-            return Why.UNKNOWN, of_file(error)
-        case IsADirectoryError() if error.filename:
-            return Why.MALFORMED, f"{error.filename} is a directory; name a file"
-        case _:
-            return Why.INTERNAL, of_file(error)
+    """What the system would not do, whose fault that may be, and what to do about it."""
+    if error.errno not in SYSTEM:
+        return Why.INTERNAL, of_file(error)
+    if isinstance(error, IsADirectoryError) and error.filename:
+        return Why.MALFORMED, f"{error.filename} is a directory; name a file"
+    why, cure = SYSTEM[error.errno]
+    return why, f"{of_file(error)}; {cure}"
 
 
 def of_file(error: OSError) -> str:

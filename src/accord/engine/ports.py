@@ -57,6 +57,18 @@ class ForeignStoreError(StoreError):
     """The file is damaged, of a later version or not ours; it was not touched."""
 
 
+class LaterStoreError(ForeignStoreError):
+    """A later version wrote the file; it was not touched."""
+
+
+class NoRoomError(StoreError):
+    """The disk is full."""
+
+
+class UnknownStoreError(StoreError):
+    """What was named is no store at all."""
+
+
 class DamagedError(ForeignStoreError):
     """What is stored is not what was written; trying again does not help."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from accord.engine.ports import EventLog, StoreError
+from accord.engine.ports import EventLog, UnknownStoreError
 
 Opener = Callable[[str, str], Awaitable[EventLog]]
 
@@ -30,5 +30,6 @@ async def open_log(url: str, *, durability: str = "full") -> EventLog:
     scheme, colon, place = url.partition(":")
     if not colon or scheme not in OPENERS:
         known = ", ".join(f"{name}:" for name in OPENERS)
-        raise StoreError(f"{url!r} names no store I know; a store begins with one of {known}")
+        detail = f"{url!r} names no store I know; a store begins with one of {known}"
+        raise UnknownStoreError(detail)
     return await OPENERS[scheme](place, durability)

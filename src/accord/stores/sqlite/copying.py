@@ -1,7 +1,7 @@
 """A copy of a log that others may be writing: all of it as of one commit, in one file."""
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from accord.engine.ports import ForeignStoreError
-from accord.stores.sqlite.faults import foreign, store_error
+from accord.stores.sqlite.faults import damaged, foreign, store_error
 from accord.stores.sqlite.file import connect, ensure_ours
 from accord.stores.sqlite.schema import APPLICATION_ID
 
@@ -25,6 +25,8 @@ _PACK = """
     CREATE TABLE keyring (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
 """
 
+NO_LOG = "is not a log of Accord"
+ANOTHER = "name another file"
 NOT_OURS = "What lies beside the log in this backup is not what we put there; nothing was restored"
 
 Progress = Callable[[int, int], None]
@@ -43,6 +45,8 @@ def copy_live(source: str, target: str, progress: Progress) -> None:
     """Copy a store that is in use; neither its writers nor its readers wait."""
     try:
         _copy(_live(source), source, target, progress)
+    except apsw.FullError as error:
+        raise store_error(target, error) from error
     except apsw.Error as error:
         raise store_error(source, error) from error
 
@@ -51,18 +55,22 @@ def copy_still(source: str, target: str, progress: Progress) -> None:
     """Copy a file that nobody uses, without leaving a trace beside it."""
     wal = Path(f"{source}-wal")
     if wal.exists() and wal.stat().st_size:
-        raise foreign(source, f"goes on in {wal.name}; make one file of the two: accord backup")
+        raise foreign(source, f"goes on in {wal.name}", "make one file of the two: accord backup")
     try:
         _copy(_still(source), source, target, progress)
     except apsw.NotADBError as error:
-        raise foreign(source, "is not a log of Accord") from error
+        raise foreign(source, NO_LOG, ANOTHER) from error
+    except apsw.CorruptError as error:
+        raise damaged(source, error, ANOTHER) from error
+    except apsw.FullError as error:
+        raise store_error(target, error) from error
     except apsw.Error as error:
         raise store_error(source, error) from error
 
 
 def pack(path: str, packed: Packed) -> None:
     """Lay this beside the log in the copy."""
-    with closing(_made(path)) as made, made:
+    with named(path), closing(_made(path)) as made, made:
         made.execute(_EXTRAS + _PACK)
         made.execute("INSERT INTO backup VALUES (?)", (packed.made_at,))
         made.executemany("INSERT INTO keyring VALUES (?, ?)", packed.files.items())
@@ -70,7 +78,7 @@ def pack(path: str, packed: Packed) -> None:
 
 def unpack(path: str) -> Packed:
     """Take out of the copy what lies beside the log, leaving no trace of it in the file."""
-    with closing(_made(path)) as made:
+    with named(path), closing(_made(path)) as made:
         made.pragma("secure_delete", 1)
         try:
             found = _packed(made)
@@ -83,8 +91,17 @@ def unpack(path: str) -> Packed:
 
 def close_up(path: str) -> None:
     """Make one plain file of it, durable, whatever was done to it before."""
-    with closing(_made(path)) as made:
+    with named(path), closing(_made(path)) as made:
         made.pragma("journal_mode", "delete")
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """What SQLite cannot do with the copy, as a sentence."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise store_error(path, error) from error
 
 
 def _live(path: str) -> apsw.Connection:
@@ -116,7 +133,7 @@ def _copy(log: apsw.Connection, source: str, target: str, progress: Progress) ->
 
 def _ensure_ours(log: apsw.Connection, path: str) -> None:
     if int(log.pragma("application_id")) != APPLICATION_ID:
-        raise foreign(path, "is not a log of Accord")
+        raise foreign(path, NO_LOG, ANOTHER)
     ensure_ours(path, log)
 
 

@@ -9,8 +9,9 @@ from secrets import token_hex
 import apsw
 
 from accord.engine.ports import StoreError
+from accord.engine.proven import DO
 from accord.files import sync
-from accord.stores.sqlite.faults import NONSENSE, foreign, store_error
+from accord.stores.sqlite.faults import NONSENSE, damaged, foreign, later, store_error
 from accord.stores.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -112,12 +113,7 @@ def ensure_ours(
         if version > known:
             raise later(path, version, known)
         if what := altered(connection, migrations):
-            raise foreign(path, f"is damaged or was changed: {what}")
-
-
-def later(path: str, version: int, newest: int) -> StoreError:
-    """A version we do not know could mean anything by its tables."""
-    return foreign(path, f"was written by a later Accord (format {version}, we know {newest})")
+            raise foreign(path, f"is damaged or was changed ({what})", DO)
 
 
 def _number(header: bytes, place: int) -> int:
@@ -143,7 +139,7 @@ def _holds_tables(path: str) -> bool:
         try:
             return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)
         except apsw.Error as error:
-            raise foreign(path, f"is damaged ({error})") from error
+            raise damaged(path, error) from error
 
 
 def _check(path: str, connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
@@ -154,7 +150,7 @@ def _check(path: str, connection: apsw.Connection, migrations: Sequence[Migratio
     try:
         _look(path, connection, migrations)
     except _DAMAGE as error:
-        raise foreign(path, f"is damaged ({error})") from error
+        raise damaged(path, error) from error
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 

@@ -11,7 +11,7 @@ import apsw
 
 from accord.core.kernel.chain import Covered, Head
 from accord.core.kernel.cuts import Cut
-from accord.engine.ports import Row, Snapshot, StoreError
+from accord.engine.ports import Row, Snapshot, StoreError, UnknownStoreError
 from accord.stores.place import check_place
 from accord.stores.sqlite.faults import NONSENSE, store_error
 from accord.stores.sqlite.file import prepare
@@ -60,7 +60,8 @@ class SqliteLog:
         if durability not in SYNCHRONOUS:
             raise StoreError(f"Durability is one of {', '.join(SYNCHRONOUS)}, not {durability!r}")
         if not path:
-            raise StoreError("sqlite: wants the path of a file, as in sqlite:accord.db")
+            detail = "sqlite: wants the path of a file, as in sqlite:accord.db"
+            raise UnknownStoreError(detail)
         log = await asyncio.to_thread(cls._opened, path, durability)
         log.start()
         return log
@@ -202,7 +203,7 @@ class SqliteLog:
         try:
             return reader.integrity()
         except apsw.Error as error:
-            return [str(error)]
+            return [f"the file is damaged ({error})"]
         finally:
             reader.close()
 

@@ -158,7 +158,10 @@ class Reader:
     def integrity(self) -> list[str]:
         """What is wrong with the file, all of it read; empty when nothing is."""
         found = [str(line) for (line,) in self._db.execute("PRAGMA integrity_check")]
-        return list(missing_parts(self._db)) if found == ["ok"] else found
+        if found == ["ok"]:
+            return list(missing_parts(self._db))
+        said = (line for text in found for line in text.splitlines())
+        return [f"the file is damaged ({line})" for line in said if not line.startswith("***")]
 
     def close(self) -> None:
         """Twice is once."""
