@@ -125,10 +125,10 @@ def test_the_doctor_explains(authority: Authority, tmp_path: Path) -> None:
         text = f'port = 1\ntls_cert = "{files.cert}"\ntls_key = "{files.key}"\n'
         (home / "accord.toml").write_text(text)
         ran = accord("doctor", "--json", "--data-dir", str(home))
-        (found,) = (each for each in ran.json["checks"] if each[1] == "TLS")
-        server = next(each for each in ran.json["checks"] if each[1] == "server")
-        assert "port 1 " in server[2]
-        return found[0], found[2], found[3]
+        (found,) = (each for each in ran.json["checks"] if each["about"] == "TLS")
+        server = next(each for each in ran.json["checks"] if each["about"] == "server")
+        assert "port 1 " in server["says"]
+        return found["state"], found["says"], found["cure"]
 
     assert told(good) == ("ok", f"{good.cert} is good for 90 d more", "")
     state, said, cure = told(soon)

@@ -162,8 +162,8 @@ async def test_a_certificate_that_has_expired_since(tmp_path: Path) -> None:
 def looked(url: str, home: Path, about: str) -> tuple[str, str, str]:
     """What the doctor finds out of a server, about this."""
     ran = accord("doctor", "--json", "--url", url, "--data-dir", str(home), cwd=None)
-    (found,) = (each for each in ran.json["checks"] if each[1] == about)
-    return found[0], found[2], found[3]
+    (found,) = (each for each in ran.json["checks"] if each["about"] == about)
+    return found["state"], found["says"], found["cure"]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_the_doctor_tells_before_a_server_starts(
     )
 
     checks = json.loads(ran.stdout)["checks"]
-    assert [each for each in checks if each[1] == "files"] == found
+    assert [[*each.values()] for each in checks if each["about"] == "files"] == found
 
 
 def test_where_it_gets_too_little_it_says_so_and_makes_nothing(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ def serve(url: str) -> str:
     return "accord serve" if port == USUAL_PORT else f"accord serve --port {port}"
 
 
+def reachable(url: str) -> str:
+    """An address one can open, where the server listens on all of them."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
 def silent(url: str) -> Refused:
     """Nobody answers there."""
     return Refused(Why.UNAVAILABLE, f"{url} does not answer; {advice(url)}")

@@ -1,6 +1,5 @@
 """What `accord doctor` looks at. Each check says what it found, and how to mend it."""
 
-import asyncio
 import os
 import platform
 import shlex
@@ -11,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -20,27 +18,21 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import msgspec
 
-from accord.cli import certified
-from accord.cli.address import USUAL_PORT, port_of, serve
+from accord.cli import certified, kept
+from accord.cli.address import USUAL_PORT, port_of, reachable, serve
 from accord.cli.configured import address, configured
 from accord.cli.findings import FAIL, OK, WARN, Check
+from accord.cli.kept import SKEW_S
+from accord.cli.lock import FILE as LOCK
 from accord.cli.where import DEFAULT_URL
 from accord.client.identity import claims_of
 from accord.client.trouble import explained
 from accord.config import Config, choose
-from accord.core.kernel.refusal import Refused
-from accord.engine.ports import StoreError
-from accord.home import KEYS, place
 from accord.settings import Settings, SettingsError, is_local
-from accord.show.text import count, safe, span
+from accord.show.text import safe, span
 
-OTHERS = 0o077
 PATIENCE_S = 5.0
-LITTLE_SPACE = 256 << 20
-OLDEST_NOW = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-SKEW_S = 60
 SOON_S = 15 * 60
-RECORDS = "(`accord verify` checks the records)"
 
 
 def examine(data_dir: Path | None, url: str | None, file: str | None = None) -> Iterator[Check]:
@@ -54,18 +46,40 @@ def examine(data_dir: Path | None, url: str | None, file: str | None = None) -> 
         return
     chosen = choose({"config": file}, os.environ, known.home)
     yield from configured(chosen, os.environ)
-    yield from folder(known.home)
-    yield from keys(known.home / KEYS)
-    yield store(known.home, chosen.config.store)
-    yield clock()
-    yield from server(known if known.url else Settings.here(url=own(chosen.config), home=data_dir))
+    yield from kept.examine(known.home, chosen.config.store)
+    if not known.url:
+        known = Settings.here(url=running(known.home) or own(chosen.config), home=data_dir)
+    yield from server(known, started(data_dir, file))
 
 
 def own(config: Config) -> str:
     """The address of the server that would start here."""
-    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only compared with
-    host = everywhere.get(config.host, config.host)
-    return address(host, config.port or USUAL_PORT, tls=config.tls is not None)
+    return reachable(address(config.host, config.port or USUAL_PORT, tls=config.tls is not None))
+
+
+def running(home: Path) -> str | None:
+    """The address of the server that uses this directory, whatever the settings say by now."""
+    try:
+        noted = (home / LOCK).read_text("utf-8", "replace").strip()
+    except OSError:
+        return None
+    url = reachable(noted)
+    return url if noted.startswith("http") and listens(url) else None
+
+
+def listens(url: str) -> bool:
+    """Whether somebody takes connections there; a server that was killed left its note behind."""
+    try:
+        with socket.create_connection((urlsplit(url).hostname, port_of(url)), PATIENCE_S):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def started(data_dir: Path | None, file: str | None) -> str:
+    """What belongs behind `accord serve` so that it is the server that was looked at."""
+    said = {"--data-dir": data_dir, "--config": file}
+    return "".join(f" {flag} {shlex.quote(str(at))}" for flag, at in said.items() if at)
 
 
 def python() -> Check:
@@ -81,82 +95,7 @@ def git() -> Check:
     return Check(OK, "git", said.stdout.removeprefix("git version ").strip() or found)
 
 
-def folder(home: Path) -> Iterator[Check]:
-    """Ours alone, writable, and not full."""
-    if not home.exists():
-        yield unmade(home)
-        return
-    if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
-        yield Check(FAIL, "data", f"{home} cannot be written", "Name another with --data-dir.")
-        return
-    if home.stat().st_mode & OTHERS:
-        yield Check(WARN, "data", f"{home} is open to others", f"chmod 700 {home}")
-    else:
-        yield Check(OK, "data", str(home))
-    free = shutil.disk_usage(home).free
-    if free < LITTLE_SPACE:
-        yield Check(WARN, "disk", f"{free >> 20} MiB free", f"Make room where {home} lies.")
-
-
-def unmade(home: Path) -> Check:
-    """Not there yet: what counts is whether it can be made."""
-    above = next(each for each in home.absolute().parents if each.exists())
-    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
-        return Check(OK, "data", f"{home} (made when the server starts)")
-    cure = "Name another with --data-dir or ACCORD_HOME."
-    return Check(FAIL, "data", f"{home} cannot be made: {above} cannot be written", cure)
-
-
-def keys(path: Path) -> Iterator[Check]:
-    """Readable by nobody else."""
-    if not path.is_dir():
-        yield Check(OK, "keys", "none yet (made when the server starts)")
-        return
-    files = sorted([*path.glob("*.pem"), *path.glob("*.pub")])
-    if exposed := [each for each in (path, *files) if each.stat().st_mode & OTHERS]:
-        cure = " && ".join(f"chmod {700 if each.is_dir() else 600} {each}" for each in exposed)
-        yield Check(FAIL, "keys", "others may reach the signing keys", cure)
-    elif not any(each.suffix == ".pem" for each in files):
-        yield Check(WARN, "keys", "none that can sign", "accord keys rotate")
-    else:
-        yield Check(OK, "keys", f"{count(len(list(path.glob('*.pub'))), 'key')}, for you alone")
-
-
-def store(home: Path, named: str | None = None) -> Check:
-    """Opens, is ours, and is whole."""
-    url = place(home, named)
-    scheme, _, path = url.partition(":")
-    if scheme == "sqlite" and not Path(path).exists():
-        return Check(OK, "store", "none yet (made when the server starts)")
-    return asyncio.run(wholeness(url))
-
-
-async def wholeness(url: str) -> Check:
-    """What the store says of itself."""
-    from accord.reading import opened
-    from accord.verify import check_store
-
-    cure = "accord restore --force FILE   (a backup; `accord verify` tells what still holds)"
-    try:
-        async with opened(url) as events:
-            streams = len(await events.streams())
-            if damage := await check_store(events):
-                return Check(FAIL, "store", safe("; ".join(damage[:3])), cure)
-    except (StoreError, Refused, OSError) as no:
-        return Check(FAIL, "store", safe(str(no)), cure)
-    return Check(OK, "store", f"file whole, {count(streams, 'stream')} {RECORDS}")
-
-
-def clock() -> Check:
-    """Not before this program was written."""
-    now = time.time()
-    if now < OLDEST_NOW:
-        said = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}, which cannot be"
-        return Check(FAIL, "clock", said, "Set the clock: tokens and gates end by it.")
-    return Check(OK, "clock", f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC")
-
-
-def server(known: Settings) -> Iterator[Check]:
+def server(known: Settings, flags: str = "") -> Iterator[Check]:
     """Answers, is ours, agrees on the time, and takes the token."""
     url = known.url or DEFAULT_URL
     try:
@@ -176,7 +115,7 @@ def server(known: Settings) -> Iterator[Check]:
         healthy, date = False, ""
     except (URLError, OSError) as no:
         why = explained(no, url)
-        yield Check(FAIL, "server", safe(why), certified.remedy(no)) if why else silent(url)
+        yield Check(FAIL, "server", safe(why), certified.remedy(no)) if why else silent(url, flags)
         yield from token(known, asked=False)
         return
     if not healthy:
@@ -194,7 +133,7 @@ def opener(url: str) -> OpenerDirector:
     return build_opener(*([ProxyHandler({})] if is_local(url) else []))
 
 
-def silent(url: str) -> Check:
+def silent(url: str, flags: str = "") -> Check:
     """Nobody listens; on this machine the port must be free then."""
     parts, port = urlsplit(url), port_of(url)
     if not is_local(url):
@@ -208,7 +147,7 @@ def silent(url: str) -> Check:
         except OSError as no:
             cure = f"See who holds it: ss -ltnp 'sport = :{port}'"
             return Check(FAIL, "server", f"port {port} cannot be used: {no.strerror}", cure)
-    return Check(WARN, "server", f"none runs; port {port} is free", serve(url))
+    return Check(WARN, "server", f"none runs; port {port} is free", serve(url) + flags)
 
 
 def agreed(date: str) -> Iterator[Check]:

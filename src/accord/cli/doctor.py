@@ -10,12 +10,22 @@ Examples:
 """
 
 import argparse
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accord.show import paint
 from accord.show.text import safe
 
+if TYPE_CHECKING:
+    from accord.cli.findings import Check
+
 WRONG_STATE = 5
+MARGIN = 17
+NARROWEST = 20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,14 +47,31 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         from accord.show.output import tell
 
-        tell({"healthy": healthy, "checks": found})
+        tell({"healthy": healthy, "checks": [each._asdict() for each in found]})
     else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         for each in found:
-            print(f"{COLOURS[each.state](each.state.ljust(4))}  {each.about:9}  {safe(each.says)}")
-            if each.cure:
-                print(f"{'→':>16} {safe(each.cure)}")
+            print("\n".join(told(each, width)))
         print("\n" + conclusion([each.state for each in found]))
     return 0 if healthy else WRONG_STATE
+
+
+def told(found: "Check", width: int | None) -> Iterator[str]:
+    """What was found, in lines no wider than the screen; what to type in one piece."""
+    state = COLOURS[found.state](found.state.ljust(4))
+    first, *more = folded(safe(found.says), width)
+    yield f"{state}  {found.about:9}  {first}"
+    yield from (f"{'':{MARGIN}}{line}" for line in more)
+    if found.cure:
+        yield f"{'→':>{MARGIN - 1}} {safe(found.cure)}"
+
+
+def folded(text: str, width: int | None) -> list[str]:
+    """As many lines as it takes beside the margin."""
+    if width is None or MARGIN + len(text) <= width:
+        return [text]
+    room = max(width - MARGIN, NARROWEST)
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
 COLOURS = {"ok": paint.green, "warn": paint.yellow, "fail": paint.red}

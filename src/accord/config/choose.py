@@ -68,7 +68,7 @@ def choose(flags: Mapping[str, Any], env: Mapping[str, str], home: Path) -> Chos
     wrong: list[str] = []
     named = flags.get("config") or env.get(CONFIG)
     file = Path(named).expanduser() if named else home / FILE
-    there = bool(named) or file.is_file()
+    there = bool(named) or lies(file)
     layers = (
         Layer(dict(in_the_file(file, wrong)) if there else {}, lambda _: str(file)),
         Layer(dict(in_the_environment(env, wrong)), lambda key: KEYS[key].variable),
@@ -113,6 +113,14 @@ def clashes(config: Config) -> Iterator[str]:
 
 
 # Reading
+
+
+def lies(file: Path) -> bool:
+    """Whether a file is there; one that nobody may look for is there and cannot be read."""
+    try:
+        return file.is_file()
+    except OSError:
+        return True
 
 
 def in_the_file(file: Path, wrong: list[str]) -> Iterator[tuple[str, Any]]:

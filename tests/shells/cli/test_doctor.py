@@ -22,7 +22,8 @@ from tests.helpers.server import ServerProcess
 
 def checks(out: str) -> dict[str, tuple[str, str, str]]:
     """What was found, by what it is about."""
-    return {about: (state, says, cure) for state, about, says, cure in json.loads(out)["checks"]}
+    found = [Check(**each) for each in json.loads(out)["checks"]]
+    return {each.about: (each.state, each.says, each.cure) for each in found}
 
 
 def doctor(*words: str, code: int = 0, **env: str) -> dict[str, tuple[str, str, str]]:
@@ -61,7 +62,7 @@ def test_a_fresh_machine_is_fine_and_told_what_to_do(tmp_path: Path, free: str) 
     assert found["server"] == (
         "warn",
         f"none runs; port {free.rpartition(':')[2]} is free",
-        f"accord serve --port {free.rpartition(':')[2]}",
+        f"accord serve --port {free.rpartition(':')[2]} --data-dir {tmp_path / 'none'}",
     )
     assert found["token"][0] == "warn"
     assert f"accord token issue --data-dir {tmp_path / 'none'}" in found["token"][2]
@@ -206,7 +207,7 @@ def test_everything_wrong_with_the_configuration_is_told_at_once(tmp_path: Path,
     words = ("doctor", "--json", "--data-dir", str(tmp_path), "--url", free)
     ran = accord(*words, cwd=None, ACCORD_AUTH="trust")
 
-    wrong = [says for state, about, says, _ in ran.json["checks"] if about == "settings"]
+    wrong = [each["says"] for each in ran.json["checks"] if each["about"] == "settings"]
     assert ran.code == 5
     assert [says.rpartition(str(tmp_path))[2] for says in wrong] == [
         "/accord.toml: there is no setting 'prot'; did you mean port?",

@@ -1,0 +1,180 @@
+"""`accord doctor` on machines that are not well: it goes on, names the cause, and cures that."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from accord.cli import kept
+from accord.cli.doctor import MARGIN, told
+from accord.cli.findings import FAIL, OK, WARN, Check
+from tests.helpers.cli import Ran, accord
+from tests.helpers.disk import a_disk, fill, seal
+from tests.helpers.log import DATABASE, a_log
+from tests.helpers.modest import accord_modestly
+from tests.helpers.server import ServerProcess
+
+PAGE = 4096
+RESTORE = "accord restore --force FILE"
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Path:
+    await a_log(tmp_path / "home")
+    (tmp_path / "home").chmod(0o700)
+    return tmp_path / "home"
+
+
+def words(home: Path) -> tuple[str, ...]:
+    return ("doctor", "--json", "--url", "http://127.0.0.1:1", "--data-dir", str(home))
+
+
+def found(ran: Ran) -> dict[str, Check]:
+    return {each["about"]: Check(**each) for each in ran.json["checks"]}
+
+
+@pytest.fixture
+def closed(home: Path) -> Iterator[Path]:
+    home.chmod(0)
+    yield home
+    home.chmod(0o700)
+
+
+def test_a_folder_that_is_closed_is_named_and_the_rest_is_looked_at(closed: Path) -> None:
+    ran = accord_modestly(*words(closed))
+
+    assert (ran.code, ran.err) == (5, "")
+    said = found(ran)
+    assert said["data"] == Check(FAIL, "data", f"{closed} is closed to you", f"chmod 700 {closed}")
+    assert said["settings"].says.endswith("accord.toml cannot be read: Permission denied")
+    assert {"clock", "server", "token"} <= said.keys()
+    assert not {"keys", "store"} & said.keys()
+
+
+def test_keys_that_cannot_be_read_are_not_said_to_be_missing(home: Path) -> None:
+    (pem,) = (home / "keys").glob("*.pem")
+    pem.chmod(0)
+    one = found(accord_modestly(*words(home)))["keys"]
+    (home / "keys").chmod(0)
+    all_ = found(accord_modestly(*words(home)))["keys"]
+    (home / "keys").chmod(0o700)
+
+    assert (one.state, one.cure) == (FAIL, f"chmod 600 {pem}")
+    assert (all_.state, all_.cure) == (FAIL, f"chmod 700 {home / 'keys'}")
+
+
+def test_a_disk_that_may_only_be_read_is_the_matter_and_not_the_log(
+    home: Path, tmp_path: Path
+) -> None:
+    with a_disk(tmp_path / "disk", "8m") as disk:
+        home.rename(tmp_path / "moved")
+        accord("restore", str(tmp_path / "moved" / DATABASE), "--data-dir", str(disk / "home"))
+        seal(disk)
+        ran = accord(*words(disk / "home"))
+        served = accord("serve", "--port", "0", "--data-dir", str(disk / "home"))
+
+    said = found(ran)
+    assert said["data"].says == f"{disk / 'home'} lies on a disk that may only be read"
+    assert "store" not in said
+    assert served.code == 6
+    assert "Read-only file system; name another place, or mount that one" in served.err
+
+
+def test_a_full_disk_is_said_to_be_full_and_not_to_fail(home: Path, tmp_path: Path) -> None:
+    with a_disk(tmp_path / "disk", "2m") as disk:
+        accord("backup", str(tmp_path / "copy"), "--data-dir", str(home))
+        accord("restore", str(tmp_path / "copy"), "--data-dir", str(disk / "home"))
+        fill(disk / "filler")
+        ran = accord(*words(disk / "home"))
+        served = accord("serve", "--port", "0", "--data-dir", str(disk / "home"))
+        fresh = accord("serve", "--port", "0", "--data-dir", str(disk / "new"))
+        copy = accord("backup", str(disk / "copy"), "--data-dir", str(home))
+
+    said = found(ran)
+    assert said["disk"].state == FAIL
+    assert said["store"].says == f"There is no room left for {disk / 'home' / DATABASE}"
+    assert said["store"].cure.startswith("Make room and try again")
+    assert (served.code, fresh.code, copy.code) == (6, 6, 6)
+    assert "make room and try again" in served.err
+    assert "make room and try again" in fresh.err
+    assert f"There is no room left for {disk / 'copy'}; make room and try again\n" in copy.err
+
+
+def test_a_damaged_page_is_told_in_one_line_with_a_cure(home: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = bytearray((home / DATABASE).read_bytes())
+    for page in range(1, len(whole) // PAGE):
+        torn = bytearray(whole)
+        torn[page * PAGE : (page + 1) * PAGE] = b"\xff" * PAGE
+        (home / DATABASE).write_bytes(torn)
+
+        (store, *_) = kept.log(home)
+
+        assert store.state == FAIL, page
+        assert "damaged" in store.says
+        assert "\n" not in store.says
+        assert store.cure.startswith(RESTORE)
+
+
+def test_a_log_of_a_later_version_is_not_to_be_replaced(home: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db:
+        db.execute("PRAGMA user_version = 99")
+
+    (store,) = kept.log(home)
+
+    assert "was written by a later Accord (format 99" in store.says
+    assert store.cure == "Run the Accord that wrote it, or a newer one."
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_keys_without_a_log_are_remarked_before_a_server_makes_a_new_one(
+    home: Path, *, empty: bool
+) -> None:
+    (home / DATABASE).write_bytes(b"") if empty else (home / DATABASE).unlink()
+
+    (store,) = kept.log(home)
+
+    assert store.state == WARN
+    assert store.says.startswith("nothing on the log, but keys since ")
+    assert "accord restore FILE" in store.cure
+
+
+def test_a_clock_that_was_set_back_is_noticed_by_the_log(home: Path) -> None:
+    with closing(sqlite3.connect(home / DATABASE)) as db, db:
+        (body,) = db.execute("SELECT body FROM records ORDER BY pos DESC LIMIT 1").fetchone()
+    at = kept.moment_of(body)
+    an_hour_before = at - 3600
+
+    said = kept.behind(at, an_hour_before)
+
+    assert said == [Check(WARN, "clock", "1 h behind the newest record of the log", kept.SET_IT)]
+    assert kept.behind(at, at - kept.SKEW_S) == []
+    assert abs(at - time.time()) < 20 * 365 * 86400
+
+
+def test_a_server_is_found_by_the_directory_it_uses(server: ServerProcess) -> None:
+    ran = accord("doctor", "--json", "--data-dir", str(server.home))
+
+    assert found(ran)["server"] == Check(OK, "server", f"answers at {server.url}")
+
+
+def test_the_note_of_a_server_that_was_killed_misleads_nobody(home: Path) -> None:
+    (home / "server.lock").write_text("http://127.0.0.1:1\n")
+
+    ran = accord("doctor", "--json", "--data-dir", str(home), ACCORD_PORT="2")
+
+    assert found(ran)["server"].says.startswith("port 2 ") or "port 2 is free" in ran.out
+
+
+def test_on_a_narrow_screen_what_was_found_is_folded_and_what_to_type_is_not() -> None:
+    said, cure = "one word after another " * 8, "chmod 700 " + "long/" * 30
+    lines = list(told(Check(OK, "settings", said.strip(), cure), 80))
+
+    assert all(len(line) <= 80 for line in lines[:-1])
+    assert all(line[:MARGIN].isspace() for line in lines[1:-1])
+    assert lines[-1].endswith(cure)
+    assert len(list(told(Check(OK, "settings", said, ""), None))) == 1
