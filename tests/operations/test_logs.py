@@ -187,6 +187,19 @@ def test_the_server_logs_events_by_name_and_never_sentences() -> None:
     assert said == []
 
 
+def test_the_reference_has_every_event_and_none_that_is_not() -> None:
+    logged = {
+        msg
+        for path in SOURCE.rglob("*.py")
+        for msg in LOGGED.findall(path.read_text("utf-8"))
+        if EVENT.fullmatch(msg)
+    }
+    page = SOURCE.parent.parent / "docs" / "reference" / "log.md"
+    listed = re.findall(r"^\| `([a-z_.]+)` \|", page.read_text("utf-8"), re.MULTILINE)
+
+    assert sorted(listed) == sorted(logged | {"library.said"})
+
+
 # What is said over and over
 
 

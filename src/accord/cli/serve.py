@@ -13,6 +13,7 @@ Examples:
 """
 
 import argparse
+import logging
 import os
 import shlex
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import accord
+from accord.cli.address import reachable
 from accord.config import FILE, SETTINGS, Setting, choose, limit_of
 from accord.logs import set_up
 from accord.settings import Settings
@@ -28,6 +30,8 @@ from accord.show.text import span
 
 if TYPE_CHECKING:
     from accord.serving import Ready
+
+log = logging.getLogger("accord")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,18 +100,37 @@ def run(args: argparse.Namespace) -> int:
     options = Options.of(config, home, bridge=config.bridge_port if bridged else None)
     ensure_enough()
     with locked(home) as lock, Stop() as stop:
+        warn(home, config.store)
 
         def told(ready: "Ready") -> None:
             stop.ready()
             lock.note(ready.url)
             announce(ready, home, is_open=config.auth == "open")
-            if not (sys.stdout.isatty() or config.ready_file):
-                print(way_in(home), file=sys.stderr, flush=True)
+            if not (sys.stdout.isatty() and sys.stderr.isatty()):
+                needs_token = not (sys.stdout.isatty() or config.ready_file)
+                log_ready(ready, home, way_in(home) if needs_token else "")
 
         serving.run(options, told)
     if sys.stdout.isatty():
         print("\nStopped. Everything that was acknowledged is kept.")
     return 0
+
+
+def warn(home: Path, store: str | None) -> None:
+    """What keeps nobody from starting, and is seldom meant."""
+    from accord.cli import kept
+    from accord.cli.configured import slips
+
+    for slip in slips(os.environ):
+        log.warning("settings.slip", extra={"detail": f"{slip.says}; {slip.cure}"})
+    if gone := kept.gone(home, store):
+        log.warning("store.new", extra={"data": home, "detail": f"{gone.says}; {gone.cure}"})
+
+
+def log_ready(ready: "Ready", home: Path, hint: str) -> None:
+    """For whoever reads the log: what runs, where, and how to come in; never a token."""
+    about = {"url": ready.url, "version": accord.__version__, "data": home, "detail": hint}
+    log.info("serve.ready", extra=about)
 
 
 def announce(ready: "Ready", home: Path, *, is_open: bool) -> None:
@@ -119,7 +142,7 @@ def announce(ready: "Ready", home: Path, *, is_open: bool) -> None:
 def way_in(home: Path) -> str:
     """For whoever started it without a terminal: no log holds a token, but one can be made."""
     issue = f"accord token issue --data-dir {shlex.quote(str(home))} --id YOU --type human"
-    return f"accord: no token is printed without a terminal; to make one: {issue} --roles admin"
+    return f"a token is made by: {issue} --roles admin"
 
 
 def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
@@ -151,8 +174,3 @@ def banner(ready: "Ready", home: Path, *, is_open: bool) -> str:
             "",
         ]
     )
-
-
-def reachable(url: str) -> str:
-    """An address one can open, where the server listens on all of them."""
-    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

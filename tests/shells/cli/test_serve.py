@@ -183,8 +183,33 @@ def test_without_a_terminal_it_says_how_to_make_a_token(tmp_path: Path) -> None:
     _, err = server.communicate(timeout=PATIENCE)
 
     assert url.startswith("http://127.0.0.1:")
-    (hint,) = (line for line in err.decode().splitlines() if line.startswith("accord: "))
-    assert f"accord token issue --data-dir '{home}' --id YOU" in hint
+    first, *_ = (json.loads(line) for line in err.decode().splitlines())
+    assert (first["event"], first["url"], first["data"]) == ("serve.ready", url, str(home))
+    assert f"accord token issue --data-dir '{home}' --id YOU" in first["detail"]
+
+
+def test_what_is_seldom_meant_is_warned_of_and_starts_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "data" / "keys").mkdir(mode=0o700, parents=True)
+    (tmp_path / "data").chmod(0o700)
+    assert accord("keys", "rotate", "--data-dir", str(tmp_path / "data")).code == 0
+    (tmp_path / "data" / "accord.db").unlink()
+    words = ["serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(
+        [sys.executable, "-m", "accord", *words],
+        stdout=pipe,
+        stderr=pipe,
+        env=environment(ACCORD_PROT="1"),
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline()
+    server.terminate()
+    _, err = server.communicate(timeout=SOON)
+
+    told = [json.loads(line) for line in err.decode().splitlines()]
+    assert [each["event"] for each in told[:3]] == ["settings.slip", "store.new", "serve.ready"]
+    assert told[0]["detail"] == "ACCORD_PROT means nothing; Did you mean ACCORD_PORT?"
+    assert "restore" in told[1]["detail"]
 
 
 def test_after_a_kill_the_data_is_free_again(tmp_path: Path) -> None:
@@ -266,7 +291,7 @@ def test_an_unknown_store_is_refused(tmp_path: Path) -> None:
         *("serve", "--port", "0", "--store", "punchcards:box", "--data-dir", str(tmp_path / "d"))
     )
 
-    assert ran.code == 6
+    assert ran.code == 2
     assert "sqlite:" in ran.err
 
 
