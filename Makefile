@@ -74,3 +74,4 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.pinned
 	@echo "Installing accord from this checkout"
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
+	@echo "Done. \`make demo\` shows what it does, \`make run\` starts a server."

@@ -209,11 +209,17 @@ METRICS: tuple[Row, ...] = (
     Row(
         "accord_members",
         GAUGE,
-        "Members of these sessions, by presence",
+        "Members of sessions in memory, by presence",
         ("presence",),
         lambda f: [((each.value,), f.census.members.get(each, 0)) for each in Presence],
     ),
-    Row("accord_gates_open", GAUGE, "Open gates in them", (), one(lambda f: f.census.gates)),
+    Row(
+        "accord_gates_open",
+        GAUGE,
+        "Open gates of sessions in memory",
+        (),
+        one(lambda f: f.census.gates),
+    ),
     Row("accord_gates_decided_total", COUNTER, "Gates that ended", ("outcome",), decided),
     Row(
         "accord_http_requests_total",
