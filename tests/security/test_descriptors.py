@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from accord.cli.findings import Check
 from accord.config.descriptors import Allowed
 from tests.helpers.cli import environment
 from tests.helpers.server import PATIENCE, Process, ServerProcess
@@ -105,7 +106,8 @@ def test_the_doctor_tells_before_a_server_starts(
     )
 
     checks = json.loads(ran.stdout)["checks"]
-    assert [[*each.values()] for each in checks if each["about"] == "files"] == found
+    told = [[*Check(**each)] for each in checks if each["about"] == "files"]
+    assert told == found
 
 
 def test_where_it_gets_too_little_it_says_so_and_makes_nothing(tmp_path: Path) -> None:
