@@ -87,8 +87,7 @@ def restore(
 ) -> Restored:
     """Put the copy in the place of the store. Whoever calls holds the data directory."""
     target = path_of(place(home, store)).resolve()
-    if not file.is_file():
-        raise Refused(Why.UNKNOWN, f"There is no backup {file}")
+    ensure_backup(file)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in target.parent.glob(f".{escape(target.name)}.*{PART}*"):
         left.unlink()  # by a restore that was killed; only one at a time holds the directory
@@ -106,6 +105,12 @@ def restore(
         keys = take_keys(home / KEYS, packed.files)
         before = swap(target, draft.path, instant)
     return Restored(holding, before, keys)
+
+
+def ensure_backup(file: Path) -> None:
+    """A file is there, whatever may be in it."""
+    if not file.is_file():
+        raise Refused(Why.UNKNOWN, f"There is no backup {file}; check the name")
 
 
 def path_of(url: str) -> Path:

@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli.meter import progress
     from accord.settings import Settings
 
+    backup.ensure_backup(args.file)  # before a directory is made for it
     home = Settings.here(home=args.data_dir).home.absolute()
     instant = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z"
     with locked(home):

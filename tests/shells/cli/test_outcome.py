@@ -95,3 +95,10 @@ def test_a_closed_folder_is_told_with_what_to_do(tmp_path: Path) -> None:
 
     assert ran.code == 3
     assert "Permission denied; run this as whoever owns it, or change its rights" in ran.err
+
+
+def test_a_backup_that_is_not_there_makes_no_directory(tmp_path: Path) -> None:
+    ran = accord("restore", str(tmp_path / "none"), "--data-dir", str(tmp_path / "new"))
+
+    assert ran == (4, "", f"accord: There is no backup {tmp_path / 'none'}; check the name\n")
+    assert not (tmp_path / "new").exists()

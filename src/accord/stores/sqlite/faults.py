@@ -20,8 +20,9 @@ from accord.engine.proven import DO
 # Changed bytes can make anything of a row: text that is none, a number where text was.
 NONSENSE = (ValueError, TypeError, msgspec.MsgspecError)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, *NONSENSE)
+READ_ONLY = "may only be read; give yourself the right to write it, or copy it to where you have it"
 _HELP: tuple[tuple[type[Exception], str], ...] = (
-    (apsw.ReadOnlyError, "{path} may only be read; give yourself the right to write it"),
+    (apsw.ReadOnlyError, f"{{path}} {READ_ONLY}"),
     (apsw.PermissionsError, "{path} may not be used; check the rights of file and folder"),
     (PermissionError, "{path} may not be used; check the rights of file and folder"),
     (apsw.CantOpenError, "{path} cannot be opened; check the rights of file and folder"),

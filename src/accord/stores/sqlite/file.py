@@ -11,7 +11,7 @@ import apsw
 from accord.engine.ports import StoreError
 from accord.engine.proven import DO
 from accord.files import sync
-from accord.stores.sqlite.faults import NONSENSE, damaged, foreign, later, store_error
+from accord.stores.sqlite.faults import NONSENSE, READ_ONLY, damaged, foreign, later, store_error
 from accord.stores.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -57,7 +57,7 @@ def prepare(path: str, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         ours = _is_ours(path, newest(migrations))
         with closing(connect(path)) as connection:
             if connection.readonly("main"):
-                raise StoreError(f"{path} may only be read; give yourself the right to write it")
+                raise StoreError(f"{path} {READ_ONLY}", path)
             if ours:
                 _check(path, connection, migrations)
             _bring_up(path, connection, migrations)
