@@ -11,9 +11,10 @@ import pytest
 from accord.cli import kept
 from accord.cli.doctor import MARGIN, told
 from accord.cli.findings import FAIL, OK, WARN, Check
+from accord.home import DATABASE
 from tests.helpers.cli import Ran, accord
 from tests.helpers.disk import a_disk, fill, seal
-from tests.helpers.log import DATABASE, a_log
+from tests.helpers.log import a_log
 from tests.helpers.modest import accord_modestly
 from tests.helpers.server import ServerProcess
 

@@ -13,8 +13,9 @@ from accord.core.dialects.codes import CODES
 from accord.core.kernel.refusal import Why
 from accord.engine.ports import UnknownStoreError
 from accord.files import write_private
+from accord.home import DATABASE
 from tests.helpers.cli import accord
-from tests.helpers.log import DATABASE, a_log
+from tests.helpers.log import a_log
 from tests.helpers.modest import accord_modestly
 
 
