@@ -46,7 +46,7 @@ async def web(desk: LocalDesk) -> AsyncIterator[httpx.AsyncClient]:
 def error(response: httpx.Response) -> tuple[int, str]:
     said: dict[str, Any] = response.json()
     assert set(said) == {"error"}
-    assert set(said["error"]) - {"details"} == {"code", "message"}
+    assert set(said["error"]) == {"code", "message", "details"}
     return response.status_code, said["error"]["code"]
 
 

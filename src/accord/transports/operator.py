@@ -130,8 +130,7 @@ async def enter(desk: Desk, count: Count, request: Request) -> Office:
 def refusal(no: Refused) -> Response:
     """A refusal as HTTP says it (UNI-26)."""
     codes = CODES[no.why]
-    details = {"details": no.details} if no.details else {}
-    problem = {"code": codes.msg, "message": no.detail, **details}
+    problem = {"code": codes.msg, "message": no.detail, "details": no.details or {}}
     response = advised(reply({"error": problem}, codes.http), no)
     if no.why is Why.LATE:
         response.headers["connection"] = "close"
