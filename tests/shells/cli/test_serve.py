@@ -204,7 +204,7 @@ def test_what_is_seldom_meant_is_warned_of_and_starts_all_the_same(tmp_path: Pat
     assert server.stdout is not None
     assert server.stdout.readline()
     server.terminate()
-    _, err = server.communicate(timeout=SOON)
+    _, err = server.communicate(timeout=PATIENCE)
 
     told = [json.loads(line) for line in err.decode().splitlines()]
     assert [each["event"] for each in told[:3]] == ["settings.slip", "store.new", "serve.ready"]
