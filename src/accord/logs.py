@@ -17,19 +17,8 @@ from typing import Any, TextIO
 
 FIELDS = (
     *("stream", "session", "principal", "type", "code", "reason", "worker", "failed", "count"),
-    *(
-        "method",
-        "route",
-        "status",
-        "ms",
-        "action",
-        "uid",
-        "url",
-        "version",
-        "data",
-        "error",
-        "detail",
-    ),
+    *("method", "route", "status", "ms", "action", "uid", "url", "version", "data"),
+    *("error", "detail"),
 )
 OURS = "accord"
 EVENT = re.compile(r"[a-z]+(\.[a-z_]+)+")

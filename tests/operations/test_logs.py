@@ -4,7 +4,7 @@ import io
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +40,22 @@ def record(msg: Any, *args: Any, name: str = "accord.engine", **fields: Any) -> 
     return made
 
 
-async def say_marked(wire: Wire, session: str) -> None:
-    """Every type there is, with the mark wherever something can be written."""
+async def say_marked(wires: Sequence[Wire], session: str) -> None:
+    """Every type there is, with the mark wherever something can be written, by all in turn.
+
+    Only so many mistakes are reported, and nobody's alone.
+    """
     for type in sorted({*BODIES, MARK} - ENDING):
         fields = BODIES[type].__struct_fields__ if type in BODIES else ("content",)
         payload = dict.fromkeys(fields, MARK)
-        await wire.say(type, session, payload, ref=MARK, causal_refs=[MARK], id=MARK + type)
-        await wire.say(type, session, {name: {MARK: [MARK]} for name in fields} | {MARK: MARK})
-        await wire.say(type, MARK, payload)
-        await wire.socket.send(MARK)
-        await wire.socket.send(json.dumps({"v": 1, "id": MARK, "session": MARK, "type": MARK}))
-        last = await wire.say("prompt.submit", session, PROMPT | {"target_agent": MARK})
-        await wire.hear_until("error", related_to=last)
+        for wire in wires:
+            await wire.say(type, session, payload, ref=MARK, causal_refs=[MARK], id=MARK + type)
+            await wire.say(type, session, {name: {MARK: [MARK]} for name in fields} | {MARK: MARK})
+            await wire.say(type, MARK, payload)
+            await wire.socket.send(MARK)
+            await wire.socket.send(json.dumps({"v": 1, "id": MARK, "session": MARK, "type": MARK}))
+            last = await wire.say("prompt.submit", session, PROMPT | {"target_agent": MARK})
+            await wire.hear_until("error", related_to=last)
 
 
 async def test_no_content_reaches_the_log_even_when_it_says_everything(tmp_path: Path) -> None:
@@ -60,8 +64,7 @@ async def test_no_content_reaches_the_log_even_when_it_says_everything(tmp_path:
         arguments = PROPOSAL | {"arguments": {MARK: MARK}, "description": MARK}
         await here.bot.say("tool.propose", here.session, arguments)
         await here.alice.hear_until("tool.propose")
-        for wire in (here.bot, here.alice):
-            await say_marked(wire, here.session)
+        await say_marked((here.bot, here.alice), here.session)
         await here.alice.say(
             "session.end", here.session, {"reason": MARK, "final_state": "completed"}
         )
