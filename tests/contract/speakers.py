@@ -30,6 +30,7 @@ class Answer(NamedTuple):
 
     id: str
     seq: int
+    session: str
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -122,7 +123,7 @@ class Speaker(ABC):
                 raise Refusal(said["payload"])
             self.inbox.append(said)
             if said["id"] == message["id"]:
-                return Answer(said["id"], said["seq"])
+                return Answer(said["id"], said["seq"], said["session"])
 
 
 class WebSocket(Speaker):
@@ -176,12 +177,12 @@ class Http(Speaker):
         self.page: deque[Said] = deque()
 
     async def send(self, message: Said) -> Answer:
-        path = f"/sessions/{message['session']}/messages"
+        path = f"/sessions/{message['session'] or 'new'}/messages"
         answer = await self.http.post(path, json=message)
         told = answer.json()
         if answer.status_code != 200:
             raise Refusal(told["payload"])
-        return Answer(told["id"], told["seq"])
+        return Answer(told["id"], told["seq"], told["session"])
 
     async def listen(self) -> Said:
         while not self.page:

@@ -1,5 +1,6 @@
 """What every transport owes its users, against a real server; a new one is a row of the table."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import permutations
 from pathlib import Path
@@ -205,6 +206,27 @@ async def test_a_way_in_tried_again_over_another_transport_is_the_same(
 
     assert answers[0] == answers[1]
     assert [id for _, id in await record(alice, session)].count(join["id"]) == 1
+
+
+@proves("OPEN-5", "OPEN-36")
+@pytest.mark.parametrize("unnamed", ["", "new"])
+@pytest.mark.parametrize("transport", ["websocket", "http"])
+async def test_a_session_asked_for_again_is_the_same_session(
+    bring: Bring, transport: str, unnamed: str
+) -> None:
+    bob = await bring(transport, "bob", join=False)
+    wish = envelope("session.create", unnamed, "bob", {"config": CONFIG, "name": "Only one"})
+
+    first, again = await bob.send(wish), await bob.send(wish)
+    with pytest.raises(Refusal) as other:
+        await bob.send(wish | {"payload": {"config": CONFIG, "name": "Another"}})
+    carol = await bring(transport, "carol", join=False)
+    theirs = await carol.send(wish | {"sender": "carol"})
+
+    assert first == again
+    assert other.value.code == "INVALID_MESSAGE"
+    assert re.fullmatch(r"ses_[0-7][0-9A-HJKMNP-TV-Z]{25}", first.session)
+    assert theirs.session != first.session
 
 
 @proves("OPEN-49", "UNI-7")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.ids import is_id
+from accord.core.kernel.ids import is_id, sequel
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body, Message, Pieces
 from accord.core.kernel.refusal import Refused, Why
@@ -35,6 +35,20 @@ READABLE = (
 )
 # Where messages of a connection go.
 Taker = Callable[[Asked], None]
+
+
+def named(message: Message, seat: str) -> Message:
+    """A session to be: its creator's id for it, or one of ours (OPEN-5).
+
+    Ours follows from who asks and from the id of the message, so that whoever did not hear the
+    answer and asks again gets the same session and not one more (OPEN-36).
+    """
+    if message.room in UNNAMED:
+        return replace(message, room=f"ses_{sequel(message.id, seat)}")
+    if not SESSION_ID.fullmatch(message.room):
+        detail = "A session id is 1 to 128 of A-Z a-z 0-9 _ -; leave it empty to get one"
+        raise Refused(Why.MALFORMED, detail)
+    return message
 
 
 class Trust(NamedTuple):
@@ -100,7 +114,7 @@ class Reception:
             raise Refused(Why.UNAVAILABLE, detail, {"stopping": True})
         actor, peer, kind = asked.actor, asked.peer, type(asked.message.body)
         if kind is SessionCreate:
-            asked.message = self.named(asked.message)
+            asked.message = named(asked.message, actor.seat)
         room = asked.message.room
         stream = f"room/{room}"
         if stream not in self.engine.cells:
@@ -122,15 +136,6 @@ class Reception:
     def taker(self, *, private: bool) -> Taker:
         """Where messages of a connection go."""
         return self.take if private else self.overhear
-
-    def named(self, message: Message) -> Message:
-        """A session to be: its creator's id for it, or one of ours (OPEN-5)."""
-        if message.room in UNNAMED:
-            return replace(message, room=f"ses_{self.engine.ids()}")
-        if not SESSION_ID.fullmatch(message.room):
-            detail = "A session id is 1 to 128 of A-Z a-z 0-9 _ -; leave it empty to get one"
-            raise Refused(Why.MALFORMED, detail)
-        return message
 
     def guard_seat(self, stream: str, actor: Actor, runtime: str) -> None:
         """OPEN-29: on trust, nobody takes a seat whose holder is connected."""

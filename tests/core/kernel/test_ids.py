@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.ids import aliases, derived, is_id, slug
+from accord.core.kernel.ids import aliases, derived, is_id, sequel, slug
 from accord.core.kernel.ulid import ulid
 from tests.spec import proves
 
@@ -73,3 +73,25 @@ def test_two_that_would_be_written_alike_are_never_taken_for_each_other() -> Non
     }
     assert aliases(["a_b", "A-B"]) == {}
     assert aliases(["a_b", "a-b"]) == {"a-b": "a-b"}
+
+
+@given(instants, st.binary(min_size=10, max_size=10), st.text(min_size=1), st.text(min_size=1))
+def test_what_follows_from_the_same_is_the_same_and_sorts_as_it_does(
+    at: int, entropy: bytes, cause: str, other: str
+) -> None:
+    id = ulid(at, entropy)
+
+    assert sequel(id, cause) == sequel(id, cause)
+    assert sequel(id, cause)[:10] == id[:10]
+    assert (sequel(id, cause) == sequel(id, other)) is (cause == other)
+    assert sequel(id, cause) != id
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_what_follows_from_any_id_is_a_ulid(id: str, other: str) -> None:
+    made = sequel(id, "alice")
+
+    assert len(made) == 26
+    assert set(made) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+    assert made[0] <= "7"
+    assert (made == sequel(other, "alice")) is (id == other)

@@ -21,12 +21,20 @@ UNSEEN = (
     "\U000f0000-\U0010ffff]"
 )
 _unseen = re.compile(UNSEEN).search
+_ulid = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII).fullmatch
 _slug = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII).fullmatch
 
 
 def derived(at: int, *cause: str) -> str:
     """The same id whenever the same cause is told at the same instant."""
     return ulid(at, sha256("\n".join(cause).encode()).digest())
+
+
+def sequel(id: str, *cause: str) -> str:
+    """The same ULID whenever it follows from the same; it sorts as the one that it follows from."""
+    digest = sha256("\n".join((*cause, id)).encode()).digest()
+    made = ulid(int.from_bytes(digest[10:16], "big"), digest)
+    return id[:10] + made[10:] if _ulid(id) else made
 
 
 def slug(text: str) -> str:

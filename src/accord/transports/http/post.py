@@ -23,6 +23,7 @@ from accord.transports.caller import RUNTIME, Caller, Callers
 from accord.transports.http.benches import Load
 from accord.transports.http.visits import Lobby, Visitor
 from accord.transports.identity import open_actor
+from accord.transports.reception import named
 from accord.transports.replies import advised, answer, raw
 
 LARGEST_REST = 16 << 20
@@ -97,7 +98,7 @@ class Mailbox:
         """What the engine makes of it."""
         message = honest(message)
         if isinstance(message.body, SessionCreate):
-            message = self.reception.named(message)
+            message = named(message, caller.actor.seat)
         stream, seat = f"room/{message.room}", caller.actor.seat
         enters = message.body.needs is May.ENTER
         visitor = self.lobby.visitor(stream, seat) if enters else None
