@@ -231,3 +231,13 @@ async def test_what_waits_to_be_looked_at_is_bounded_and_let_go() -> None:
     for each in paced:
         each.stop()
     assert ration.held == 0
+
+
+async def test_what_comes_when_nobody_looks_any_more_is_not_kept() -> None:
+    line: Any = Line()
+    paced = dearly(line, Ration())
+
+    paced.stop()
+    paced.feed(b"more")
+
+    assert not paced.left

@@ -3,7 +3,8 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from websockets.asyncio.client import connect
 
 from accord.app import make_engine
 from accord.stores.memory import MemoryLog
+from accord.transports import head
 from accord.transports.hall import Hall
-from accord.transports.head import http_class
+from accord.transports.head import LARGEST_REST, http_class
 from accord.transports.identity import Keyring
 from accord.transports.reception import Reception, Trust
 from accord.transports.websocket import protocol_class
@@ -36,30 +38,67 @@ async def nothing(scope: Any, receive: Any, send: Any) -> None:
     """An app that is never asked."""
 
 
-@pytest.mark.usefixtures("rare")
-async def test_a_connection_that_became_a_websocket_is_forgotten_with_it(tmp_path: Path) -> None:
-    trust = Trust(Keyring.open(tmp_path / "keys"), tuple)
-    hall = Hall(Reception(make_engine(MemoryLog()), trust))
-    made: list[weakref.ref[Any]] = []
-    kind = http_class(hall.porch)
-    ws = protocol_class(hall)
-    config = uvicorn.Config(nothing, ws=ws, http=kind, lifespan="off", log_config=None)
-    config.load()
-    state = ServerState()
+class House:
+    """A server of connections that can be looked at, on a port of its own."""
 
-    def accept() -> asyncio.BaseProtocol:
-        protocol = kind(config=config, server_state=state, app_state={})
-        made.append(weakref.ref(protocol))
+    def __init__(self, home: Path) -> None:
+        trust = Trust(Keyring.open(home / "keys"), tuple)
+        hall = Hall(Reception(make_engine(MemoryLog()), trust))
+        self.kind, ws = http_class(hall.porch), protocol_class(hall)
+        self.config = uvicorn.Config(
+            nothing, ws=ws, http=self.kind, lifespan="off", log_config=None
+        )
+        self.config.load()
+        self.state = ServerState()
+        self.made: list[weakref.ref[Any]] = []
+
+    def accept(self) -> asyncio.BaseProtocol:
+        protocol = self.kind(config=self.config, server_state=self.state, app_state={})
+        self.made.append(weakref.ref(protocol))
         return protocol
 
-    server = await asyncio.get_running_loop().create_server(accept, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    for _ in range(3):
-        async with connect(f"ws://127.0.0.1:{port}/ws"):
-            pass
-    async with asyncio.timeout(PATIENCE):
-        while any(each() is not None for each in made):  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.01)
-    server.close()
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[int]:
+        """The port that it listens on."""
+        server = await asyncio.get_running_loop().create_server(self.accept, "127.0.0.1", 0)
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
 
-    assert len(made) == 3
+    async def forgotten(self) -> None:
+        """Wait until nothing is left of any connection."""
+        async with asyncio.timeout(PATIENCE):
+            while any(each() is not None for each in self.made):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.usefixtures("rare")
+async def test_a_connection_that_became_a_websocket_is_forgotten_with_it(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    async with house.open() as port:
+        for _ in range(3):
+            async with connect(f"ws://127.0.0.1:{port}/ws"):
+                pass
+        await house.forgotten()
+
+    assert len(house.made) == 3
+
+
+@pytest.mark.usefixtures("rare")
+async def test_of_what_comes_behind_a_refused_upgrade_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head, "LINGER_SECONDS", 10 * PATIENCE)  # it is not time that ends it
+    house = House(tmp_path)
+    async with house.open() as port, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        assert b" 426 " in await reader.readline()
+        writer.write(bytes(2 * LARGEST_REST))
+        with suppress(ConnectionError):
+            await writer.drain()
+        await house.forgotten()
+        writer.close()
+
+    assert len(house.made) == 1

@@ -186,7 +186,8 @@ class BoundedHttp(HttpToolsProtocol):
             self._upgrade()
         # The parser holds us and we it; uvicorn lets go of it only where nothing was upgraded.
         self.parser = None  # type: ignore[assignment]  # for good
-        self.flow.stop()
+        if not self.refused:  # what comes behind a refusal is counted, and soon too much
+            self.flow.stop()
 
     def _upgrade(self) -> None:
         self.scope["headers"] = upgrade.plain(self.headers)

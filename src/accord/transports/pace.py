@@ -64,6 +64,8 @@ class Paced(FlowControl):
 
     def feed(self, data: bytes) -> None:
         """Look at this, now or when it is its turn."""
+        if self.parse is None:
+            return
         self.left = memoryview(bytes(self.left) + data) if self.left else memoryview(data)
         self.size = len(self.left)
         if not self.rests:
