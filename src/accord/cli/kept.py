@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from accord.cli.findings import FAIL, OK, WARN, Check
+from accord.cli.outcome import of_system
 from accord.core.kernel.refusal import Refused
 from accord.engine.ports import (
     DamagedError,
@@ -139,10 +140,13 @@ def closing(paths: list[Path]) -> str:
 
 def log(home: Path, named: str | None = None) -> Iterator[Check]:
     """Opens, is ours, is whole, and does not come from the future."""
-    if missing := gone(home, named):
-        yield missing
-    elif blank(home, named):
-        yield Check(OK, "store", NOT_YET)
+    try:
+        is_blank = blank(home, named)
+    except OSError as no:
+        yield unusable(no)
+        return
+    if is_blank:
+        yield lost(home) or Check(OK, "store", NOT_YET)
     else:
         yield from asyncio.run(wholeness(place(home, named)))
 
@@ -161,9 +165,9 @@ def gone(home: Path, named: str | None) -> Check | None:
 
 def lost(home: Path) -> Check | None:
     """Keys are made together with a log; where there is none, it may have gone."""
-    if not (held := sorted((home / KEYS).glob("*.pub"))):
+    if not searched(home / KEYS) or not (held := list((home / KEYS).glob("*.pub"))):
         return None
-    since = datetime.fromtimestamp(held[0].stat().st_mtime, UTC)
+    since = datetime.fromtimestamp(min(each.stat().st_mtime for each in held), UTC)
     said = f"nothing on the log, but keys since {since:%Y-%m-%d}"
     cure = "If there was a log: accord restore FILE, before a server makes a new one."
     return Check(WARN, "store", said, cure)
@@ -190,7 +194,8 @@ def unusable(error: Exception) -> Check:
     for kind, cure in CURES:
         if isinstance(error, kind):
             return Check(FAIL, "store", safe(str(error).partition("; ")[0]), cure)
-    said, _, cure = str(error).partition("; ")
+    words = of_system(error)[1] if isinstance(error, OSError) else str(error)
+    said, _, cure = words.partition("; ")
     return Check(FAIL, "store", safe(said), safe(cure[:1].upper() + cure[1:]))
 
 

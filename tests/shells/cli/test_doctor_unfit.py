@@ -1,9 +1,11 @@
 """`accord doctor` on machines that are not well: it goes on, names the cause, and cures that."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,46 @@ def test_keys_without_a_log_are_remarked_before_a_server_makes_a_new_one(
     assert store.state == WARN
     assert store.says.startswith("nothing on the log, but keys since ")
     assert "accord restore FILE" in store.cure
+
+
+def test_keys_are_as_old_as_the_oldest_of_them(home: Path) -> None:
+    (home / DATABASE).unlink()
+    newest = home / "keys" / "0.pub"
+    newest.write_bytes(b"")
+    (oldest,) = {*(home / "keys").glob("*.pub")} - {newest}
+    os.utime(oldest, (0, datetime(2025, 2, 3, tzinfo=UTC).timestamp()))
+
+    (store,) = kept.log(home)
+
+    assert store.says == "nothing on the log, but keys since 2025-02-03"
+
+
+def test_a_log_that_nobody_may_look_for_is_named_and_the_rest_is_looked_at(
+    home: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0)
+
+    ran = accord_modestly(*words(home), ACCORD_STORE=f"sqlite:{elsewhere / DATABASE}")
+
+    assert (ran.code, ran.err) == (5, "")
+    said = found(ran)
+    assert said["store"].state == FAIL
+    assert said["store"].says == f"{elsewhere / DATABASE}: Permission denied"
+    assert said["store"].cure == "Run this as whoever owns it, or change its rights"
+    assert {"keys", "clock", "server", "token"} <= said.keys()
+
+
+def test_keys_that_are_seen_and_cannot_be_reached_tell_nothing_of_a_log(home: Path) -> None:
+    (home / DATABASE).unlink()
+    (home / "keys").chmod(0o400)
+    ran = accord_modestly(*words(home))
+    (home / "keys").chmod(0o700)
+
+    assert (ran.code, ran.err) == (5, "")
+    said = found(ran)
+    assert (said["keys"].state, said["keys"].cure) == (FAIL, f"chmod 700 {home / 'keys'}")
+    assert (said["store"].state, said["store"].says) == (OK, kept.NOT_YET)
 
 
 def test_a_clock_that_was_set_back_is_noticed_by_the_log(home: Path) -> None:
