@@ -198,7 +198,7 @@ async def test_a_server_holds_no_more_after_long_use_than_after_short(tmp_path: 
             await asyncio.gather(*living)
         with suppress(TimeoutError):
             await nobody_left(server, before.files + FEW)
-        after = weigh(server.pid)
+        after, counted = weigh(server.pid), await asyncio.to_thread(connected, server)
         steps = sum(room.steps for room in rooms)
         print(f"{steps} steps; before {before}, warm {seen[0]}, end {seen[-1]}, left {after}")
         server.stop()
@@ -207,6 +207,7 @@ async def test_a_server_holds_no_more_after_long_use_than_after_short(tmp_path: 
     assert end.rss_kib < warm.rss_kib * GROWTH, [each.rss_kib for each in seen]
     assert end.threads <= warm.threads + 2
     assert after.files <= before.files + FEW, "files are left open"
+    assert counted == 0, "who is gone is still counted"
     await chain_holds(server.home)
 
 
