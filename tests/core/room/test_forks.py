@@ -253,6 +253,23 @@ def test_an_answer_stays_in_its_fork_even_if_its_chunks_do_not_say_so() -> None:
     assert [talk.readers(i) for i in ("answer", "chunk", "end")] == [{"alice", "claude"}] * 3
 
 
+@pytest.mark.parametrize("said", [ResponseChunk("Yes"), ResponseEnd("complete")])
+@pytest.mark.parametrize("ref", ["answer", None])
+@pytest.mark.parametrize("begun", [None, "other"])
+@proves("OPEN-44", "PVP-16.1-3")
+def test_no_answer_goes_on_elsewhere(said: Body, ref: str | None, begun: str | None) -> None:
+    talk = a_talk()
+    aside = talk.fork("Aside", CLAUDE)
+    where = begun and talk.fork("Other", CLAUDE)
+    talk.says(ALICE, prompts(), id="q", fork=where)
+    talk.says(CLAUDE, ResponseStart("claude", "q"), id="answer", fork=where)
+
+    with refused(Why.WRONG_STATE):
+        talk.tries(CLAUDE, said, ref=ref, fork=aside)
+
+    assert talk.allows(CLAUDE, said, ref=ref, fork=where)
+
+
 @proves("OPEN-47")
 def test_whoever_left_is_in_the_fork_again_after_coming_back() -> None:
     talk = a_talk()

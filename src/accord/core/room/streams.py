@@ -109,6 +109,15 @@ def check_start(room: Room, ask: Ask, prompt: str) -> None:
 
 
 def mine(room: Room, ask: Ask, *, thinking: bool) -> Stream:
+    """The stream that is meant; whoever names a fork means one that goes on there."""
+    stream, fork = named(room, ask, thinking=thinking), ask.message.fork
+    if fork is not None and fork != stream.fork:
+        place = "the trunk" if stream.fork is None else f"fork {stream.fork}"
+        raise Refused(Why.WRONG_STATE, f"{stream.id} goes on in {place}, not in fork {fork}")
+    return stream
+
+
+def named(room: Room, ask: Ask, *, thinking: bool) -> Stream:
     """The sender's stream that `ref` names, or its only one (OPEN-44)."""
     seat, ref = ask.actor.seat, ask.message.ref
     if ref is not None:
