@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from accord.core.kernel.authority import Kind, Role
+from accord.core.people.state import SKEW
+from accord.transports.identity import issue
+from accord.transports.keyring import Keyring, wall
 from tests.helpers.cli import accord
 from tests.helpers.server import ServerProcess
 from tests.helpers.web import Web
@@ -133,6 +137,23 @@ async def test_a_revoked_token_ends_a_waiting_poll(signed: ServerProcess, alice:
 
     assert (await asyncio.wait_for(waiting, PATIENCE)).status_code == 401
     await eve.close()
+
+
+async def test_a_waiting_poll_ends_with_its_token(signed: ServerProcess, alice: Web) -> None:
+    session = await alice.create()
+    life, left = 60, 5_000
+    then = wall() - SKEW - life * 1000 + left
+    who: dict[str, Any] = {"id": "fay", "kind": Kind.HUMAN, "roles": [Role.DRIVER]}
+    ring = Keyring.open(signed.home / "keys")
+    fay = Web(signed.url, "fay", issue(ring, **who, now=then, ttl_s=life).token)
+    await fay.join(session)
+    query = {"after": (await fay.poll(session))["next"], "wait": "50"}
+
+    async with asyncio.timeout(30):
+        answer = await fay.http.get(f"/sessions/{session}/messages", params=query)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+    await fay.close()
 
 
 async def test_nobody_reads_on_over_what_was_removed(alice: Web, signed: ServerProcess) -> None:

@@ -13,6 +13,7 @@ from accord.core.kernel.ids import is_id, sequel
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.log import Body, Message, Pieces
 from accord.core.kernel.refusal import Refused, Why
+from accord.core.people.state import SKEW
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.members import SessionJoin
 from accord.core.room.secrets import SecretShare
@@ -88,6 +89,10 @@ class Reception:
     def left(self, identity: Identity) -> float:
         """For how many seconds from now it is good."""
         return max(0, identity.expires_at - self.trust.clock.now()) / 1000
+
+    def answered(self, identity: Identity) -> float:
+        """For how many seconds from now what is asked with it is answered; clocks differ."""
+        return max(0, identity.expires_at + SKEW - self.trust.clock.now()) / 1000
 
     def presume(self, message: Message, runtime: str) -> Actor:
         """On trust: whoever the message says it is from."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from accord.engine.pulse import beats_of
 from accord.transports.archive import LARGEST_PAGE, USUAL_PAGE
 from accord.transports.caller import Caller, Callers
 from accord.transports.endpoint import Query
+from accord.transports.expiry import Expiry
 from accord.transports.http.benches import Bench, hung_up
 from accord.transports.http.reader import Page, Reader
 from accord.transports.http.visits import Lobby
@@ -103,6 +105,7 @@ class Polls:
         gone = asyncio.create_task(hung_up(request.receive))
         gone.add_done_callback(lambda _: wait.end("nobody waits"))
         timer = asyncio.get_running_loop().call_later(patience, wait.end, "it took too long")
+        expiry = self._expiry(wait)
         try:
             while True:
                 wait.news.clear()
@@ -113,9 +116,19 @@ class Polls:
                 await wait.news.wait()
         finally:
             timer.cancel()
+            if expiry is not None:
+                expiry.cancel()
             gone.cancel()
             self.ears.rest(stream, wait)
             self.bench.rise(wait)
+
+    def _expiry(self, wait: Wait) -> Expiry | None:
+        """Nobody waits for what they may not be told any more."""
+        identity = wait.caller.identity
+        if identity is None:
+            return None
+        left = partial(self.callers.reception.answered, identity)
+        return Expiry(left, partial(wait.end, "the token has expired"))
 
     def _longest(self, cell: Cell) -> float:
         """Nobody goes idle while they wait."""
