@@ -8,6 +8,7 @@ import pytest
 from accord.cli.absence import GOES_ON, Absence
 from accord.cli.record import POLL_S, arriving
 from accord.client import ClientError, Retry, ServerRefused, SignedOut, Unreachable
+from accord.client.backoff import LONGEST_HINT
 from accord.client.web import refusal
 from tests.spec import proves
 
@@ -74,13 +75,20 @@ async def test_each_absence_is_told_with_the_words_of_the_server(
     ]
 
 
-async def test_a_server_that_names_a_time_is_left_alone_until_then() -> None:
-    busy = ServerRefused("RATE_LIMITED", "Wait", details={"retry_after_ms": 1500}, status=429)
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [(1500, 1.7), (10**400, LONGEST_HINT + 0.2), (-1, 0.2)],
+    ids=["moderate", "absurd", "none"],
+)
+async def test_a_server_that_names_a_time_is_left_alone_until_then(
+    asked: int, waits: float
+) -> None:
+    busy = ServerRefused("RATE_LIMITED", "Wait", details={"retry_after_ms": asked}, status=429)
     source = Source(busy, END)
 
     await source.follow()
 
-    assert source.waits == [pytest.approx(1.7)]
+    assert source.waits == [pytest.approx(waits)]
 
 
 @pytest.mark.parametrize(

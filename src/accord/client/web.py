@@ -11,6 +11,7 @@ from accord.core.kernel.ballot import Lack, Quorum
 from accord.core.room.state import ContentRef, Presence, SessionConfig
 from accord.settings import is_local
 
+from .backoff import LONGEST_HINT
 from .envelope import Envelope, head, typed
 from .errors import ClientError, ServerRefused, Unreachable
 from .identity import Address, Identity
@@ -326,4 +327,4 @@ def passes(error: ClientError) -> bool:
 def asked_to_wait(error: ClientError) -> float:
     """For how many seconds the server wants to be left alone."""
     said = error.details.get("retry_after_ms") if isinstance(error, ServerRefused) else None
-    return said / 1000 if isinstance(said, int) else 0.0
+    return min(said, LONGEST_HINT * 1000) / 1000 if isinstance(said, int) else 0.0
