@@ -10,6 +10,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from accord.transports import upgrade
+from accord.transports.offers import Parser
 from accord.transports.pace import Paced
 from accord.transports.porch import Porch
 
@@ -54,9 +55,12 @@ class BoundedHttp(HttpToolsProtocol):
 
     porch: ClassVar[Porch]
     flow: Paced
+    parser: Parser  # type: ignore[assignment]  # what uvicorn asks of its own
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
+        self.parser = Parser(self)
+        self.declines = False
         self.heading = True
         self.refused = False
         self.full = False
@@ -142,6 +146,9 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         upgrades = self.parser.should_upgrade()
+        self.declines = upgrades and not self._should_upgrade() and not self.parser.is_tunnel()
+        if self.declines:
+            return  # it is read once more, as any other
         if size > (min(LARGEST_UPGRADE, self.porch.head) if upgrades else self.porch.head):
             self._too_long()
             raise ValueError("too long")  # stops the parser, which asks for a 400
@@ -165,6 +172,8 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.declines:
+            return
         self._cancel()
         super().on_message_complete()
 
