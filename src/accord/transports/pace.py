@@ -9,10 +9,10 @@ from uvicorn.protocols.http.flow_control import FlowControl
 # Some bytes are a thousand times as dear as others: a chunk of one costs as much as one of many.
 # So few are looked at in one go that even those take less than this.
 SLICE = 8 << 10
-# Reading a request takes less, and so does as much of a plain body as comes at once.
+# Reading a request takes less, and so does most of what comes of a plain body at once.
 LONGEST_S = 0.0005
 # Whoever took longer waits so many times as long, behind all others who did: together they get a
-# fifth of the time, however many they are.
+# fifth of the time, until there are so many that one would wait longer than it may.
 TIMES = 4
 # What it takes to have a byte here at all.
 BYTE_S = 1e-9
