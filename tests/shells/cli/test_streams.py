@@ -64,7 +64,7 @@ def test_a_full_disk_is_told(line: str, way: str, tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         code, _, said = run(line, way, tmp_path, stdout=full.fileno())
 
-    assert (code, said) == (1, b"accord: No space left on device\n")
+    assert (code, said) == (6, b"accord: No space left on device; make room and try again\n")
 
 
 @pytest.mark.parametrize("way", WAYS)
