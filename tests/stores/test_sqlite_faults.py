@@ -11,6 +11,7 @@ from accord.stores import open_log
 from accord.stores.sqlite import SqliteLog
 from tests.contract.rows import row, rows
 from tests.helpers.disk import a_disk, fill, seal
+from tests.stores.writing import with_writing
 
 HERE = "room/here"
 
@@ -18,13 +19,12 @@ HERE = "room/here"
 async def test_a_full_database_keeps_nothing_and_goes_on_once_there_is_room(tmp_path: Path) -> None:
     log = await SqliteLog.open(str(tmp_path / "log.db"))
     await log.append(HERE, 0, rows(HERE, 3))
-    writing = log._writer._db
-    writing.pragma("max_page_count", writing.pragma("page_count") + 2)
+    await with_writing(log, lambda db: db.pragma("max_page_count", db.pragma("page_count") + 2))
 
     with pytest.raises(StoreError, match="no room left"):
         await log.append(HERE, 3, rows(HERE, 1000, after=3))
     kept = await log.streams()
-    writing.pragma("max_page_count", 1 << 30)
+    await with_writing(log, lambda db: db.pragma("max_page_count", 1 << 30))
     await log.append(HERE, 3, rows(HERE, 1000, after=3))
 
     assert {HERE: 3} == kept

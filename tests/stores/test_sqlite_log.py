@@ -14,6 +14,7 @@ from accord.stores.sqlite.reader import Reader
 from accord.stores.sqlite.recent import Recent
 from tests.contract.rows import first, row, rows
 from tests.helpers.engine import turns
+from tests.stores.writing import with_writing
 
 HERE = "room/here"
 
@@ -24,7 +25,7 @@ async def test_durability_is_what_was_asked_for(
 ) -> None:
     log = await SqliteLog.open(str(tmp_path / "log.db"), durability=durability)
 
-    assert synchronous == log._writer._db.pragma("synchronous")
+    assert synchronous == await with_writing(log, lambda db: db.pragma("synchronous"))
     await log.close()
 
 
@@ -147,7 +148,7 @@ async def test_many_rows_go_into_a_stream_that_is_known(tmp_path: Path) -> None:
 
 async def test_a_row_that_is_too_large_fails_alone(tmp_path: Path) -> None:
     log = await SqliteLog.open(str(tmp_path / "log.db"))
-    log._writer._db.limit(apsw.SQLITE_LIMIT_LENGTH, 10_000)
+    await with_writing(log, lambda db: db.limit(apsw.SQLITE_LIMIT_LENGTH, 10_000))
 
     outcomes = await asyncio.gather(
         log.append(HERE, 0, [row(HERE, 1, body=b"x" * 20_000)]),

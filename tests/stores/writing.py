@@ -1,0 +1,31 @@
+"""The writer's own connection, used where it may be: on the writer's thread.
+
+Two threads that use one connection can wait for each other for ever, one for the connection and
+the other for the interpreter, and no time limit ends that.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import apsw
+
+from accord.stores.sqlite import SqliteLog
+from accord.stores.sqlite.committer import Committer
+from accord.stores.sqlite.jobs import Commit, Job
+
+T = TypeVar("T")
+
+
+async def with_writing(log: SqliteLog, use: Callable[[apsw.Connection], T]) -> T:
+    """What that makes of it, just before a commit."""
+    writer, made = log._writer, list[T]()
+    usual = writer._commit
+
+    def once(committer: Committer, batch: list[Job]) -> Commit:
+        made.append(use(writer._db))
+        return usual(committer, batch)
+
+    writer._commit = once  # type: ignore[method-assign]  # for one commit
+    await log.advance("nobody", 1)
+    writer._commit = usual  # type: ignore[method-assign]
+    return made[0]
