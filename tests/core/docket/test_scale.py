@@ -5,9 +5,7 @@ What one line does inside the interpreter is not seen that way; for that there i
 items so small and so many that a needless copy or search for each of them would stand out.
 """
 
-import gc
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -25,6 +23,7 @@ from accord.core.docket.model import Batch, Input, Previous
 from accord.core.docket.steps import Step, own
 from accord.core.docket.words import Kind, Mode, State
 from tests.helpers.docket import decide, evidence, item, ok, probe, step
+from tests.helpers.pace import cpu
 from tests.spec import proves
 
 NONE, FEW, TIMES = 5, 20, 4
@@ -232,25 +231,6 @@ def test_so_does_the_work_on_a_snapshot(shape: Text) -> None:
     grown = {work.__name__: growth(work, texts) for work in SNAPSHOTS}
 
     assert grown == {name: pytest.approx(TIMES, abs=MOST - TIMES) for name in grown}
-
-
-def cpu(work: Callable[[], object]) -> float:
-    """The CPU time of it, at its best of three, without what measures coverage."""
-
-    def once() -> float:
-        begun = time.process_time()
-        work()
-        return time.process_time() - begun
-
-    gc.collect()
-    gc.disable()
-    before = sys.gettrace()
-    sys.settrace(None)
-    try:
-        return min(once() for _ in range(3))
-    finally:
-        sys.settrace(before)
-        gc.enable()
 
 
 def settled(count: int) -> Batch:
