@@ -33,8 +33,13 @@ def environment(**env: str) -> dict[str, str]:
 
 def accord(*words: str, cwd: Path | None = None, **env: str) -> Ran:
     """Run it to its end."""
+    return run("-m", "accord", *words, cwd=cwd, **env)
+
+
+def run(*words: str, cwd: Path | None = None, **env: str) -> Ran:
+    """Run Python with these words to its end."""
     done = subprocess.run(
-        [sys.executable, "-m", "accord", *words],
+        [sys.executable, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

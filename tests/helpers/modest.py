@@ -1,9 +1,6 @@
 """Commands by somebody whom rights bind, also where the tests run as root."""
 
-import subprocess
-import sys
-
-from tests.helpers.cli import PATIENCE, Ran, environment
+from tests.helpers.cli import Ran, run
 
 # Whoever is root may open everything, unless these two are taken away before the program starts.
 _DROP = """
@@ -18,13 +15,4 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 def accord_modestly(*words: str, **env: str) -> Ran:
     """Run it to its end, bound by the rights of files."""
-    done = subprocess.run(
-        [sys.executable, "-c", _DROP, "-m", "accord", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment(**env),
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return run("-c", _DROP, "-m", "accord", *words, cwd=None, **env)

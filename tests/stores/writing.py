@@ -6,6 +6,7 @@ the other for the interpreter, and no time limit ends that.
 
 from collections.abc import Callable
 from typing import TypeVar
+from unittest.mock import patch
 
 import apsw
 
@@ -25,7 +26,6 @@ async def with_writing(log: SqliteLog, use: Callable[[apsw.Connection], T]) -> T
         made.append(use(writer._db))
         return usual(committer, batch)
 
-    writer._commit = once  # type: ignore[method-assign]  # for one commit
-    await log.advance("nobody", 1)
-    writer._commit = usual  # type: ignore[method-assign]
+    with patch.object(writer, "_commit", once):
+        await log.advance("nobody", 1)
     return made[0]
