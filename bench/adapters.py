@@ -251,10 +251,10 @@ class Drivers(ForAccord):
         return [filler(max(0, size - bare)).encode() for size in PROBE_SIZES]
 
 
-NAMES = {"probe": ForProbe, "agents": Agents, "drivers": Drivers}
+ADAPTERS = {"probe": ForProbe, "agents": Agents, "drivers": Drivers}
 
 
-def named(name: str, run: str, senders: int) -> Adapter:
+def adapter_of(name: str, run: str, senders: int) -> Adapter:
     """The adapter of that name for one run."""
     if name == "probe":
         return ForProbe()

@@ -8,9 +8,9 @@ from bench.participant import Room, connect, join
 from bench.rooms import check
 from bench.servers import Running, accord
 
-SHORT = 1000
+SHORT_SESSION_RECORDS = 1000
 WINDOW = 256
-AT_ONCE = 5000
+FILL_BATCH = 5000
 JOINS = 10
 
 
@@ -35,7 +35,7 @@ class Length(NamedTuple):
 async def fill(room: Room, records: int) -> None:
     """So many chunks, over the wire like any other."""
     while room.sent < records:
-        count = min(AT_ONCE, records - room.sent)
+        count = min(FILL_BATCH, records - room.sent)
         await send(room, count)
 
 
@@ -56,7 +56,7 @@ async def cost_us(server: Running, room: Room, messages: int) -> float:
 async def short_cost_us(server: Running, messages: int) -> float:
     """The same in a session of a thousand records that is made for it."""
     room = await Room.open(server.url, 2)
-    await fill(room, SHORT)
+    await fill(room, SHORT_SESSION_RECORDS)
     cost = await cost_us(server, room, messages)
     room.leave()
     check(server, room, room.sent)
@@ -80,7 +80,7 @@ async def measure(home: Path, records: int, messages: int, reps: int) -> Length:
         long = await Room.open(server.url, 2)
         await fill(long, records)
         short = await Room.open(server.url, 2)
-        await fill(short, SHORT)
+        await fill(short, SHORT_SESSION_RECORDS)
         short_us, long_us, short_ms, long_ms = [], [], [], []
         for _ in range(reps):
             short_us.append(await short_cost_us(server, messages))

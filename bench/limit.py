@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from bench import probe as limit
 from bench.machine import busy_s, cores, cpu_s
-from bench.servers import ROOT, Running, accord, on_core, probe, stored, workshop
+from bench.servers import ROOT, Running, accord, on_core, probe, stored, temporary_directory
 
 # A run beside which others used more than this share of a core says little about either server.
-CALM = 0.25
+MAX_FOREIGN_LOAD = 0.25
 KINDS = {"agents": "response.chunked", "drivers": "prompt.submitted"}
 
 
@@ -103,7 +103,7 @@ def check_load(said: dict[str, Any]) -> None:
 
 def run_probe(where: str | None, scale: Scale) -> Figures:
     """A fresh probe, then a look at its log."""
-    with workshop(where) as home:
+    with temporary_directory(where) as home:
         with probe(home) as server:
             figures, said = drive(server, "probe", "", scale)
         rows, whole = limit.stored(home / "probe.db")
@@ -126,7 +126,7 @@ def check_log(home: Path, said: dict[str, Any], kind: str) -> None:
     kept = 0
     for session in said["sessions"]:
         found = stored(home, session)
-        if not found.whole:
+        if not found.is_complete:
             raise RuntimeError(f"{session} has {found.rows} rows up to version {found.newest}")
         kept += found.kinds[kind]
     if kept != said["acked"]:
@@ -140,15 +140,15 @@ class Limit(NamedTuple):
     accord: list[Figures]
 
     @property
-    def calm(self) -> list[tuple[Figures, Figures]]:
+    def undisturbed(self) -> list[tuple[Figures, Figures]]:
         """Turns in which nobody disturbed either."""
         turns = zip(self.probe, self.accord, strict=True)
-        return [turn for turn in turns if all(run.other_share < CALM for run in turn)]
+        return [turn for turn in turns if all(run.other_share < MAX_FOREIGN_LOAD for run in turn)]
 
     @property
     def turns(self) -> list[tuple[Figures, Figures]]:
         """Those that count."""
-        return self.calm or list(zip(self.probe, self.accord, strict=True))
+        return self.undisturbed or list(zip(self.probe, self.accord, strict=True))
 
     @property
     def best(self) -> tuple[Figures, Figures]:
@@ -177,9 +177,9 @@ def cheapest(runs: Iterable[Figures]) -> Figures:
 def measure(where: str | None, scale: Scale, adapter: str = "agents") -> Limit:
     """Probe and Accord in turns, Accord on one server; disturbed turns are made up for, once."""
     found = Limit([], [])
-    with workshop(where) as home, accord(home) as server:
+    with temporary_directory(where) as home, accord(home) as server:
         for turn in range(2 * scale.reps):
-            if turn >= scale.reps and len(found.calm) >= scale.reps:
+            if turn >= scale.reps and len(found.undisturbed) >= scale.reps:
                 break
             found.probe.append(run_probe(where, scale))
             print(found.probe[-1].line("probe"), flush=True)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import uvloop
 from picows import WSFrame, WSListener, WSMsgType, WSTransport, ws_connect
 
-from bench.adapters import Adapter, is_event, named
+from bench.adapters import Adapter, adapter_of, is_event
 from bench.machine import pin
 
 TEXT = WSMsgType.TEXT
@@ -77,9 +77,9 @@ class Client(WSListener):
         for frame in hello:
             transport.send(TEXT, frame)
         if not hello:
-            self._now_ready()
+            self._mark_ready()
 
-    def _now_ready(self) -> None:
+    def _mark_ready(self) -> None:
         self.is_ready = True
         self.tally.ready += 1
 
@@ -101,7 +101,7 @@ class Client(WSListener):
             self._wait(payload)
             return
         if not is_event(payload):
-            self._complain(payload)
+            self._record_error(payload)
             return
         tally = self.tally
         if self.checks:
@@ -121,11 +121,11 @@ class Client(WSListener):
     def _wait(self, payload: bytes) -> None:
         try:
             if self.adapter.ready(self.i, self.j, payload):
-                self._now_ready()
+                self._mark_ready()
         except Exception as error:  # noqa: BLE001 - raised where the run is awaited
             self.tally.faults.append(error)
 
-    def _complain(self, payload: bytes) -> None:
+    def _record_error(self, payload: bytes) -> None:
         self.tally.errors += 1
         if self.tally.errors < 4:
             print("unexpected frame:", payload[:300], file=sys.stderr)
@@ -147,7 +147,7 @@ async def until(done: Callable[[], bool], seconds: float) -> bool:
     return done()
 
 
-async def connected(args: argparse.Namespace, adapter: Adapter, tally: Tally) -> list[Client]:
+async def connect_all(args: argparse.Namespace, adapter: Adapter, tally: Tally) -> list[Client]:
     """Everybody, joined and ready to send."""
     clients: list[Client] = []
     for i in range(args.sessions):
@@ -166,7 +166,7 @@ async def connected(args: argparse.Namespace, adapter: Adapter, tally: Tally) ->
 async def run(args: argparse.Namespace, adapter: Adapter) -> dict[str, Any]:
     """Warm up, measure, stop sending, and wait for what is under way."""
     tally = Tally()
-    clients = await connected(args, adapter, tally)
+    clients = await connect_all(args, adapter, tally)
     for client in clients:
         if client.sends:
             client.fill(args.inflight)
@@ -188,8 +188,8 @@ async def run(args: argparse.Namespace, adapter: Adapter) -> dict[str, Any]:
     for client in clients:
         client.transport.disconnect()
     return result | {
-        "p50_ms": at(latencies, 0.5),
-        "p99_ms": at(latencies, 0.99),
+        "p50_ms": percentile(latencies, 0.5),
+        "p99_ms": percentile(latencies, 0.99),
         "sent": tally.sent,
         "acked": tally.acks,
         "delivered": tally.received,
@@ -200,7 +200,7 @@ async def run(args: argparse.Namespace, adapter: Adapter) -> dict[str, Any]:
     }
 
 
-def at(latencies: list[float], share: float) -> float | None:
+def percentile(latencies: list[float], share: float) -> float | None:
     """A percentile in milliseconds."""
     return latencies[int(len(latencies) * share)] * 1e3 if latencies else None
 
@@ -221,7 +221,7 @@ def main() -> None:
         parser.error("loopback only")
     pin(args.core)
     gc.freeze()
-    adapter = named(args.adapter, args.run, args.senders)
+    adapter = adapter_of(args.adapter, args.run, args.senders)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print(json.dumps(runner.run(run(args, adapter))), flush=True)
 

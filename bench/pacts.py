@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Self
 from bench.servers import Running
 
 REPO = "bench"
-TASKS = 10  # of a feature
-MORE = 10
+TASKS_PER_FEATURE = 10  # of a feature
+EXTRA_EVENTS = 10
 PING_S = 0.05
-PATIENCE_S = 30.0
-SECONDS = 600.0
+BRIDGE_TIMEOUT_S = 30.0
+BRING_TIMEOUT_S = 600.0
 
 
 class Pacts(NamedTuple):
@@ -29,16 +29,16 @@ class Pacts(NamedTuple):
     more_ms: float
 
 
-def story(events: int) -> Iterator[dict[str, Any]]:
+def generate_events(events: int) -> Iterator[dict[str, Any]]:
     """So many events of a project that goes on as projects do."""
     seats = [{"id": seat, "roles": ["worker"], "entry": f"{seat}.md"} for seat in ("ann", "bob")]
     start = {"project": "bench", "protocol_version": 1, "seats": seats, "base_branch": "main"}
     yield event(0, "init", "ann", start)
     for number in range(1, events):
-        feature, step = divmod(number - 1, 3 * TASKS + 1)
+        feature, step = divmod(number - 1, 3 * TASKS_PER_FEATURE + 1)
         task, step = divmod(step, 3)
         branch = f"feature-{feature}"
-        if task == TASKS:
+        if task == TASKS_PER_FEATURE:
             yield event(number, "merge", "ann", {}, feature=branch)
             continue
         name = {"task_id": f"T{feature}-{task}", "feature": branch}
@@ -65,15 +65,15 @@ def event(number: int, kind: str, by: str, payload: dict[str, Any], **name: str)
     }
 
 
-def line(made: dict[str, Any]) -> bytes:
+def encode_line(made: dict[str, Any]) -> bytes:
     """As tools write it."""
     return json.dumps(made, separators=(",", ":")).encode() + b"\n"
 
 
-def ask(home: Path, action: str, **said: Any) -> dict[str, Any]:
+def call_bridge(home: Path, action: str, **said: Any) -> dict[str, Any]:
     """A question to the bridge."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
-        wire.settimeout(PATIENCE_S)
+        wire.settimeout(BRIDGE_TIMEOUT_S)
         wire.connect(str(home / "bridge.sock"))
         wire.sendall(json.dumps({"action": action, **said}).encode() + b"\n")
         heard = b""
@@ -83,7 +83,7 @@ def ask(home: Path, action: str, **said: Any) -> dict[str, Any]:
     return found
 
 
-class Waiting:
+class LatencyProbe:
     """Somebody else, who asks something small all the while."""
 
     def __init__(self, home: Path) -> None:
@@ -103,7 +103,7 @@ class Waiting:
     def _run(self) -> None:
         while not self._done.wait(PING_S):
             began = time.monotonic()
-            ask(self.home, "status")
+            call_bridge(self.home, "status")
             self.took.append((time.monotonic() - began) * 1e3)
 
 
@@ -112,40 +112,43 @@ def measure(server: Running, directory: Path, events: int) -> Pacts:
     directory.mkdir()
     log = directory / "log.jsonl"
     with log.open("wb") as file:
-        for each in story(events):
-            file.write(line(each))
+        for each in generate_events(events):
+            file.write(encode_line(each))
     memory, cpu, began = server.rss_kib, server.cpu_s, time.monotonic()
-    with Waiting(server.home) as others:
-        bring(server, directory, events)
+    with LatencyProbe(server.home) as others:
+        import_pact(server, directory, events)
     took = time.monotonic() - began
     spent, mib = server.cpu_s - cpu, (server.rss_kib - memory) / 1024
     late = sorted(others.took) or [0.0]
     spread = (late[len(late) // 2], late[len(late) * 99 // 100], late[-1])
-    more = sorted(one_more(server, directory, number) for number in range(events, events + MORE))
+    more = sorted(
+        append_event_ms(server, directory, number)
+        for number in range(events, events + EXTRA_EVENTS)
+    )
     return Pacts(events, took, spent, mib, spread, more[len(more) // 2])
 
 
-def bring(server: Running, directory: Path, events: int) -> None:
+def import_pact(server: Running, directory: Path, events: int) -> None:
     """Until all of it is on the log."""
-    until = time.monotonic() + SECONDS
-    while (found := looked(server, directory)) != events:
+    until = time.monotonic() + BRING_TIMEOUT_S
+    while (found := mirrored_count(server, directory)) != events:
         if time.monotonic() > until:
             raise RuntimeError(f"{found} of {events} events were copied")
         time.sleep(PING_S)
 
 
-def one_more(server: Running, directory: Path, number: int) -> float:
+def append_event_ms(server: Running, directory: Path, number: int) -> float:
     """How many ms from the write until the server has it on record."""
-    said = line(event(number, "join", "bob", {"roles": ["worker"]}))
+    said = encode_line(event(number, "join", "bob", {"roles": ["worker"]}))
     began = time.monotonic()
     with (directory / "log.jsonl").open("ab") as file:
         file.write(said)
-    if looked(server, directory) != number + 1:
+    if mirrored_count(server, directory) != number + 1:
         raise RuntimeError("an event was not recorded")
     return (time.monotonic() - began) * 1e3
 
 
-def looked(server: Running, directory: Path) -> int:
+def mirrored_count(server: Running, directory: Path) -> int:
     """How many events are on record, after a look."""
-    found = ask(server.home, "pact-changed", repo=REPO, directory=str(directory))
+    found = call_bridge(server.home, "pact-changed", repo=REPO, directory=str(directory))
     return int(found.get("events", 0))

@@ -18,12 +18,12 @@ from bench.adapters import CONFIG, envelope
 TEXT, CLOSE = WSMsgType.TEXT, WSMsgType.CLOSE
 MARK = b"@@"
 NEVER = 1 << 60
-PATIENCE = 60.0
+RECEIVE_TIMEOUT_S = 60.0
 LARGEST_FRAME = 64 << 20
 Frame = dict[str, Any]
 
 
-def fresh(what: str) -> str:
+def new_id(what: str) -> str:
     """An id nobody has used."""
     return f"{what}_{uuid4().hex[:22]}"
 
@@ -56,11 +56,11 @@ class Participant(WSListener):
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if frame.msg_type is TEXT:
-            self._hear(frame.get_payload_as_bytes())
+            self._on_message(frame.get_payload_as_bytes())
         elif frame.msg_type is CLOSE:
             transport.disconnect()
 
-    def _hear(self, data: bytes) -> None:
+    def _on_message(self, data: bytes) -> None:
         start = data.find(MARK)
         if start < 0:
             self.inbox.append(data)
@@ -90,11 +90,11 @@ class Participant(WSListener):
         if self.count < count:
             self.reached.clear()
             self.wanted = count
-            await asyncio.wait_for(self.reached.wait(), PATIENCE)
+            await asyncio.wait_for(self.reached.wait(), RECEIVE_TIMEOUT_S)
 
     async def frame(self, wanted: Callable[[Frame], bool]) -> Frame:
         """The first frame that is wanted; an error ends the measurement."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + RECEIVE_TIMEOUT_S
         seen = 0
         while True:
             while seen < len(self.inbox):
@@ -112,14 +112,14 @@ class Participant(WSListener):
 
 async def connect(url: str, kind: str = "p") -> Participant:
     """A participant of its own name."""
-    one = Participant(fresh(kind))
+    one = Participant(new_id(kind))
     await ws_connect(lambda: one, url, max_frame_size=LARGEST_FRAME)
     return one
 
 
 async def create(one: Participant) -> str:
     """A new session."""
-    session, asked = fresh("ses"), fresh("m")
+    session, asked = new_id("ses"), new_id("m")
     said = {"name": "bench", "config": CONFIG}
     one.send(envelope("session.create", asked, session, one.seat, said))
     made = await one.frame(
@@ -130,7 +130,7 @@ async def create(one: Participant) -> str:
 
 async def join(one: Participant, session: str, kind: str = "human", role: str = "observer") -> None:
     """In: the announcement that answers the join is here."""
-    asked = fresh("m")
+    asked = new_id("m")
     participant = {
         "id": one.seat,
         "name": one.seat,
@@ -184,7 +184,7 @@ class Room:
 
     async def start_response(self) -> None:
         """A prompt, and the response that chunks belong to."""
-        asked, self.stream = fresh("m"), fresh("m")
+        asked, self.stream = new_id("m"), new_id("m")
         prompt = {
             "content": "bench",
             "target_agent": self.agent.seat,
@@ -227,9 +227,9 @@ class Room:
                 await asyncio.sleep(0)
             else:
                 await slow.until(slow.count + max(1, window // 4))
-        await self.arrived()
+        await self.until_delivered()
 
-    async def arrived(self) -> None:
+    async def until_delivered(self) -> None:
         """Everybody has everything, once and in order; a server may spare the sender its own."""
         for one in self.receivers:
             await one.until(self.sent)

@@ -6,8 +6,8 @@ python -m bench.serve HOME      writes HOME/ready.json when it is up
 import argparse
 from pathlib import Path
 
-from accord.app import Options
-from accord.serving import run
+from accord.server.app import ServerOptions
+from accord.server.serving import run_server
 from bench.machine import pin
 
 READY = "ready.json"
@@ -19,8 +19,15 @@ def main() -> None:
     parser.add_argument("--core", type=int, help="stay on this core")
     args = parser.parse_args()
     pin(args.core)
-    options = Options(home=args.home, port=0, auth="open", rate=None, ready_file=args.home / READY)
-    run(options, lambda _: None)
+    options = ServerOptions(
+        home=args.home,
+        port=0,
+        auth="open",
+        rate_limit=None,
+        bridge_port=None,
+        ready_file=args.home / READY,
+    )
+    run_server(options, lambda _ready, _code: None)
 
 
 if __name__ == "__main__":

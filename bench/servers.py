@@ -58,7 +58,7 @@ def stop(process: "subprocess.Popen[str]") -> None:
 
 
 @contextmanager
-def workshop(where: str | None) -> Iterator[Path]:
+def temporary_directory(where: str | None) -> Iterator[Path]:
     """A directory for one measurement."""
     path = Path(tempfile.mkdtemp(prefix="accord-bench-", dir=where))
     try:
@@ -84,9 +84,9 @@ def accord(home: Path) -> Iterator[Running]:
 
 
 @contextmanager
-def served(where: str | None) -> Iterator[Running]:
+def running_accord(where: str | None) -> Iterator[Running]:
     """Accord on a home that is gone afterwards."""
-    with workshop(where) as home, accord(home) as server:
+    with temporary_directory(where) as home, accord(home) as server:
         yield server
 
 
@@ -130,7 +130,7 @@ class Stored(NamedTuple):
     kinds: dict[str, int]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is something and nothing is missing."""
         return self.rows == self.newest > 0
 

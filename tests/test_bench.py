@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import limit
+from bench import limit, mcp_posts
 from bench.adapters import PROBE_SIZES, Adapter, Agents, Drivers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,3 +45,11 @@ def test_the_table_comes_last_with_the_targets(tmp_path: Path) -> None:
     assert "idle connection" in done.stdout.splitlines()[-1]
     assert "at most 24 KiB" in done.stdout.splitlines()[-1]
     assert {"2", "10", "50"} == json.loads(out.read_text())["b"].keys()
+
+
+@pytest.mark.timeout(300)
+def test_posts_over_mcp_are_measured_beside_two_small_servers(tmp_path: Path) -> None:
+    found = mcp_posts.measure(str(tmp_path), 0.2)
+
+    assert min(found.modern.per_cpu_s, found.older.per_cpu_s, found.sdk.per_cpu_s) > 0
+    assert found.idle_kib - found.sdk_idle_kib < 30 << 10

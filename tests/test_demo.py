@@ -1,4 +1,4 @@
-"""`make demo`: the whole story, with a real server, a real repository and a real crash."""
+"""`make demo` end to end: a real server, a real repository and a real crash."""
 
 import subprocess
 import sys
@@ -6,74 +6,74 @@ from pathlib import Path
 
 import pytest
 
-from accord.demo import play
-from accord.demo.stage import SceneFailedError, Stage
-from tests.helpers.cli import environment
+from accord.demo import scenario
+from accord.demo.narration import CheckFailedError, Narrator
+from tests.helpers.clients.cli import clean_environment
 
 CHECKED = (
-    "Git will remember why",
-    "Running it before anybody agreed was refused",
+    "The git hooks are installed",
+    "Running it before approval was refused",
     "README.md is unchanged",
     "The gate is still open",
-    "It ran",
+    "The edit was made",
     "README.md begins '# The parser' now",
     "none twice and none missing",
-    "It never ran",
+    "The rejected command did not run",
     "docs/manual.md is still there",
     "The commit names its session",
-    "It says who approved",
-    "Its record has the proposal that lost",
-    "Claude answered in the fork alone",
-    "The trunk knows nothing of the plan yet",
-    "Now the plan is in the trunk",
-    "The command is dead",
-    "Claude says that it has stopped",
-    "The server lets it do nothing until it is asked again",
-    "Nobody has changed what is on record",
+    "The commit names who approved its content",
+    "Its note lists the rejected alternative",
+    "Claude responded only in the fork",
+    "The plan is not in the trunk yet",
+    "After the merge the plan is in the trunk",
+    "The command was killed",
+    "Claude acknowledged the stop",
+    "The server refuses everything from Claude until the next prompt",
+    "The log has not been tampered with",
     "The server stops cleanly",
-    "One commit on main, with another message",
-    "The line leads to its decision",
-    "The line says who approved it",
-    "The line says what was not done instead",
+    "One commit on main, with a different message",
+    "accord why finds the decision behind the line",
+    "accord why says who approved it",
+    "accord why says what was rejected",
 )
 
 
 @pytest.mark.timeout(300)
-def test_the_story_plays_to_its_end_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_demo_passes_every_check_and_removes_its_files(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "accord.demo"],
         capture_output=True,
         text=True,
-        env=environment(TMPDIR=str(tmp_path)),
+        env=clean_environment(TMPDIR=str(tmp_path)),
         timeout=280,
         check=False,
     )
 
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + ran.stderr
-    told = [line.strip() for line in ran.stdout.splitlines() if "✓" in line]
-    assert len(told) == len(CHECKED)
-    assert all(what in line for what, line in zip(CHECKED, told, strict=True))
+    checks = [line.strip() for line in ran.stdout.splitlines() if "✓" in line]
+    assert len(checks) == len(CHECKED)
+    assert all(what in line for what, line in zip(CHECKED, checks, strict=True))
     assert "INVALID_STATE" in ran.stdout
     assert "$ accord why README.md:1" in ran.stdout
-    assert "approved by  human:alice for Correct the title of README.md: One word." in ran.stdout
+    assert "approved by  human:alice (Alice) for Correct the title of README.md" in ran.stdout
     assert "\x1b" not in ran.stdout
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_story_that_goes_wrong_does_not_end_well(
+async def test_demo_exits_with_1_when_a_check_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def goes_wrong(stage: Stage, folder: Path) -> None:
-        stage.proved("The moon is made of cheese", holds=False)
+    async def failing_scenario(narrator: Narrator, folder: Path) -> None:
+        narrator.check("The moon is made of cheese", holds=False)
 
-    monkeypatch.setattr(play, "play", goes_wrong)
+    monkeypatch.setattr(scenario, "run_scenario", failing_scenario)
 
-    assert await play.perform() == 1
-    told = capsys.readouterr().out
-    assert "✗ The moon is made of cheese" in told
-    assert "It did not happen as it should" in told
+    assert await scenario.run_demo() == 1
+    output = capsys.readouterr().out
+    assert "✗ The moon is made of cheese" in output
+    assert "The demonstration failed" in output
 
 
-def test_what_does_not_hold_ends_the_story() -> None:
-    with pytest.raises(SceneFailedError):
-        Stage().proved("Never", holds=None)
+def test_narrator_raises_when_a_check_fails() -> None:
+    with pytest.raises(CheckFailedError):
+        Narrator().check("Never", holds=None)

@@ -17,7 +17,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.spec.manifest import load
 from tests.spec.proofs import proofs
 from tools import conformance
-from tools.reference import bridge, commands, commits, decisions, primitives, rules, server
+from tools.reference import (
+    bridge,
+    commands,
+    commits,
+    decisions,
+    mcp_tools,
+    primitives,
+    rules,
+    server,
+)
 from tools.reference.words import WordsError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,6 +54,8 @@ TABLES: dict[str, Maker] = {
     "http": server.routes,
     "limits": server.limits,
     "fixed limits": server.fixed,
+    "mcp resources": mcp_tools.resources,
+    "mcp tools": mcp_tools.tools,
     "messages by verb": rules.needs,
     "metrics": server.measured,
     "payloads": primitives.payloads,
@@ -68,7 +79,7 @@ class PageError(Exception):
     """A page asks for a table that there is not, or a table has no page."""
 
 
-def filled(text: str) -> str:
+def fill_tables(text: str) -> str:
     """The page with its tables as the code says now."""
     return BLOCK.sub(_block, text)
 
@@ -81,7 +92,7 @@ def _block(found: re.Match[str]) -> str:
     return f"{found['begin']}\n{body}\n\n{found['end']}"
 
 
-def names(text: str) -> Iterator[str]:
+def table_names(text: str) -> Iterator[str]:
     """The tables that a page holds."""
     return (found["name"] for found in BLOCK.finditer(text))
 
@@ -91,13 +102,13 @@ def pages(root: Path = ROOT) -> list[Path]:
     return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
 
 
-def made(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def generate_pages(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Each page as it should be."""
     homeless = set(TABLES)
     for file in files:
         text = file.read_text("utf-8")
-        homeless -= set(names(text))
-        yield file, conformance_page() if file == conformance.PAGE else filled(text)
+        homeless -= set(table_names(text))
+        yield file, conformance_page() if file == conformance.PAGE else fill_tables(text)
     if homeless:
         raise PageError(f"no page holds {', '.join(sorted(homeless))}")
 
@@ -113,7 +124,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args(words)
     try:
-        changed = [each for each in made(pages()) if each[0].read_text("utf-8") != each[1]]
+        changed = [
+            each for each in generate_pages(pages()) if each[0].read_text("utf-8") != each[1]
+        ]
     except (PageError, WordsError) as error:
         print(f"gendocs: {error}", file=sys.stderr)
         return 1

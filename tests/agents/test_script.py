@@ -1,4 +1,4 @@
-"""Scripts: what is said to which prompt, and how risky a command looks."""
+"""Scripts choose replies by prompt, and commands are judged by their risk."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from accord.agents.caution import Judgement, judge, stricter
-from accord.agents.loop import Outcome
-from accord.agents.script import Script, ScriptError, Step, load
-from accord.agents.scripted import filled, proposal
+from accord.agents.command_risk import RiskJudgement, judge_command, stricter_judgement
+from accord.agents.loop import ToolOutcome
+from accord.agents.script import Script, ScriptError, ScriptStep, load_script
+from accord.agents.scripted_behavior import build_proposal, fill_placeholders
 from accord.core.room.state import Category, Risk
 from tests.spec import proves
 
@@ -36,25 +36,27 @@ JSON = '{"reply": [{"steps": [{"say": "Hm?"}]}]}'
 
 def written(folder: Path, text: str, name: str = "script.toml") -> Script:
     (folder / name).write_text(text)
-    return load(folder / name)
+    return load_script(folder / name)
 
 
-def test_the_first_reply_that_fits_is_played(tmp_path: Path) -> None:
+def test_first_matching_reply_is_used(tmp_path: Path) -> None:
     script = written(tmp_path, TOML)
 
-    look, propose = script.answer("What is the STATUS?")
+    look, propose = script.steps_for_prompt("What is the STATUS?")
     assert look.say == "I look."
     assert propose.propose == "shell"
-    assert propose.granted == (Step(say="It printed: {output}"),)
-    assert script.answer("Hello") == (Step(say="Hm?"),)
+    assert propose.granted == (ScriptStep(say="It printed: {output}"),)
+    assert script.steps_for_prompt("Hello") == (ScriptStep(say="Hm?"),)
 
 
-def test_json_will_do_too(tmp_path: Path) -> None:
-    assert written(tmp_path, JSON, "script.json").answer("x") == (Step(say="Hm?"),)
+def test_script_can_be_json(tmp_path: Path) -> None:
+    assert written(tmp_path, JSON, "script.json").steps_for_prompt("x") == (ScriptStep(say="Hm?"),)
 
 
-def test_where_nothing_fits_it_says_so() -> None:
-    assert Script(reply=()).answer("x") == (Step(say="I have no line for that."),)
+def test_prompt_without_matching_reply_gets_a_default_line() -> None:
+    assert Script(reply=()).steps_for_prompt("x") == (
+        ScriptStep(say="My script has no reply to that."),
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,18 +71,21 @@ def test_where_nothing_fits_it_says_so() -> None:
         "reply = " + "[" * 2000 + "]" * 2000,
     ],
 )
-def test_what_is_no_script_is_refused_with_its_name(text: str, tmp_path: Path) -> None:
+def test_invalid_script_raises_an_error_naming_the_file(text: str, tmp_path: Path) -> None:
     with pytest.raises(ScriptError, match=r"script\.toml"):
         written(tmp_path, text)
 
 
-def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_script_raises_an_error_naming_the_file(tmp_path: Path) -> None:
     with pytest.raises(ScriptError, match=r"none\.toml cannot be read"):
-        load(tmp_path / "none.toml")
+        load_script(tmp_path / "none.toml")
 
 
-def test_lines_are_filled_with_what_happened() -> None:
-    assert filled("{output}: {reason}", Outcome(ran=True, output="a", reason="b")) == "a: b"
+def test_placeholders_are_filled_with_output_and_reason() -> None:
+    assert (
+        fill_placeholders("{output}: {reason}", ToolOutcome(ran=True, output="a", reason="b"))
+        == "a: b"
+    )
 
 
 @proves("PVP-20.4-3")
@@ -103,29 +108,38 @@ def test_lines_are_filled_with_what_happened() -> None:
         ("sudo ls", Category.SHELL_EXECUTE, Risk.CRITICAL),
     ],
 )
-def test_a_command_is_judged_by_its_program(argv: str, category: Category, risk: Risk) -> None:
-    assert judge(argv.split()) == (category, risk)
+def test_command_risk_depends_on_its_program(argv: str, category: Category, risk: Risk) -> None:
+    assert judge_command(argv.split()) == (category, risk)
 
 
 @proves("PVP-20.4-3")
-def test_what_is_said_of_a_command_can_only_make_it_worse() -> None:
-    mild = Judgement(Category.SHELL_EXECUTE, Risk.LOW)
-    grave = Judgement(Category.FILE_DELETE, Risk.HIGH)
+def test_declared_risk_can_raise_but_not_lower_the_judged_risk() -> None:
+    mild = RiskJudgement(Category.SHELL_EXECUTE, Risk.LOW)
+    grave = RiskJudgement(Category.FILE_DELETE, Risk.HIGH)
 
-    assert stricter(mild, grave) == grave
-    assert stricter(grave, mild) == grave
+    assert stricter_judgement(mild, grave) == grave
+    assert stricter_judgement(grave, mild) == grave
 
 
-def test_a_script_that_plays_down_a_command_is_corrected() -> None:
+def test_proposal_raises_the_risk_a_script_understates() -> None:
     agent: Any = SimpleNamespace(session=SimpleNamespace(me="claude"))
-    step = Step(propose="shell", arguments={"argv": ["rm", "-r", "docs"]}, risk=Risk.LOW)
+    step = ScriptStep(propose="shell", arguments={"argv": ["rm", "-r", "docs"]}, risk=Risk.LOW)
 
-    made = proposal(agent, step)
+    made = build_proposal(agent, step)
 
     assert (made.category, made.risk_level) == (Category.FILE_DELETE, Risk.HIGH)
-    other = proposal(agent, Step(propose="deploy", risk=Risk.LOW, category=Category.DEPLOY))
+    assert made.arguments == {
+        "argv": ["rm", "-r", "docs"],
+        "command": "rm -r docs",
+        "full_command": "rm -r docs",
+    }
+    other = build_proposal(
+        agent, ScriptStep(propose="deploy", risk=Risk.LOW, category=Category.DEPLOY)
+    )
     assert (other.category, other.risk_level) == (Category.DEPLOY, Risk.LOW)
-    odd = proposal(agent, Step(propose="shell", arguments={"command": "rm"}, risk=Risk.LOW))
+    odd = build_proposal(
+        agent, ScriptStep(propose="shell", arguments={"command": "rm"}, risk=Risk.LOW)
+    )
     assert odd.risk_level is Risk.LOW
 
 
@@ -133,5 +147,5 @@ def test_a_script_that_plays_down_a_command_is_corrected() -> None:
     "argv",
     ["./ls", "/tmp/cat x", "bin/make", "git diff --output=x", "git log --outpu=x", "git show -ox"],
 )
-def test_what_may_be_another_program_or_writes_is_not_known_to_be_harmless(argv: str) -> None:
-    assert judge(argv.split()).risk is Risk.HIGH
+def test_paths_and_writing_options_are_not_judged_read_only(argv: str) -> None:
+    assert judge_command(argv.split()).risk is Risk.HIGH

@@ -1,10 +1,10 @@
-"""Somebody who listens for long and notes what came, not what it said."""
+"""A client that listens for a long time and records the ids it receives."""
 
 from accord.client import Envelope, Session
-from tests.helpers.ear import Listening
+from tests.helpers.clients.listener import SessionListener
 
 
-class Listener(Listening):
+class Listener(SessionListener):
     """Every message of a session comes once, and in the order of the room."""
 
     def __init__(self, session: Session) -> None:
@@ -13,7 +13,7 @@ class Listener(Listening):
         self._unkept: set[str] = set()
         super().__init__(session)
 
-    def hear(self, envelope: Envelope) -> None:
+    def on_message(self, envelope: Envelope) -> None:
         assert envelope.id not in self.ids, "twice"
         assert envelope.id not in self._unkept, "twice"
         if envelope.seq:
@@ -30,5 +30,5 @@ class Listener(Listening):
 
     async def until(self, seq: int) -> None:
         """Up to this place."""
-        await self._until(lambda: self.seq >= seq or self._task.done())
+        await self._wait_until(lambda: self.seq >= seq or self._task.done())
         self.check()

@@ -1,4 +1,4 @@
-"""A disk that forgets: one room's bytes change, and it is that room which is refused, no other."""
+"""Changed bytes of one session on disk: that session is refused, all others keep working."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from accord.client import Client, ServerRefused
-from accord.core.room.prompts import PromptSubmit
-from tests.chaos.speakers import people
-from tests.helpers.ear import Ear
-from tests.helpers.server import a_server
+from accord.core.room.conversation.prompts import PromptSubmit
+from tests.chaos.load_clients import people
+from tests.helpers.clients.listener import RecordingListener
+from tests.helpers.servers.server_process import run_server
 
 FEW, MANY = 30, 1600
 HELP = ("accord verify", "accord restore")
@@ -65,8 +65,8 @@ def helps(sentence: str, session: str, home: Path) -> None:
     assert str(home) not in sentence
 
 
-async def test_a_damaged_room_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
-    with a_server(tmp_path) as server:
+async def test_damaged_session_is_refused_and_others_keep_working(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         async with people(server) as who:
             bad, good = await told(who, FEW, "spoilt"), await told(who, FEW, "sound")
         server.stop()
@@ -87,9 +87,9 @@ async def test_a_damaged_room_is_refused_and_the_others_go_on(tmp_path: Path) ->
     assert [each["stream"] for each in broken] == [f"room/{bad}"]
 
 
-async def test_what_is_damaged_while_the_server_runs_is_not_shown(tmp_path: Path) -> None:
+async def test_records_damaged_at_runtime_are_not_delivered(tmp_path: Path) -> None:
     """The room is at hand and goes on; who wants its old pages is told that they are damaged."""
-    with a_server(tmp_path) as server:
+    with run_server(tmp_path) as server:
         async with people(server) as who:
             bad, good = await told(who, MANY, "spoilt"), await told(who, FEW, "sound")
         server.stop()
@@ -97,8 +97,10 @@ async def test_what_is_damaged_while_the_server_runs_is_not_shown(tmp_path: Path
         async with people(server) as who, AsyncExitStack() as stack:
             alice, bob = who["alice"], who["bob"]
             here, there = await alice.join(good), await alice.join(bad)
-            ears = [await stack.enter_async_context(Ear(each)) for each in (here, there)]
-            await ears[1].until(lambda each: each.seq > MANY)
+            ears = [
+                await stack.enter_async_context(RecordingListener(each)) for each in (here, there)
+            ]
+            await ears[1].wait_for(lambda each: each.seq > MANY)
             assert spoil(server.home, b'spoilt-17"') == 1
 
             with pytest.raises(ServerRefused) as no:
@@ -107,5 +109,5 @@ async def test_what_is_damaged_while_the_server_runs_is_not_shown(tmp_path: Path
             assert (await alice.transcript(bad, after=MANY // 2)).messages
             other = await bob.join(good)
             id = await other.prompt("still here", "claude")
-            await ears[0].until(lambda each: each.id == id)
+            await ears[0].wait_for(lambda each: each.id == id)
             assert await there.prompt("and here too", "claude")

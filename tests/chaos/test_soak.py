@@ -1,6 +1,6 @@
-"""Hours of ordinary use, made short: what a server holds must not grow with what it has done.
+"""Ordinary use over time: memory, files and threads of a server must not grow with work done.
 
-`ACCORD_SOAK` says for how long, as in `ACCORD_SOAK=30m`; a few seconds by default.
+Ten seconds by default; `ACCORD_SOAK=30m` sets another duration.
 """
 
 import asyncio
@@ -15,23 +15,22 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from accord.cli.durations import seconds
+from accord.cli.durations import parse_duration
 from accord.client import Client, Session
-from accord.stores.sqlite.recent import ROWS
+from accord.stores.sqlite.log import MAX_TAIL_ROWS
 from accord.stores.sqlite.writer import CACHE_KIB
-from tests.chaos.speakers import Approver, people
+from tests.chaos.load_clients import Approver, people
 from tests.chaos.test_kill import chain_holds
-from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.servers.server_process import ServerProcess, run_server
 
 SOAK = os.environ.get("ACCORD_SOAK", "")
-LASTS = float(seconds(SOAK)) if SOAK else 25.0
-# The first part fills caches, windows and pools; nothing is compared with it.
+LASTS = float(parse_duration(SOAK)) if SOAK else 10.0
+# The first part fills caches, windows and pools; measurements begin after it.
 WARM_UP = 0.25 * LASTS
 SAMPLES = 20
 GROWTH = 1.1
 PACE = 0.03 if SOAK else 0.005
-# As much as SQLite keeps of its pages and as many rows as are kept of the log's end, in messages
-# like others, so that what is warm has not been any larger.
+# Enough messages to fill SQLite's page cache and the tail cache, so that neither grows later.
 FILLER, FILLERS, AT_ONCE = "word " * 800, 9000, 64
 PATIENCE = 60.0
 RARELY, FEW = 3, 4
@@ -39,7 +38,7 @@ CONNECTED = re.compile(rb"^accord_connections\{transport=\"websocket\"\} (\d+)",
 
 
 class Weight(NamedTuple):
-    """What a process holds."""
+    """Memory, open files and threads of a process."""
 
     rss_kib: int
     files: int
@@ -47,7 +46,7 @@ class Weight(NamedTuple):
 
 
 def weigh(pid: int) -> Weight:
-    """As the kernel says."""
+    """Read from /proc."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     fields = dict(line.split(":", 1) for line in status.splitlines())
     files = len(list(Path(f"/proc/{pid}/fd").iterdir()))
@@ -55,7 +54,7 @@ def weigh(pid: int) -> Weight:
 
 
 def connected(server: ServerProcess) -> int:
-    """How many connections the server counts."""
+    """Number of connections according to the server's metrics."""
     headers = {"Authorization": f"Bearer {server.admin_token}"}
     request = Request(f"{server.url}/metrics", headers=headers)  # noqa: S310 - our own
     with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - our own
@@ -65,7 +64,7 @@ def connected(server: ServerProcess) -> int:
 
 
 class Room:
-    """A room that lives as long as the test, and those who are always in it."""
+    """A session that lasts as long as the test, with its permanent members."""
 
     def __init__(self, who: dict[str, Client], alice: Session, claude: Session) -> None:
         self.who, self.alice, self.claude = who, alice, claude
@@ -76,7 +75,7 @@ class Room:
     @classmethod
     @asynccontextmanager
     async def open(cls, who: dict[str, Client]) -> AsyncIterator["Room"]:
-        """Alice says yes to everything in it."""
+        """Alice approves every proposal in it."""
         alice = await who["alice"].create()
         claude = await who["claude"].join(alice.id, listen=False)
         approving = asyncio.create_task(Approver(alice).approve())
@@ -87,7 +86,7 @@ class Room:
             await asyncio.gather(approving, return_exceptions=True)
 
     async def live(self, server: ServerProcess, until: float) -> None:
-        """One ordinary thing after another."""
+        """Run the activities in turn."""
         ways = (self.answer, self.work, self.visit, self.read, self.branch, self.share, self.listen)
         while time.monotonic() < until:
             await ways[self.steps % len(ways)](server)
@@ -95,14 +94,14 @@ class Room:
             await asyncio.sleep(PACE)
 
     async def answer(self, server: ServerProcess) -> None:
-        """A prompt, and its answer bit by bit."""
+        """A prompt and a streamed answer."""
         asked = await self.alice.prompt("Please", "claude")
         async with self.claude.respond(asked) as out:
             for n in range(20):
                 await out.write(f"word {n} ")
 
     async def work(self, server: ServerProcess) -> None:
-        """A risky thing, with a gate before it."""
+        """A risky tool call with a gate."""
         proposal = await self.claude.propose(
             "shell", {"command": "make"}, category="shell_execute", risk="high"
         )
@@ -112,8 +111,8 @@ class Room:
         await self.claude.result(granted, success=True, duration_ms=1)
 
     async def visit(self, server: ServerProcess) -> None:
-        """Somebody comes, is cut off, comes back, says something and leaves."""
-        self.token = self.token or server.issue("bob", "human", ("driver",))
+        """Join, lose the connection, join again, send and leave."""
+        self.token = self.token or server.issue_token("bob", "human", ("driver",))
         for leaves in (False, True):
             async with Client(server.url, token=self.token) as bob:
                 session = await bob.join(self.alice.id, listen=False)
@@ -122,14 +121,14 @@ class Room:
                     await session.leave()
 
     async def read(self, server: ServerProcess) -> None:
-        """The archive, as somebody polls it."""
+        """Read the transcript as a polling client does."""
         await self.who["alice"].transcript(self.alice.id, limit=50)
         await self.who["alice"].session(self.alice.id)
         if self.steps % 100 == RARELY:
             await self.who["alice"].sessions()
 
     async def branch(self, server: ServerProcess) -> None:
-        """A room of its own with a fork in it, which ends."""
+        """A second session with a fork, which ends."""
         if self.steps % 3:
             return
         alice = await self.who["alice"].create(listen=False)
@@ -140,15 +139,15 @@ class Room:
         await alice.end("enough")
 
     async def share(self, server: ServerProcess) -> None:
-        """Something to look at, and something to keep; neither stays."""
+        """Add and remove a context item and a secret."""
         await self.alice.add_context(f"file-{self.steps}", "a line\n" * 50)
         await self.alice.share_secret("key", f"value {self.steps}", ["claude"])
         await self.alice.revoke_secret("key", "used")
         await self.alice.remove_context(f"file-{self.steps}", "read")
 
     async def listen(self, server: ServerProcess) -> None:
-        """Somebody who polls, and somebody who opens a stream of events and goes away."""
-        self.agent = self.agent or server.issue("claude", "agent", ("driver",))
+        """Poll once, and open and close an event stream."""
+        self.agent = self.agent or server.issue_token("claude", "agent", ("driver",))
         where = f"/sessions/{self.alice.id}"
         for path, end in ((f"{where}/messages?limit=20", b"200 OK"), (f"{where}/events", b"data:")):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -163,9 +162,9 @@ class Room:
 
 
 async def fill(who: dict[str, Client]) -> None:
-    """What a server keeps of the newest pages and rows is full from now on."""
+    """Fill the caches of the server."""
     assert len(FILLER) * FILLERS > CACHE_KIB << 10
-    assert FILLERS > ROWS
+    assert FILLERS > MAX_TAIL_ROWS
     alice = await who["alice"].create(listen=False)
     await who["claude"].join(alice.id, listen=False)
     for _ in range(0, FILLERS, AT_ONCE):
@@ -174,7 +173,7 @@ async def fill(who: dict[str, Client]) -> None:
 
 
 async def watched(pid: int, until: float) -> list[Weight]:
-    """From the end of the warm-up on."""
+    """Measurements after the warm-up."""
     began = time.monotonic()
     await asyncio.sleep(WARM_UP)
     seen = [weigh(pid)]
@@ -186,8 +185,8 @@ async def watched(pid: int, until: float) -> list[Weight]:
 
 
 @pytest.mark.timeout(LASTS * 2 + 120)
-async def test_a_server_holds_no_more_after_long_use_than_after_short(tmp_path: Path) -> None:
-    with a_server(tmp_path) as server:
+async def test_memory_files_and_threads_do_not_grow_with_use(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         before = weigh(server.pid)
         async with people(server) as who, AsyncExitStack() as stack:
             await fill(who)
@@ -212,7 +211,7 @@ async def test_a_server_holds_no_more_after_long_use_than_after_short(tmp_path: 
 
 
 async def nobody_left(server: ServerProcess, files: int) -> None:
-    """Everybody is gone, as the server sees it, and so are their files."""
+    """Wait until the server counts no connection and has closed their files."""
     async with asyncio.timeout(PATIENCE):
         while (  # noqa: ASYNC110 - it is elsewhere
             await asyncio.to_thread(connected, server) or weigh(server.pid).files > files

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.cli.durations import seconds
+from accord.cli.durations import parse_duration
 
 
 @pytest.mark.parametrize(
@@ -10,7 +10,7 @@ from accord.cli.durations import seconds
     [("90s", 90), ("30m", 1800), ("12h", 43_200), ("7d", 604_800), (" 1D ", 86_400), ("0s", 0)],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, expected: int) -> None:
-    assert seconds(text) == expected
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ def test_a_duration_is_a_number_and_a_unit(text: str, expected: int) -> None:
 )
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="12h"):
-        seconds(text)
+        parse_duration(text)

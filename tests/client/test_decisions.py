@@ -1,20 +1,19 @@
-"""What became of proposals, read from what the room hears."""
+"""DecisionTracker settles proposals from the messages of a session."""
 
 import asyncio
 
 import pytest
 
 from accord.client import Envelope, Rejected
-from accord.client.decisions import Decisions, Recent
+from accord.client.decisions import BoundedDict, DecisionTracker
 from accord.core.kernel.ballot import AnyOf
-from accord.core.kernel.log import Body
-from accord.core.room.gates import GateRequest
-from accord.core.room.grants import ToolExecute
-from accord.core.room.state import Category, Resolution, Risk
-from accord.core.room.timeouts import GateTimeout
-from accord.core.room.tools import ToolPropose
-from accord.core.room.votes import GateReject
-from accord.core.room.waiting import ToolReject
+from accord.core.kernel.messages import Body
+from accord.core.room.approval.gate_timeouts import GateTimeout
+from accord.core.room.approval.gates import GateRequest
+from accord.core.room.approval.grants import ToolExecute, ToolReject
+from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.votes import GateReject
+from accord.core.room.state import Category, GateResolution, Risk
 
 PROPOSAL = ToolPropose(
     "sh", {}, "claude", Risk.LOW, "", requires_approval=True, category=Category.DEPLOY
@@ -23,34 +22,38 @@ GATE = GateRequest("tool", "p", AnyOf(1), 300, "")
 GRANT = ToolExecute("p", ("bob",))
 
 
-def said(id: str, body: Body, sender: str = "system", ref: str | None = None) -> Envelope:
+def envelope(id: str, body: Body, sender: str = "system", ref: str | None = None) -> Envelope:
     return Envelope(id, "", "s", sender, body, ref)
 
 
-def heard(*envelopes: Envelope) -> Decisions:
-    """Decisions of a room where `p` was proposed and gate `g` asks about it."""
-    decisions = Decisions(lambda: None)
-    for envelope in (said("p", PROPOSAL, "claude"), said("g", GATE), *envelopes):
-        decisions.hear(envelope)
+def tracker_after(*envelopes: Envelope) -> DecisionTracker:
+    """The tracker of a session where `p` was proposed and gate `g` asks about it."""
+    decisions = DecisionTracker(lambda: None)
+    for item in (envelope("p", PROPOSAL, "claude"), envelope("g", GATE), *envelopes):
+        decisions.receive(item)
     return decisions
 
 
 @pytest.mark.parametrize(
-    ("no", "reason", "by"),
+    ("rejection", "reason", "by"),
     [
-        (said("n", ToolReject("p", "bob", "No")), "No", "bob"),
-        (said("n", ToolReject("g", "bob", "No")), "No", "bob"),
-        (said("n", GateReject("g", "bob", "No")), "No", "bob"),
-        (said("n", GateReject("p", "bob", "No")), "No", "bob"),
-        (said("n", GateReject("?", "bob", "No"), ref="p"), "No", "bob"),
-        (said("n", GateTimeout("g", 0, 1, Resolution.REJECTED)), "Nobody approved", "system"),
+        (envelope("n", ToolReject("p", "bob", "No")), "No", "bob"),
+        (envelope("n", ToolReject("g", "bob", "No")), "No", "bob"),
+        (envelope("n", GateReject("g", "bob", "No")), "No", "bob"),
+        (envelope("n", GateReject("p", "bob", "No")), "No", "bob"),
+        (envelope("n", GateReject("?", "bob", "No"), ref="p"), "No", "bob"),
+        (
+            envelope("n", GateTimeout("g", 0, 1, GateResolution.REJECTED)),
+            "was not approved in time",
+            "system",
+        ),
     ],
 )
-async def test_a_no_by_whatever_name_is_about_the_proposal(
-    no: Envelope, reason: str, by: str
+async def test_rejection_of_gate_or_proposal_settles_the_proposal(
+    rejection: Envelope, reason: str, by: str
 ) -> None:
     with pytest.raises(Rejected, match=reason) as rejected:
-        await heard(no).of("p")
+        await tracker_after(rejection).wait_for("p")
 
     assert (rejected.value.proposal, rejected.value.by) == ("p", by)
 
@@ -58,27 +61,27 @@ async def test_a_no_by_whatever_name_is_about_the_proposal(
 @pytest.mark.parametrize(
     "other",
     [
-        said("n", GateTimeout("g", 0, 1, Resolution.ESCALATED)),
-        said("n", GateTimeout("g", 0, 1, Resolution.AUTO_APPROVED)),
-        said("n", GateReject("another", "bob", "No")),
-        said("n", ToolExecute("p", ()), sender="claude"),
-        said("n", ToolExecute("q", ())),
+        envelope("n", GateTimeout("g", 0, 1, GateResolution.ESCALATED)),
+        envelope("n", GateTimeout("g", 0, 1, GateResolution.AUTO_APPROVED)),
+        envelope("n", GateReject("another", "bob", "No")),
+        envelope("n", ToolExecute("p", ()), sender="claude"),
+        envelope("n", ToolExecute("q", ())),
     ],
 )
-async def test_what_does_not_settle_it_leaves_it_open(other: Envelope) -> None:
-    decisions = heard(other)
-    waiting = [asyncio.create_task(decisions.of("p")) for _ in range(2)]
+async def test_unrelated_message_leaves_the_proposal_open(other: Envelope) -> None:
+    decisions = tracker_after(other)
+    waiting = [asyncio.create_task(decisions.wait_for("p")) for _ in range(2)]
     await asyncio.sleep(0)
     assert decisions
 
-    decisions.hear(said("go", GRANT))
+    decisions.receive(envelope("go", GRANT))
 
-    assert [await each for each in waiting] == [GRANT, GRANT]
+    assert [await item for item in waiting] == [GRANT, GRANT]
     assert not decisions
 
 
-def test_only_what_is_recent_is_kept() -> None:
-    recent: Recent[int] = Recent(most=3)
+def test_bounded_dict_drops_the_oldest_entries() -> None:
+    recent: BoundedDict[int] = BoundedDict(max_entries=3)
     for number in range(5):
         recent[str(number)] = number
     recent["4"] = 40

@@ -1,4 +1,4 @@
-"""Where the server is and who is speaking."""
+"""Server addresses and identities."""
 
 import base64
 import json
@@ -6,12 +6,12 @@ import json
 import pytest
 
 from accord.client import Client
-from accord.client.identity import address, identity, read
+from accord.client.identity import parse_address, read_claims, resolve_identity
 from accord.core.kernel.authority import Kind, Role
 
 
 def token(**claims: object) -> str:
-    """Something that looks like a token; the signature is nobody's."""
+    """A token with these claims and a meaningless signature."""
     middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     return f"e30.{middle}.sig"
 
@@ -27,50 +27,50 @@ def token(**claims: object) -> str:
         ("http://[::1]:7420", "http://[::1]:7420", "ws://[::1]:7420/ws?runtime=r"),
     ],
 )
-def test_any_form_of_the_address_will_do(url: str, base: str, websocket: str) -> None:
-    assert address(url).base == base
-    assert address(url).websocket("r") == websocket
+def test_parse_address_accepts_http_and_websocket_urls(url: str, base: str, websocket: str) -> None:
+    assert parse_address(url).base_url == base
+    assert parse_address(url).websocket_url("r") == websocket
 
 
 @pytest.mark.parametrize("url", ["h:1", "ftp://h", "http://", "", "/ws"])
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="An address begins with"):
+def test_parse_address_refuses_other_strings(url: str) -> None:
+    with pytest.raises(ValueError, match="is not a server address"):
         Client(url, id="alice")
 
 
-def test_names_in_an_address_are_quoted() -> None:
+def test_http_url_quotes_path_and_query() -> None:
     assert (
-        address("http://h").http("sessions", "a/b?c", after=3)
+        parse_address("http://h").http_url("sessions", "a/b?c", after=3)
         == "http://h/sessions/a%2Fb%3Fc?after=3"
     )
 
 
-def test_a_token_says_who_speaks() -> None:
-    said = token(agent_id="claude", kind="agent", roles=["driver", "navigator"], name="Claude")
+def test_identity_comes_from_the_token() -> None:
+    message = token(agent_id="claude", kind="agent", roles=["driver", "navigator"], name="Claude")
 
-    who = identity(said, None, None)
+    who = resolve_identity(message, None, None)
 
     assert (who.id, who.kind, who.name) == ("claude", "agent", "Claude")
     assert who.roles == (Role.DRIVER, Role.NAVIGATOR)
 
 
-def test_on_trust_one_says_it_oneself() -> None:
-    who = identity(None, "alice", Kind.HUMAN)
+def test_identity_without_token_comes_from_the_id() -> None:
+    who = resolve_identity(None, "alice", Kind.HUMAN)
 
     assert (who.id, who.kind, who.name, who.roles) == ("alice", "human", "alice", (Role.DRIVER,))
 
 
-@pytest.mark.parametrize("said", [None, "", "x", "a.b", "a.!.c", token(iss="somebody")])
-def test_somebody_has_to_speak(said: str | None) -> None:
-    with pytest.raises(ValueError, match="Say who you are"):
-        identity(said, None, None)
+@pytest.mark.parametrize("bad_token", [None, "", "x", "a.b", "a.!.c", token(iss="somebody")])
+def test_identity_needs_a_token_or_an_id(bad_token: str | None) -> None:
+    with pytest.raises(ValueError, match="Give a token, or an id"):
+        resolve_identity(bad_token, None, None)
 
 
-def test_claims_of_others_are_not_read() -> None:
-    assert read("a.bm90IGpzb24.c") is None
+def test_claims_of_foreign_tokens_are_none() -> None:
+    assert read_claims("a.bm90IGpzb24.c") is None
 
 
-def test_each_client_is_a_runtime_of_its_own() -> None:
+def test_each_client_has_its_own_runtime_id() -> None:
     one, two = Client("http://h", id="alice"), Client("http://h", id="alice")
 
     assert one.runtime != two.runtime

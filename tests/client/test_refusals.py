@@ -1,4 +1,4 @@
-"""Each common refusal has a code for programs and a sentence for people."""
+"""Every common refusal has a code for programs and a message for people."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,31 +7,36 @@ from pathlib import Path
 import pytest
 
 from accord.client import Client, Rejected, ServerRefused
-from accord.core.room.grants import ToolExecute
-from accord.core.room.presence import PresenceUpdate
-from accord.core.room.prompts import PromptSubmit
+from accord.core.room.approval.grants import ToolExecute
+from accord.core.room.approval.votes import GateApprove
+from accord.core.room.conversation.prompts import PromptSubmit
+from accord.core.room.conversation.responses import ResponseStart
+from accord.core.room.membership.presence import PresenceUpdate
 from accord.core.room.state import Presence
-from accord.core.room.streams import ResponseStart
-from accord.core.room.votes import GateApprove
-from tests.client.people import SOON, Room, a_room, client
-from tests.helpers.server import ServerProcess, a_server
+from tests.helpers.clients.three_member_session import (
+    FAST_RETRY,
+    ThreeMemberSession,
+    make_client,
+    open_session,
+)
+from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.spec import proves
 
-Deed = Callable[[Room], Awaitable[object]]
-UNHEARD_OF = "01HX7K9P4QZCVD3N8MYW6R5T2B"
-PASS = GateApprove(UNHEARD_OF, "bob")
+Deed = Callable[[ThreeMemberSession], Awaitable[object]]
+UNKNOWN_ID = "01HX7K9P4QZCVD3N8MYW6R5T2B"
+PASS = GateApprove(UNKNOWN_ID, "bob")
 PRESENT = PresenceUpdate("alice", Presence.ACTIVE, "2026-01-30T20:00:00.000Z")
 
 
-async def dead_tool(room: Room) -> object:
-    """Use a proposal that was rejected."""
+async def dead_tool(room: ThreeMemberSession) -> object:
+    """Execute a proposal that was rejected."""
     proposal = await room.claude.propose("sh", {}, category="shell_execute")
     await room.bob.reject(proposal, "Not today")
     return await room.claude.output(ToolExecute(proposal, ()), "x")
 
 
-async def used_twice(room: Room) -> object:
-    """Use a grant again."""
+async def used_twice(room: ThreeMemberSession) -> object:
+    """Use the same grant twice."""
     proposal = await room.claude.propose("cat", {}, category="file_read")
     granted = await room.claude.decision(proposal)
     await room.claude.execute(granted)
@@ -52,7 +57,7 @@ REFUSALS: dict[str, tuple[str, str, Deed]] = {
     "an agent cannot approve": (
         "UNAUTHORIZED",
         "claude may not send gate.approve",
-        lambda room: room.claude.approve(UNHEARD_OF),
+        lambda room: room.claude.approve(UNKNOWN_ID),
     ),
     "a person cannot propose": (
         "UNAUTHORIZED",
@@ -66,8 +71,8 @@ REFUSALS: dict[str, tuple[str, str, Deed]] = {
     ),
     "nobody speaks for another": (
         "UNAUTHORIZED",
-        "the payload speaks for gpt",
-        lambda room: room.claude.send(ResponseStart("gpt", UNHEARD_OF)),
+        "the payload names gpt",
+        lambda room: room.claude.send(ResponseStart("gpt", UNKNOWN_ID)),
     ),
     "no such gate": (
         "INVALID_STATE",
@@ -77,16 +82,16 @@ REFUSALS: dict[str, tuple[str, str, Deed]] = {
     "a wrong reference": (
         "INVALID_MESSAGE",
         "No such message here",
-        lambda room: room.alice.send(PromptSubmit("Hi", "claude", ("alice",), ()), UNHEARD_OF),
+        lambda room: room.alice.send(PromptSubmit("Hi", "claude", ("alice",), ()), UNKNOWN_ID),
     ),
     "an answer to no prompt": (
         "INVALID_MESSAGE",
         "No such message here",
-        lambda room: room.claude.respond(UNHEARD_OF).__aenter__(),
+        lambda room: room.claude.respond(UNKNOWN_ID).__aenter__(),
     ),
     "bad rules": (
         "INVALID_MESSAGE",
-        "Bad configuration",
+        "Invalid setting",
         lambda room: room.alice.configure("Why not", max_participants=0),
     ),
     "too large": (
@@ -95,10 +100,10 @@ REFUSALS: dict[str, tuple[str, str, Deed]] = {
         lambda room: room.alice.prompt("x" * (2 << 20), "claude"),
     ),
     "rejected": ("GATE_FAILED", "was rejected", dead_tool),
-    "used twice": ("INVALID_STATE", "was used already", used_twice),
+    "used twice": ("INVALID_STATE", "was already used", used_twice),
     "the wrong old roles": (
         "INVALID_STATE",
-        "old_roles must say so",
+        "not old_roles",
         lambda room: room.alice.change_roles("bob", ["observer"], ["driver"]),
     ),
 }
@@ -106,106 +111,113 @@ REFUSALS: dict[str, tuple[str, str, Deed]] = {
 
 @proves("PVP-17-12", "PVP-17-13")
 @pytest.mark.parametrize("case", REFUSALS)
-async def test_a_refusal_has_a_code_and_a_sentence_and_harms_nobody(
-    hall: ServerProcess, case: str
+async def test_refusal_has_a_code_and_message_and_leaves_the_session_usable(
+    shared_server: ServerProcess, case: str
 ) -> None:
     code, sentence, deed = REFUSALS[case]
-    async with a_room(hall) as room:
-        with pytest.raises(ServerRefused, match=sentence) as no:
+    async with open_session(shared_server) as room:
+        with pytest.raises(ServerRefused, match=sentence) as refusal:
             await deed(room)
 
-        assert no.value.code == code
+        assert refusal.value.code == code
         assert (await room.alice.presence("active")).seq > 0
 
 
-async def test_a_session_that_is_not_there(hall: ServerProcess) -> None:
-    async with client(hall, "alice") as alice:
-        with pytest.raises(ServerRefused, match="There is no session nowhere") as no:
+async def test_joining_an_unknown_session_is_refused(shared_server: ServerProcess) -> None:
+    async with make_client(shared_server, "alice") as alice:
+        with pytest.raises(ServerRefused, match="There is no session nowhere") as refusal:
             await alice.join("nowhere")
-        assert (no.value.code, no.value.recoverable) == ("SESSION_NOT_FOUND", False)
+        assert (refusal.value.code, refusal.value.recoverable) == ("SESSION_NOT_FOUND", False)
 
         session = await alice.create(id="here")
         assert session.id == "here"
         with pytest.raises(ServerRefused, match="is taken"):
             await alice.create(id="here")
-        with pytest.raises(ServerRefused, match="A session id is"):
+        with pytest.raises(ServerRefused, match="A session id has"):
             await alice.create(id="not here")
 
 
-async def test_a_session_that_is_over(hall: ServerProcess) -> None:
-    async with a_room(hall) as room, client(hall, "bob") as bob:
+async def test_joining_an_ended_session_is_refused(shared_server: ServerProcess) -> None:
+    async with open_session(shared_server) as room, make_client(shared_server, "bob") as bob:
         await room.alice.end("Done")
 
-        with pytest.raises(ServerRefused, match="The session is over") as no:
+        with pytest.raises(ServerRefused, match="The session has ended") as refusal:
             await bob.post(room.alice.id, PromptSubmit("Hello?", "claude", ("bob",), ()))
-        assert (no.value.code, no.value.recoverable) == ("INVALID_STATE", False)
+        assert (refusal.value.code, refusal.value.recoverable) == ("INVALID_STATE", False)
         with pytest.raises(ServerRefused, match="its history stays readable"):
             await bob.join(room.alice.id)
 
 
-async def test_a_role_that_is_not_granted(hall: ServerProcess) -> None:
-    async with a_room(hall) as room, client(hall, "olga") as olga:
-        with pytest.raises(ServerRefused, match="olga may not join as approver") as no:
+async def test_joining_with_a_role_beyond_the_token_is_refused(
+    shared_server: ServerProcess,
+) -> None:
+    async with open_session(shared_server) as room, make_client(shared_server, "olga") as olga:
+        with pytest.raises(ServerRefused, match="olga may not join as approver") as refusal:
             await olga.join(room.alice.id, roles=["approver"])
-        assert no.value.code == "UNAUTHORIZED"
+        assert refusal.value.code == "UNAUTHORIZED"
 
         session = await olga.join(room.alice.id)
         with pytest.raises(ServerRefused, match="needs the right to prompt"):
             await session.prompt("Hi", "claude")
 
 
-async def test_a_session_that_is_full(hall: ServerProcess) -> None:
-    async with a_room(hall, max_participants=3) as room, client(hall, "olga") as olga:
-        with pytest.raises(ServerRefused, match="The session is full") as no:
+async def test_joining_a_full_session_is_refused(shared_server: ServerProcess) -> None:
+    async with (
+        open_session(shared_server, max_participants=3) as room,
+        make_client(shared_server, "olga") as olga,
+    ):
+        with pytest.raises(ServerRefused, match="The session is full") as refusal:
             await olga.join(room.alice.id)
 
-        assert no.value.details == {"reason": "max_participants", "limit": 3}
+        assert refusal.value.details == {"reason": "max_participants", "limit": 3, "absent": []}
 
 
-async def test_too_many_at_once(tmp_path: Path) -> None:
-    with a_server(tmp_path, "open", "--rate-limit", "5") as server:
-        async with Client(server.url, id="alice", retry=SOON) as alice:
+async def test_sending_too_fast_is_rate_limited(tmp_path: Path) -> None:
+    with run_server(tmp_path, "open", "--rate-limit", "5") as server:
+        async with Client(server.url, id="alice", retry=FAST_RETRY) as alice:
             session = await alice.create()
             answers = [session.say(PRESENT) for _ in range(100)]
-            said = await asyncio.gather(*answers, return_exceptions=True)
+            message = await asyncio.gather(*answers, return_exceptions=True)
 
-    refused = [each for each in said if isinstance(each, ServerRefused)]
-    assert {each.code for each in refused} == {"RATE_LIMITED"}
-    assert all(each.details["retry_after_ms"] > 0 for each in refused)
-    assert len(refused) < len(said)
+    refused = [item for item in message if isinstance(item, ServerRefused)]
+    assert {item.code for item in refused} == {"RATE_LIMITED"}
+    assert all(item.details["retry_after_ms"] > 0 for item in refused)
+    assert len(refused) < len(message)
 
 
 @proves("OPEN-49")
-async def test_bad_news_about_a_gate_is_for_everybody_and_other_errors_are_not(
-    hall: ServerProcess,
+async def test_gate_errors_reach_all_members_and_other_errors_only_the_sender(
+    shared_server: ServerProcess,
 ) -> None:
-    async with a_room(hall) as room:
+    async with open_session(shared_server) as room:
         proposal = await room.claude.propose("sh", {}, category="shell_execute")
         with pytest.raises(ServerRefused):
             await room.claude.approve(proposal)
         await room.bob.reject(proposal, "Not today", "Tomorrow")
 
-        for ear in (room.hers, room.his, room.its):
-            news = await ear.until(lambda said: said.type == "error")
+        for listener in (room.alice_listener, room.bob_listener, room.claude_listener):
+            news = await listener.wait_for(lambda message: message.type == "error")
             assert news.body.code == "GATE_FAILED"  # type: ignore[attr-defined]
             assert news.body.related_to == proposal  # type: ignore[attr-defined]
-            assert len([said for said in ear.heard if said.type == "error"]) == 1
+            assert len([message for message in listener.received if message.type == "error"]) == 1
 
 
 @pytest.mark.parametrize("by_gate", [True, False])
-async def test_a_rejection_says_who_and_why(hall: ServerProcess, by_gate: bool) -> None:
-    async with a_room(hall) as room:
+async def test_rejected_names_the_member_and_the_reason(
+    shared_server: ServerProcess, by_gate: bool
+) -> None:
+    async with open_session(shared_server) as room:
         proposal = await room.claude.propose("sh", {}, category="shell_execute")
-        gate = await room.his.until(lambda said: said.type == "gate.request")
+        gate = await room.bob_listener.wait_for(lambda message: message.type == "gate.request")
         await room.bob.reject(gate.id if by_gate else proposal, "Not today")
 
-        with pytest.raises(Rejected, match="Not today") as no:
+        with pytest.raises(Rejected, match="Not today") as refusal:
             await room.claude.decision(proposal)
-        assert (no.value.by, no.value.proposal) == ("bob", proposal)
+        assert (refusal.value.by, refusal.value.proposal) == ("bob", proposal)
 
 
-async def test_a_proposal_of_one_who_leaves_is_rejected(hall: ServerProcess) -> None:
-    async with a_room(hall) as room:
+async def test_proposal_is_rejected_when_its_agent_leaves(shared_server: ServerProcess) -> None:
+    async with open_session(shared_server) as room:
         proposal = await room.claude.propose("sh", {}, category="shell_execute")
         waiting = asyncio.create_task(room.alice.decision(proposal))
         await room.claude.leave("Out of tokens")

@@ -1,1 +1,1 @@
-"""One suite per port: an adapter is right when it passes, and never before."""
+"""One suite per port; an adapter is correct when it passes."""

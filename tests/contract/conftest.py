@@ -1,4 +1,4 @@
-"""Every store of the table, opened where nothing is yet."""
+"""Opens every kind of store, empty."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

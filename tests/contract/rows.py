@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
 
-from accord.core.kernel.chain import Head
+from accord.core.kernel.integrity.hash_chain import SignedHead
 from accord.engine.ports import EventLog, Row
 
 HERE = "room/here"
@@ -20,9 +20,9 @@ def rows(stream: str, count: int, after: int = 0) -> list[Row]:
     return [row(stream, after + place) for place in range(1, count + 1)]
 
 
-def head(stream: str, version: int, at: int = 0) -> Head:
+def head(stream: str, version: int, at: int = 0) -> SignedHead:
     """Signed by nobody in particular."""
-    return Head(stream, version, bytes([version]) * 32, at, "key", b"signature")
+    return SignedHead(stream, version, bytes([version]) * 32, at, "key", b"signature")
 
 
 def following(

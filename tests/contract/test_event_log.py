@@ -1,4 +1,4 @@
-"""What every store promises to those who append and those who read."""
+"""Contract of every store: appending and reading."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.contract.rows import HERE, THERE, first, row, rows
 # Appending
 
 
-async def test_what_was_appended_is_read_back_as_it_was(log: EventLog) -> None:
+async def test_appended_rows_are_read_back_unchanged(log: EventLog) -> None:
     three = rows(HERE, 3)
 
     await log.append(HERE, 0, three)
@@ -18,14 +18,14 @@ async def test_what_was_appended_is_read_back_as_it_was(log: EventLog) -> None:
     assert three == await log.read(HERE)
 
 
-async def test_appends_follow_each_other(log: EventLog) -> None:
+async def test_appends_continue_the_stream(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 2))
     await log.append(HERE, 2, rows(HERE, 3, after=2))
 
     assert rows(HERE, 5) == await log.read(HERE)
 
 
-async def test_the_second_writer_on_a_version_is_told(log: EventLog) -> None:
+async def test_second_append_at_a_version_raises_conflict(log: EventLog) -> None:
     mine, yours = row(HERE, 1, "mine"), row(HERE, 1, "yours")
     await log.append(HERE, 0, [mine])
 
@@ -36,14 +36,14 @@ async def test_the_second_writer_on_a_version_is_told(log: EventLog) -> None:
 
 
 @pytest.mark.parametrize("expected", [1, 7])
-async def test_nothing_is_appended_beyond_the_end(log: EventLog, expected: int) -> None:
+async def test_append_beyond_the_end_raises_conflict(log: EventLog, expected: int) -> None:
     with pytest.raises(Conflict):
         await log.append(HERE, expected, [row(HERE, expected + 1)])
 
     assert await log.streams() == {}
 
 
-async def test_an_id_is_kept_once_in_a_stream(log: EventLog) -> None:
+async def test_repeated_id_in_a_stream_raises_duplicate(log: EventLog) -> None:
     await log.append(HERE, 0, [row(HERE, 1, "twice")])
 
     with pytest.raises(Duplicate) as told:
@@ -53,21 +53,21 @@ async def test_an_id_is_kept_once_in_a_stream(log: EventLog) -> None:
     assert {HERE: 1} == await log.streams()
 
 
-async def test_an_id_is_kept_once_in_an_append(log: EventLog) -> None:
+async def test_repeated_id_in_one_append_raises_duplicate(log: EventLog) -> None:
     with pytest.raises(Duplicate):
         await log.append(HERE, 0, [row(HERE, 1, "twice"), row(HERE, 2, "twice")])
 
     assert await log.streams() == {}
 
 
-async def test_another_stream_may_hold_the_same_id(log: EventLog) -> None:
+async def test_same_id_is_allowed_in_another_stream(log: EventLog) -> None:
     await log.append(HERE, 0, [row(HERE, 1, "same")])
     await log.append(THERE, 0, [row(THERE, 1, "same")])
 
     assert [row(THERE, 1, "same")] == await log.find(THERE, ["same"])
 
 
-async def test_a_stream_goes_on_after_a_refused_append(log: EventLog) -> None:
+async def test_stream_accepts_appends_after_a_refused_one(log: EventLog) -> None:
     await log.append(HERE, 0, [row(HERE, 1, "a")])
     with pytest.raises(Duplicate):
         await log.append(HERE, 1, [row(HERE, 2, "a")])
@@ -77,7 +77,7 @@ async def test_a_stream_goes_on_after_a_refused_append(log: EventLog) -> None:
     assert ["a", "b"] == [each.id for each in await log.read(HERE)]
 
 
-async def test_a_failing_append_leaves_those_beside_it_alone(log: EventLog) -> None:
+async def test_failing_append_does_not_affect_concurrent_ones(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 1))
 
     outcomes = await asyncio.gather(
@@ -93,13 +93,13 @@ async def test_a_failing_append_leaves_those_beside_it_alone(log: EventLog) -> N
     assert {HERE: 3, "room/a": 2, "room/b": 1} == await log.streams()
 
 
-async def test_appends_need_not_wait_for_the_one_before(log: EventLog) -> None:
+async def test_appends_can_be_pipelined(log: EventLog) -> None:
     await asyncio.gather(*(log.append(HERE, at, [row(HERE, at + 1)]) for at in range(50)))
 
     assert rows(HERE, 50) == await log.read(HERE)
 
 
-async def test_what_relied_on_a_failed_append_fails_too(log: EventLog) -> None:
+async def test_append_behind_a_failed_one_fails(log: EventLog) -> None:
     await log.append(HERE, 0, [row(HERE, 1, "a")])
 
     outcomes = await asyncio.gather(
@@ -112,7 +112,7 @@ async def test_what_relied_on_a_failed_append_fails_too(log: EventLog) -> None:
     assert {HERE: 1} == await log.streams()
 
 
-async def test_one_of_many_racing_writers_wins(log: EventLog) -> None:
+async def test_exactly_one_of_many_racing_appends_wins(log: EventLog) -> None:
     racing = [log.append(HERE, 0, [row(HERE, 1, f"writer-{name}")]) for name in range(20)]
 
     outcomes = await asyncio.gather(*racing, return_exceptions=True)
@@ -122,21 +122,21 @@ async def test_one_of_many_racing_writers_wins(log: EventLog) -> None:
     assert [f"writer-{outcomes.index(None)}"] == [each.id for each in await log.read(HERE)]
 
 
-async def test_an_append_of_nothing_keeps_nothing(log: EventLog) -> None:
+async def test_empty_append_stores_nothing(log: EventLog) -> None:
     await log.append(HERE, 0, [])
 
     assert await log.streams() == {}
     assert 0 == await log.position()
 
 
-async def test_an_append_of_nothing_still_tells_of_a_conflict(log: EventLog) -> None:
+async def test_empty_append_still_raises_conflict(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 1))
 
     with pytest.raises(Conflict):
         await log.append(HERE, 0, [])
 
 
-async def test_rows_of_another_place_are_a_mistake(log: EventLog) -> None:
+async def test_append_rejects_rows_of_another_stream_or_version(log: EventLog) -> None:
     with pytest.raises(ValueError, match="does not belong"):
         await log.append(HERE, 0, [row(THERE, 1)])
     with pytest.raises(ValueError, match="does not belong"):
@@ -145,7 +145,7 @@ async def test_rows_of_another_place_are_a_mistake(log: EventLog) -> None:
     assert await log.streams() == {}
 
 
-async def test_an_append_whose_caller_went_away_harms_nobody(log: EventLog) -> None:
+async def test_cancelled_append_does_not_affect_others(log: EventLog) -> None:
     gone = asyncio.ensure_future(log.append(HERE, 0, rows(HERE, 1)))
     await asyncio.sleep(0)
     gone.cancel()
@@ -156,14 +156,14 @@ async def test_an_append_whose_caller_went_away_harms_nobody(log: EventLog) -> N
 
 
 @pytest.mark.parametrize("count", [1, 2, 1000, 3000])
-async def test_an_append_may_be_long(log: EventLog, count: int) -> None:
+async def test_append_accepts_thousands_of_rows(log: EventLog, count: int) -> None:
     await log.append(HERE, 0, rows(HERE, count))
 
     assert rows(HERE, count) == await log.read(HERE)
     assert count == await log.position()
 
 
-async def test_bodies_may_be_large(log: EventLog) -> None:
+async def test_append_accepts_large_bodies(log: EventLog) -> None:
     large = [row(HERE, version, body=bytes([version]) * (1 << 20)) for version in range(1, 11)]
 
     await log.append(HERE, 0, large)
@@ -173,7 +173,7 @@ async def test_bodies_may_be_large(log: EventLog) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 200])
-async def test_a_body_may_hold_any_byte(log: EventLog, count: int) -> None:
+async def test_body_may_contain_any_byte(log: EventLog, count: int) -> None:
     odd = [row(HERE, 1 + at, body=bytes(range(256)) + b"\0\xff") for at in range(count)]
 
     await log.append(HERE, 0, odd)
@@ -185,7 +185,7 @@ async def test_a_body_may_hold_any_byte(log: EventLog, count: int) -> None:
 @pytest.mark.parametrize(
     "id_", ["é", "日本語", "👩‍🚀", "a b", "'; DROP", '"\\', "\u202ertl", "ß" * 128]
 )
-async def test_an_id_is_any_printable_text(log: EventLog, id_: str) -> None:
+async def test_id_may_be_any_printable_text(log: EventLog, id_: str) -> None:
     odd = row(HERE, 1, id_)
 
     await log.append(HERE, 0, [odd])
@@ -197,7 +197,7 @@ async def test_an_id_is_any_printable_text(log: EventLog, id_: str) -> None:
 # Reading
 
 
-async def test_a_stream_that_is_not_there_is_empty(log: EventLog) -> None:
+async def test_unknown_stream_reads_as_empty(log: EventLog) -> None:
     assert await log.read("room/nowhere") == []
     assert await log.find("room/nowhere", ["a"]) == []
 
@@ -218,7 +218,7 @@ async def test_a_stream_that_is_not_there_is_empty(log: EventLog) -> None:
         (299, 999, range(300, 301)),
     ],
 )
-async def test_a_reader_starts_and_ends_where_it_wants(
+async def test_read_respects_after_and_limit(
     log: EventLog, after: int, limit: int | None, versions: range
 ) -> None:
     await log.append(HERE, 0, rows(HERE, 300))
@@ -229,7 +229,7 @@ async def test_a_reader_starts_and_ends_where_it_wants(
     assert list(versions) == [each.version for each in found]
 
 
-async def test_a_long_stream_is_read_whole(log: EventLog) -> None:
+async def test_long_stream_is_read_completely(log: EventLog) -> None:
     for at in range(0, 5000, 500):
         await log.append(HERE, at, rows(HERE, 500, after=at))
         await log.append(THERE, at, rows(THERE, 500, after=at))
@@ -238,7 +238,7 @@ async def test_a_long_stream_is_read_whole(log: EventLog) -> None:
     assert rows(THERE, 4999, after=1) == await log.read(THERE, after=1)
 
 
-async def test_rows_are_found_by_id_in_order_of_version(log: EventLog) -> None:
+async def test_find_returns_rows_in_order_of_version(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 5))
 
     found = await log.find(HERE, [f"{HERE}-4", "unknown", f"{HERE}-2", f"{HERE}-4"])
@@ -246,14 +246,14 @@ async def test_rows_are_found_by_id_in_order_of_version(log: EventLog) -> None:
     assert [2, 4] == [each.version for each in found]
 
 
-async def test_many_ids_are_found_at_once(log: EventLog) -> None:
+async def test_find_accepts_many_ids(log: EventLog) -> None:
     some = rows(HERE, 500)
     await log.append(HERE, 0, some)
 
     assert some == await log.find(HERE, [each.id for each in some])
 
 
-async def test_streams_are_listed_by_the_beginning_of_their_names(log: EventLog) -> None:
+async def test_streams_are_listed_by_prefix(log: EventLog) -> None:
     for name in ("room/a", "room/aé", "room/b", "roomy", "work/a", "Room/a", "room/%", "room/_"):
         await log.append(name, 0, rows(name, 2))
 
@@ -264,7 +264,7 @@ async def test_streams_are_listed_by_the_beginning_of_their_names(log: EventLog)
     assert 8 == len(await log.streams())
 
 
-async def test_positions_count_rows_over_all_streams(log: EventLog) -> None:
+async def test_position_counts_rows_of_all_streams(log: EventLog) -> None:
     before = await log.position()
     await log.append(HERE, 0, rows(HERE, 2))
     await log.append(THERE, 0, rows(THERE, 1))

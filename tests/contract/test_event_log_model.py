@@ -1,4 +1,4 @@
-"""Whatever is asked in whatever order, a store answers as a dictionary of lists would."""
+"""Contract of every store: any sequence of calls gives the results of a simple model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class Model:
 @pytest.mark.parametrize("scheme", sorted(OPENERS))
 @given(rounds=st.lists(st.lists(asks, max_size=6), max_size=8), body=bodies)
 @settings(max_examples=40, deadline=None)
-async def test_a_store_answers_as_its_model(
+async def test_store_behaves_like_its_model(
     scheme: str, rounds: list[list[Ask]], body: bytes
 ) -> None:
     with TemporaryDirectory() as folder:

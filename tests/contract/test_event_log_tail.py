@@ -1,4 +1,4 @@
-"""What every store promises to whoever follows it."""
+"""Contract of every store: following the log."""
 
 import asyncio
 from collections import defaultdict
@@ -9,7 +9,7 @@ from accord.engine.ports import EventLog, Row
 from tests.contract.rows import HERE, THERE, first, following, row, rows
 
 
-async def test_a_tail_brings_what_is_there_and_what_comes(log: EventLog) -> None:
+async def test_tail_yields_existing_and_new_rows(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 2))
     seeing = asyncio.ensure_future(first(log, 4))
     await asyncio.sleep(0)
@@ -21,7 +21,7 @@ async def test_a_tail_brings_what_is_there_and_what_comes(log: EventLog) -> None
     assert [(HERE, 1), (HERE, 2), (THERE, 1), (HERE, 3)] == seen
 
 
-async def test_a_tail_starts_behind_its_position(log: EventLog) -> None:
+async def test_tail_starts_behind_its_position(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 5))
 
     seen = await first(log, 2, after=3)
@@ -29,7 +29,7 @@ async def test_a_tail_starts_behind_its_position(log: EventLog) -> None:
     assert [(4, row(HERE, 4)), (5, row(HERE, 5))] == seen
 
 
-async def test_a_tail_from_the_end_waits_for_the_next_row(log: EventLog) -> None:
+async def test_tail_from_the_end_waits_for_the_next_row(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 5))
     seeing = asyncio.ensure_future(first(log, 1, after=await log.position()))
 
@@ -38,7 +38,7 @@ async def test_a_tail_from_the_end_waits_for_the_next_row(log: EventLog) -> None
     assert [(6, row(THERE, 1))] == await seeing
 
 
-async def test_a_tail_misses_nothing_while_many_write(log: EventLog) -> None:
+async def test_tail_misses_nothing_under_concurrent_writes(log: EventLog) -> None:
     streams = [f"room/{name}" for name in range(8)]
     tails = [asyncio.ensure_future(first(log, 8 * 60)) for _ in range(3)]
 
@@ -57,7 +57,7 @@ async def write(log: EventLog, stream: str, count: int) -> None:
         await log.append(stream, at, [row(stream, at + 1)])
 
 
-async def test_a_slow_follower_gets_everything_too(log: EventLog) -> None:
+async def test_slow_follower_gets_every_row(log: EventLog) -> None:
     await log.append(HERE, 0, rows(HERE, 1))
     seen = list[int]()
 
@@ -71,7 +71,7 @@ async def test_a_slow_follower_gets_everything_too(log: EventLog) -> None:
     assert list(range(1, 2002)) == seen
 
 
-async def test_a_tail_may_be_given_up_while_it_waits(log: EventLog) -> None:
+async def test_waiting_tail_can_be_cancelled(log: EventLog) -> None:
     seeing = asyncio.ensure_future(first(log, 1))
     await asyncio.sleep(0)
 

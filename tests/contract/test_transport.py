@@ -1,4 +1,4 @@
-"""What every transport owes its users, against a real server; a new one is a row of the table."""
+"""Contract of every transport, against a real server; a new transport is a row of the table."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.speakers import TRANSPORTS, Refusal, Said, Speaker
-from tests.helpers.certificates import a_tls_server
-from tests.helpers.server import ServerProcess, a_server
-from tests.helpers.web import Web, envelope, participant
-from tests.helpers.wire import CONFIG
+from tests.contract.transport_clients import TRANSPORTS, Refusal, Said, Speaker
+from tests.helpers.clients.http_client import HttpClient, envelope, join_payload
+from tests.helpers.clients.websocket_client import SESSION_CONFIG
+from tests.helpers.servers.certificates import run_tls_server
+from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.spec import proves
 
 MIB = 1 << 20
@@ -35,7 +35,7 @@ REFUSED: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-@pytest.fixture(scope="module", params=[a_server, a_tls_server], ids=["plain", "tls"])
+@pytest.fixture(scope="module", params=[run_server, run_tls_server], ids=["plain", "tls"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
@@ -45,15 +45,15 @@ def server(
 
 
 @pytest.fixture
-async def alice(server: ServerProcess) -> AsyncIterator[Web]:
+async def alice(server: ServerProcess) -> AsyncIterator[HttpClient]:
     """The admin of the room, over HTTP."""
-    web = Web.of(server, "alice", roles=["admin", "driver"])
+    web = HttpClient.with_token(server, "alice", roles=["admin", "driver"])
     yield web
     await web.close()
 
 
 @pytest.fixture
-async def session(alice: Web) -> str:
+async def session(alice: HttpClient) -> str:
     """A room."""
     return await alice.create(max_participants=10)
 
@@ -66,7 +66,7 @@ async def bring(server: ServerProcess, tmp_path: Path, session: str) -> AsyncIte
     async def one(
         transport: str, seat: str, *roles: str, join: bool = True, **wish: Any
     ) -> Speaker:
-        token = server.issue(seat, roles=roles or ("driver",), **wish)
+        token = server.issue_token(seat, roles=roles or ("driver",), **wish)
         speaker = TRANSPORTS[transport](server, seat, token, tmp_path / seat)
         here.append(speaker)
         await speaker.open()
@@ -84,13 +84,13 @@ async def bring(server: ServerProcess, tmp_path: Path, session: str) -> AsyncIte
 every = pytest.mark.parametrize("transport", tuple(TRANSPORTS))
 
 
-async def record(alice: Web, session: str) -> list[tuple[int, str]]:
+async def record(alice: HttpClient, session: str) -> list[tuple[int, str]]:
     """The room as its log has it, for its admin."""
     page = await alice.poll(session, limit=1000)
     return [(each["seq"], each["id"]) for each in page["messages"]]
 
 
-async def heard_all(alice: Web, session: str, said: list[Said]) -> bool:
+async def heard_all(alice: HttpClient, session: str, said: list[Said]) -> bool:
     """Whether somebody heard a stretch of that record, none twice and none missing."""
     heard = [(each["seq"], each["id"]) for each in said]
     first, last = heard[0][0], heard[-1][0]
@@ -99,7 +99,7 @@ async def heard_all(alice: Web, session: str, said: list[Said]) -> bool:
 
 @proves("PVP-19.5-1", "PVP-19.1-1", "PVP-19.3-1", "PVP-19.3-2", "PVP-19.4-1")
 @every
-async def test_what_one_says_arrives_in_the_order_it_was_said(bring: Bring, transport: str) -> None:
+async def test_messages_arrive_in_the_order_sent(bring: Bring, transport: str) -> None:
     bob, carol = await bring(transport, "bob"), await bring(transport, "carol")
 
     said = [(await bob.note(f"n{n}")).id for n in range(MANY)]
@@ -111,8 +111,8 @@ async def test_what_one_says_arrives_in_the_order_it_was_said(bring: Bring, tran
 
 @proves("PVP-19.5-2", "OPEN-36")
 @every
-async def test_a_message_sent_again_counts_once(
-    bring: Bring, alice: Web, session: str, transport: str
+async def test_repeated_message_counts_once(
+    bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob, carol = await bring(transport, "bob"), await bring(transport, "carol")
 
@@ -131,16 +131,16 @@ async def test_a_message_sent_again_counts_once(
 
 @proves("PVP-19.1-3", "PVP-19.5-2", "OPEN-37")
 @every
-async def test_whoever_was_away_hears_what_it_missed_once(
-    server: ServerProcess, bring: Bring, alice: Web, session: str, transport: str
+async def test_returning_client_gets_missed_messages_once(
+    server: ServerProcess, bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob = await bring(transport, "bob")
     await bob.hear_until((await bob.note("before")).id)
 
     server.restart()
-    meanwhile = [await alice.say("context.add", session, text(f"m{n}")) for n in range(MANY)]
+    meanwhile = [await alice.send("context.add", session, text(f"m{n}")) for n in range(MANY)]
     await bob.resume()
-    after = await alice.say("context.add", session, text("after"))
+    after = await alice.send("context.add", session, text("after"))
     await bob.hear_until(after["id"])
 
     heard = [each["id"] for each in bob.heard]
@@ -152,8 +152,8 @@ async def test_whoever_was_away_hears_what_it_missed_once(
 
 @proves("OPEN-49")
 @every
-async def test_a_refusal_has_its_code_and_changes_nothing(
-    bring: Bring, alice: Web, session: str, transport: str
+async def test_refusal_has_a_code_and_changes_nothing(
+    bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob = await bring(transport, "bob")
     before = await record(alice, session)
@@ -181,7 +181,7 @@ WRONG: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_a_refusal_says_the_same_over_every_transport(bring: Bring) -> None:
+async def test_refusal_is_the_same_over_every_transport(bring: Bring) -> None:
     people = [await bring(transport, "bob") for transport in TRANSPORTS]
     for name, wrong in WRONG.items():
         heard = list[Said]()
@@ -195,11 +195,11 @@ async def test_a_refusal_says_the_same_over_every_transport(bring: Bring) -> Non
 
 @proves("OPEN-36")
 @pytest.mark.parametrize(("first", "second"), [*permutations(("websocket", "http", "stdio"), 2)])
-async def test_a_way_in_tried_again_over_another_transport_is_the_same(
-    bring: Bring, alice: Web, session: str, first: str, second: str
+async def test_join_retried_over_another_transport_is_a_retry(
+    bring: Bring, alice: HttpClient, session: str, first: str, second: str
 ) -> None:
     bob, again = [await bring(each, "bob", join=False) for each in (first, second)]
-    join = envelope("session.join", session, "bob", participant("bob"))
+    join = envelope("session.join", session, "bob", join_payload("bob"))
     join["payload"]["participant"]["transport"] = "websocket"
 
     answers = [await bob.send(join), await again.send(join)]
@@ -211,15 +211,17 @@ async def test_a_way_in_tried_again_over_another_transport_is_the_same(
 @proves("OPEN-5", "OPEN-36")
 @pytest.mark.parametrize("unnamed", ["", "new"])
 @pytest.mark.parametrize("transport", ["websocket", "http"])
-async def test_a_session_asked_for_again_is_the_same_session(
+async def test_repeated_create_returns_the_same_session(
     bring: Bring, transport: str, unnamed: str
 ) -> None:
     bob = await bring(transport, "bob", join=False)
-    wish = envelope("session.create", unnamed, "bob", {"config": CONFIG, "name": "Only one"})
+    wish = envelope(
+        "session.create", unnamed, "bob", {"config": SESSION_CONFIG, "name": "Only one"}
+    )
 
     first, again = await bob.send(wish), await bob.send(wish)
     with pytest.raises(Refusal) as other:
-        await bob.send(wish | {"payload": {"config": CONFIG, "name": "Another"}})
+        await bob.send(wish | {"payload": {"config": SESSION_CONFIG, "name": "Another"}})
     carol = await bring(transport, "carol", join=False)
     theirs = await carol.send(wish | {"sender": "carol"})
 
@@ -231,7 +233,7 @@ async def test_a_session_asked_for_again_is_the_same_session(
 
 @proves("OPEN-49", "UNI-7")
 @every
-async def test_nobody_speaks_for_another(bring: Bring, transport: str) -> None:
+async def test_sender_must_match_the_token(bring: Bring, transport: str) -> None:
     bob = await bring(transport, "bob")
 
     with pytest.raises(Refusal) as refused:
@@ -242,13 +244,13 @@ async def test_nobody_speaks_for_another(bring: Bring, transport: str) -> None:
 
 @proves("PVP-19.5-3", "OPEN-53")
 @every
-async def test_leaving_is_heard_and_ends_the_hearing(
-    bring: Bring, alice: Web, session: str, transport: str
+async def test_leave_is_delivered_and_ends_delivery(
+    bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob, carol = await bring(transport, "bob"), await bring("websocket", "carol")
 
     left = await bob.say("session.leave", {"reason": "done"})
-    after = await alice.say("context.add", session, text("after"))
+    after = await alice.send("context.add", session, text("after"))
 
     assert (await carol.hear_until(left.id))[-1]["type"] == "session.leave"
     await carol.hear_until(after["id"])
@@ -260,8 +262,8 @@ async def test_leaving_is_heard_and_ends_the_hearing(
 
 @proves("PVP-19.5-4")
 @every
-async def test_a_failed_transport_is_noticed_and_a_retry_counts_once(
-    server: ServerProcess, bring: Bring, alice: Web, session: str, transport: str
+async def test_failed_transport_is_detected_and_a_retry_counts_once(
+    server: ServerProcess, bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob = await bring(transport, "bob")
     server.kill()
@@ -291,13 +293,13 @@ async def until_sent(speaker: Speaker, key: str, id: str) -> Any:
 
 @proves("OPEN-49", "UNI-12")
 @every
-async def test_a_room_does_not_exist_for_strangers(
-    bring: Bring, alice: Web, session: str, transport: str
+async def test_session_is_not_found_for_non_members(
+    bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     before = await record(alice, session)
     eve = await bring(transport, "eve", join=False, workspace="elsewhere")
 
-    for type, payload in [("context.add", text("x")), ("session.join", participant("eve"))]:
+    for type, payload in [("context.add", text("x")), ("session.join", join_payload("eve"))]:
         with pytest.raises(Refusal) as refused:
             await eve.say(type, payload)
         assert refused.value.code == "SESSION_NOT_FOUND"
@@ -307,14 +309,14 @@ async def test_a_room_does_not_exist_for_strangers(
 
 @proves("UNI-12")
 @every
-async def test_nobody_hears_another_room(
-    bring: Bring, alice: Web, session: str, transport: str
+async def test_messages_do_not_reach_another_session(
+    bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob = await bring(transport, "bob")
     other = await alice.create()
 
-    there = await alice.say("context.add", other, text("there"))
-    here = await alice.say("context.add", session, text("here"))
+    there = await alice.send("context.add", other, text("there"))
+    here = await alice.send("context.add", session, text("here"))
 
     await bob.hear_until(here["id"])
     assert there["id"] not in {each["id"] for each in bob.heard}
@@ -323,11 +325,11 @@ async def test_nobody_hears_another_room(
 
 @proves("UNI-12")
 @every
-async def test_nobody_hears_a_fork_they_are_not_in(
-    server: ServerProcess, bring: Bring, alice: Web, session: str, transport: str
+async def test_messages_of_a_fork_do_not_reach_outsiders(
+    server: ServerProcess, bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     inside, outside = await bring(transport, "bob"), await bring(transport, "carol")
-    point = await alice.say("context.add", session, text("start"))
+    point = await alice.send("context.add", session, text("start"))
     payload = {
         "name": "Aside",
         "from_point": point["id"],
@@ -335,12 +337,12 @@ async def test_nobody_hears_a_fork_they_are_not_in(
         "participants": ["alice", "bob"],
         "copy_context": False,
     }
-    await alice.say("fork.create", session, payload)
+    await alice.send("fork.create", session, payload)
     detail = await alice.http.get(f"/sessions/{session}")
     fork = detail.json()["forks"][0]["id"]
 
     within = await inside.note("aside", fork=fork)
-    last = await alice.say("context.add", session, text("end"))
+    last = await alice.send("context.add", session, text("end"))
 
     await inside.hear_until(last["id"])
     await outside.hear_until(last["id"])
@@ -350,41 +352,41 @@ async def test_nobody_hears_a_fork_they_are_not_in(
         await outside.note("aside too", fork=fork)
     server.restart()
     await outside.resume()
-    again = await alice.say("context.add", session, text("again"))
+    again = await alice.send("context.add", session, text("again"))
     await outside.hear_until(again["id"])
     assert within.id not in {each["id"] for each in outside.heard}
 
 
 @proves("OPEN-42")
 @every
-async def test_a_secret_reaches_those_it_is_for_and_nothing_else(
-    server: ServerProcess, bring: Bring, alice: Web, session: str, transport: str
+async def test_secret_reaches_its_recipients_only(
+    server: ServerProcess, bring: Bring, alice: HttpClient, session: str, transport: str
 ) -> None:
     bob, carol = await bring(transport, "bob"), await bring(transport, "carol")
     share = {"key": "db", "scope": ["bob"], "value_ref": SECRET, "secret_type": "token"}
 
-    told = await alice.say("secret.share", session, share)
-    last = await alice.say("context.add", session, text("end"))
+    told = await alice.send("secret.share", session, share)
+    last = await alice.send("context.add", session, text("end"))
 
     shared = next(m for m in await bob.hear_until(last["id"]) if m["id"] == told["id"])
     assert shared["payload"]["value_ref"] == (SECRET if bob.whispers else "")
     await carol.hear_until(last["id"])
     assert SECRET not in str(carol.heard)
     assert SECRET not in str(await alice.poll(session))
-    assert SECRET.encode() not in server.kept
+    assert SECRET.encode() not in server.stored_bytes
     assert SECRET not in server.log
 
 
 @proves("PVP-19.5-1", "UNI-10")
-async def test_everybody_hears_the_same_order_whatever_they_speak(
-    bring: Bring, alice: Web, session: str
+async def test_all_transports_deliver_the_same_order(
+    bring: Bring, alice: HttpClient, session: str
 ) -> None:
     people = [await bring(name, f"on-{name}") for name in TRANSPORTS]
 
     for n in range(5):
         for each in people:
             await each.note(f"{each.seat}-{n}")
-    last = await alice.say("context.add", session, text("last"))
+    last = await alice.send("context.add", session, text("last"))
 
     for each in people:
         await each.hear_until(last["id"])
@@ -394,10 +396,10 @@ async def test_everybody_hears_the_same_order_whatever_they_speak(
 
 
 @every
-async def test_sessions_are_made_over_every_transport(bring: Bring, transport: str) -> None:
+async def test_sessions_can_be_created_over_every_transport(bring: Bring, transport: str) -> None:
     dora = await bring(transport, "dora", "admin", "driver", join=False)
 
-    made = await dora.send(envelope("session.create", "new", "dora", {"config": CONFIG}))
+    made = await dora.send(envelope("session.create", "new", "dora", {"config": SESSION_CONFIG}))
 
     assert made.seq == 1
 

@@ -10,26 +10,26 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
-from accord.core.kernel.cuts import Cut
-from accord.core.kernel.log import Record
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.remains import remains
-from accord.core.views.gaps import ensure_next
-from tests.helpers.room import (
+from accord.core.kernel.integrity.retention_cut import RetentionCut
+from accord.core.kernel.records import Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.lifecycle import without_history
+from accord.core.views.retention_gap import ensure_no_gap
+from tests.helpers.room.scenario import (
     ALICE,
     CLAUDE,
     after,
-    ends,
+    create_step,
     given,
-    joined,
-    opened,
-    prompts,
-    step,
+    join_step,
+    prompt_submit,
+    script_step,
+    session_end,
     when,
 )
 
 cuts = st.builds(
-    Cut,
+    RetentionCut,
     stream=st.text(),
     version=st.integers(1, 2**62),
     hash=st.binary(max_size=32),
@@ -43,19 +43,23 @@ cuts = st.builds(
 
 
 @having(one=cuts, other=cuts)
-def test_two_cuts_that_differ_are_never_signed_with_the_same_bytes(one: Cut, other: Cut) -> None:
-    assert (one.claim() == other.claim()) == (one == other)
+def test_two_cuts_that_differ_are_never_signed_with_the_same_bytes(
+    one: RetentionCut, other: RetentionCut
+) -> None:
+    assert (one.signed_bytes() == other.signed_bytes()) == (one == other)
 
 
 @having(cut=cuts)
-def test_a_signature_is_not_part_of_what_it_signs(cut: Cut) -> None:
-    assert replace(cut, signature=b"mine").claim() == cut.claim()
-    assert cut.claim().startswith(b"accord-cut-v1\n")
+def test_a_signature_is_not_part_of_what_it_signs(cut: RetentionCut) -> None:
+    assert replace(cut, signature=b"mine").signed_bytes() == cut.signed_bytes()
+    assert cut.signed_bytes().startswith(b"accord-cut-v1\n")
 
 
 def test_what_remains_of_a_room_is_who_was_there_and_it_can_still_end() -> None:
-    room = given(opened(by=ALICE), joined(CLAUDE, Role.DRIVER), step(ALICE, prompts()))
-    kept = remains(room)
+    room = given(
+        create_step(by=ALICE), join_step(CLAUDE, Role.DRIVER), script_step(ALICE, prompt_submit())
+    )
+    kept = without_history(room)
 
     assert (kept.members, kept.created_by, kept.config) == (
         room.members,
@@ -63,7 +67,7 @@ def test_what_remains_of_a_room_is_who_was_there_and_it_can_still_end() -> None:
         room.config,
     )
     assert b"content" not in msgspec.json.encode(kept)
-    over = after(kept, when(kept, ALICE, ends()))
+    over = after(kept, when(kept, ALICE, session_end()))
     assert over.ended == "completed"
 
 
@@ -81,7 +85,7 @@ class Placed:
 def test_a_reader_that_missed_nothing_reads_on(
     version: int, seq: int, reached: int, heard: int
 ) -> None:
-    ensure_next("s", cast("Record", Placed(version, seq)), reached, heard)
+    ensure_no_gap("s", cast("Record", Placed(version, seq)), reached, heard)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_a_reader_that_missed_something_is_told_where_to_go_on(
     version: int, seq: int, reached: int, heard: int, where: int
 ) -> None:
     with pytest.raises(Refused, match="removed by retention") as no:
-        ensure_next("s", cast("Record", Placed(version, seq)), reached, heard)
+        ensure_no_gap("s", cast("Record", Placed(version, seq)), reached, heard)
 
-    assert no.value.why is Why.REMOVED
+    assert no.value.reason is Reason.REMOVED
     assert no.value.details == {"after": where}

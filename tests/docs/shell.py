@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-MARK = "--- done:"
-DONE = re.compile(rf"\n{MARK}(\d+)\n".encode())
-PATIENCE_S = 60.0
+DONE_MARK = "--- done:"
+DONE_PATTERN = re.compile(rf"\n{DONE_MARK}(\d+)\n".encode())
+COMMAND_TIMEOUT_S = 60.0
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command printed, and its exit code."""
 
     text: str
@@ -32,36 +32,36 @@ class Shell:
             self._bash = subprocess.Popen(
                 ["bash", "--norc", "--noprofile"],
                 cwd=directory,
-                env={**surroundings(directory), **env},
+                env={**shell_environment(directory), **env},
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
 
-    def run(self, command: str) -> Said:
+    def run(self, command: str) -> CommandResult:
         """Type it and wait until the prompt is back."""
         assert self._bash.stdin is not None
         started = len(self._output.read_bytes())
-        line = f"{command}\nprintf '\\n{MARK}%d\\n' $?\n"
+        line = f"{command}\nprintf '\\n{DONE_MARK}%d\\n' $?\n"
         self._bash.stdin.write(line.encode())
         self._bash.stdin.flush()
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + COMMAND_TIMEOUT_S
         # Bytes: what is written just now may end within a letter, or go on behind the mark.
-        while not (done := DONE.search(text := self._output.read_bytes()[started:])):
+        while not (done := DONE_PATTERN.search(text := self._output.read_bytes()[started:])):
             assert time.monotonic() < deadline, f"this does not come back: {command}\n{text!r}"
             time.sleep(0.02)
-        return Said(text[: done.start()].decode("utf-8"), int(done[1]))
+        return CommandResult(text[: done.start()].decode("utf-8"), int(done[1]))
 
     def close(self) -> None:
         """End it, and whatever was left running in it."""
         os.killpg(self._bash.pid, signal.SIGTERM)
         assert self._bash.stdin is not None
         self._bash.stdin.close()
-        self._bash.wait(PATIENCE_S)
+        self._bash.wait(COMMAND_TIMEOUT_S)
 
 
-def surroundings(home: Path) -> dict[str, str]:
+def shell_environment(home: Path) -> dict[str, str]:
     """A plain environment in which `accord` and `python` are the ones under test."""
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     here = str(Path(sys.executable).parent)

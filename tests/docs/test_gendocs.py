@@ -8,7 +8,7 @@ import pytest
 
 from accord.core.dialects import pvp
 from accord.core.kernel import ballot
-from tests.docs.pages import ROOT, blocks
+from tests.docs.page_blocks import ROOT, parse_blocks
 from tools import gendocs
 from tools.reference import words
 
@@ -17,7 +17,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def examples(page: str) -> list[str]:
     text = (REFERENCE / page).read_text("utf-8")
-    return [block.text for block in blocks(text) if block.language == "json"]
+    return [block.text for block in parse_blocks(text) if block.language == "json"]
 
 
 @pytest.mark.parametrize("name", sorted(gendocs.TABLES))
@@ -36,20 +36,20 @@ def test_a_page_that_was_changed_by_hand_is_noticed() -> None:
     changed = text.replace("| `SESSION_NOT_FOUND` |", "| `SESSION_GONE` |", 1)
 
     assert changed != text
-    assert gendocs.filled(changed) == gendocs.filled(text) != changed
+    assert gendocs.fill_tables(changed) == gendocs.fill_tables(text) != changed
 
 
 def test_filling_a_page_twice_is_filling_it_once() -> None:
     text = "before\n<!-- table: risks -->\nold\n<!-- end of table -->\nafter\n"
-    once = gendocs.filled(text)
+    once = gendocs.fill_tables(text)
 
     assert "old" not in once
-    assert once == gendocs.filled(once)
+    assert once == gendocs.fill_tables(once)
 
 
 def test_a_table_that_nobody_makes_is_an_error() -> None:
     with pytest.raises(gendocs.PageError, match="no table 'wishes'"):
-        gendocs.filled("<!-- table: wishes -->\n<!-- end of table -->\n")
+        gendocs.fill_tables("<!-- table: wishes -->\n<!-- end of table -->\n")
 
 
 def test_a_table_that_no_page_holds_is_an_error(tmp_path: Path) -> None:
@@ -57,19 +57,19 @@ def test_a_table_that_no_page_holds_is_an_error(tmp_path: Path) -> None:
     page.write_text("nothing", "utf-8")
 
     with pytest.raises(gendocs.PageError, match="no page holds"):
-        list(gendocs.made([page]))
+        list(gendocs.generate_pages([page]))
 
 
 def test_a_name_without_a_sentence_and_a_sentence_without_a_name_are_errors() -> None:
     with pytest.raises(words.WordsError, match="extreme has no sentence"):
-        words.words("risks", ["low", "medium", "high", "critical", "extreme"])
+        words.sentences_of("risks", ["low", "medium", "high", "critical", "extreme"])
     with pytest.raises(words.WordsError, match="critical is gone"):
-        words.words("risks", ["low", "medium", "high"])
+        words.sentences_of("risks", ["low", "medium", "high"])
 
 
 @pytest.mark.parametrize("text", examples("quorum.md"))
 def test_the_quorums_shown_are_quorums(text: str) -> None:
-    ballot.check(msgspec.json.decode(text, type=ballot.Quorum))
+    ballot.check_quorum(msgspec.json.decode(text, type=ballot.Quorum))
 
 
 def test_the_envelope_shown_is_one() -> None:

@@ -1,23 +1,23 @@
-"""Engines that are looked after when a test is over."""
+"""Fixtures that create engines and check afterwards that none had an unexpected error."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from accord.engine import arrivals
-from tests.helpers.engine import Stage
+from accord.engine.delivery import joining
+from tests.helpers.engine.harness import EngineHarness
 
-Make = Callable[..., Stage]
+Make = Callable[..., EngineHarness]
 
 
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
     """Makes engines; none of them may have had trouble that nobody was told of."""
-    made: list[Stage] = []
+    made: list[EngineHarness] = []
 
-    def new(log: Any = None, **options: Any) -> Stage:
-        made.append(Stage(log, **options))
+    def new(log: Any = None, **options: Any) -> EngineHarness:
+        made.append(EngineHarness(log, **options))
         return made[-1]
 
     yield new
@@ -26,7 +26,7 @@ async def make() -> AsyncIterator[Make]:
 
 
 @pytest.fixture
-def stage(make: Make) -> Stage:
+def stage(make: Make) -> EngineHarness:
     """An engine on a log in memory."""
     return make()
 
@@ -34,4 +34,4 @@ def stage(make: Make) -> Stage:
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long histories are short here."""
-    monkeypatch.setattr(arrivals, "PAGE", 7)
+    monkeypatch.setattr(joining, "PAGE_ROWS", 7)

@@ -1,123 +1,131 @@
-"""`python -m tests.fuzz TARGET`: tries one target, and says how to see again what it finds."""
+"""`python -m tests.fuzz TARGET`: fuzzes one target, and prints how to replay what it finds."""
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.mutation import dictionary
-from tests.fuzz.targets import CORPUS, FOUND, LARGEST_CORPUS, TARGETS, kept, load, seconds
+from tests.fuzz.support.json_mutation import libfuzzer_dictionary
+from tests.fuzz.targets import (
+    CORPUS_DIR,
+    FINDINGS_DIR,
+    MAX_CORPUS_BYTES,
+    TARGETS,
+    corpus_files,
+    fuzz_seconds,
+    load_target,
+)
 
-LONGEST_INPUT = 4096
-LONGEST_TRIAL = 20
-MOST_MEMORY = 1500
-MOST_KEPT = 300
-CHILD = [sys.executable, "-m", "tests.fuzz.child"]
+MAX_INPUT_BYTES = 4096
+INPUT_TIMEOUT_S = 20
+MAX_MEMORY_MIB = 1500
+MAX_CORPUS_FILES = 300
+CHILD_COMMAND = [sys.executable, "-m", "tests.fuzz.support.libfuzzer_child"]
 
 
 def main() -> int:
-    """0 when nothing was found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=listing())
+    """Returns 0 when nothing was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=list_targets())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("target", choices=TARGETS, nargs="?")
-    parser.add_argument("--seconds", type=int, default=seconds())
-    parser.add_argument("--replay", type=Path, nargs="+", metavar="FILE")
-    parser.add_argument("--planted", action="store_true", help="with a defect that must be found")
-    parser.add_argument("--keep", action="store_true", help="add to the corpus what is new")
+    add = parser.add_argument
+    add("target", choices=TARGETS, nargs="?", help="without one, list the targets")
+    add("--seconds", type=int, default=fuzz_seconds(), help="stop after this time")
+    add("--seed", type=int, default=0, help="start libFuzzer from this seed (default: random)")
+    add("--replay", type=Path, nargs="+", metavar="FILE", help="run these inputs once each")
+    add("--planted", action="store_true", help="fuzz with a planted defect, which must be found")
+    add("--keep", action="store_true", help="add inputs that reach new code to the corpus")
     args = parser.parse_args()
     if args.target is None:
-        print(listing())
+        print(list_targets())
         return 0
     if args.replay:
         return replay(args.target, args.replay)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as work:
-        found = explore(args.target, args.seconds, Path(work), planted=args.planted)
-        if args.keep and not found:
-            keep(args.target, Path(work))
-    return found
+        code = explore(args.target, args.seconds, args.seed, Path(work), planted=args.planted)
+        if args.keep and not code:
+            merge_into_corpus(args.target, Path(work))
+    return code
 
 
-def listing() -> str:
-    """The targets."""
-    rows = "\n".join(f"  {name:10} {what}" for name, what in TARGETS.items())
+def list_targets() -> str:
+    width = max(map(len, TARGETS))
+    rows = "\n".join(f"  {name:{width}} {description}" for name, description in TARGETS.items())
     return f"Targets:\n{rows}"
 
 
 def replay(name: str, files: list[Path]) -> int:
-    """Try these inputs once each; a finding ends it with its traceback."""
+    """Run these inputs once each; a finding ends the program with its traceback."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as work:
-        trial = load(name).trial(Path(work))
+        run_input = load_target(name).make_runner(Path(work))
         for file in files:
             print(f"{file}: {file.read_bytes()[:200]!r}")
-            trial(file.read_bytes())
+            run_input(file.read_bytes())
     print("nothing found")
     return 0
 
 
-def explore(name: str, budget: int, work: Path, *, planted: bool) -> int:
-    """Let the fuzzer try what it can in that time."""
-    fresh, begin, words = work / "fresh", work / "seeds", work / "words"
-    for each in (fresh, begin):
-        each.mkdir()
-    for number, seed in enumerate(load(name).seeds()):
-        (begin / f"seed{number:04}").write_bytes(seed)
-    words.write_text(dictionary(), "utf-8")
-    found = (work if planted else FOUND) / name
-    (CORPUS / name).mkdir(parents=True, exist_ok=True)
-    found.mkdir(parents=True, exist_ok=True)
+def explore(name: str, seconds: int, seed: int, work: Path, *, planted: bool) -> int:
+    """Run libFuzzer on the target; returns its exit code."""
+    fresh, seeds, dictionary = work / "fresh", work / "seeds", work / "dictionary"
+    for directory in (fresh, seeds, work / "files"):
+        directory.mkdir()
+    for number, data in enumerate(load_target(name).seeds()):
+        (seeds / f"seed{number:04}").write_bytes(data)
+    dictionary.write_text(libfuzzer_dictionary(), "utf-8")
+    findings = (work if planted else FINDINGS_DIR) / name
+    (CORPUS_DIR / name).mkdir(parents=True, exist_ok=True)
+    findings.mkdir(parents=True, exist_ok=True)
     flags = [
-        f"-max_total_time={budget}",
-        f"-artifact_prefix={found}/",
-        f"-dict={words}",
-        f"-max_len={LONGEST_INPUT}",
-        f"-timeout={LONGEST_TRIAL}",
-        f"-rss_limit_mb={MOST_MEMORY}",
+        f"-max_total_time={seconds}",
+        f"-seed={seed}",
+        f"-artifact_prefix={findings}/",
+        f"-dict={dictionary}",
+        f"-max_len={MAX_INPUT_BYTES}",
+        f"-timeout={INPUT_TIMEOUT_S}",
+        f"-rss_limit_mb={MAX_MEMORY_MIB}",
         "-print_final_stats=1",
-        # The same inputs each time where a change is judged, as with hypothesis; others elsewhere.
-        *(["-seed=1"] if os.environ.get("CI") else []),
     ]
-    ways = [name, str(work / "place"), *(["--planted"] if planted else []), "--"]
-    places = [str(each) for each in (fresh, begin, CORPUS / name)]
-    (work / "place").mkdir()
-    began = time.time()
-    code = subprocess.run([*CHILD, *ways, *flags, *places], check=False).returncode
+    child_args = [name, str(work / "files"), *(["--planted"] if planted else []), "--"]
+    input_dirs = [str(directory) for directory in (fresh, seeds, CORPUS_DIR / name)]
+    started = time.time()
+    command = [*CHILD_COMMAND, *child_args, *flags, *input_dirs]
+    code = subprocess.run(command, check=False).returncode
     if code:
-        report(name, found, began)
+        report(name, findings, started)
     return code
 
 
-def report(name: str, found: Path, began: float) -> None:
-    """Where the failing input is, and how to see it fail again."""
-    for file in sorted(found.glob("*-*")):
-        if file.stat().st_mtime >= began - 1:
+def report(name: str, findings: Path, started: float) -> None:
+    """Print each failing input, and the command that replays it."""
+    for file in sorted(findings.glob("*-*")):
+        if file.stat().st_mtime >= started - 1:
             print(f"\nfound by: {file.read_bytes()[:2000]!r}")
             print(f"replay:   python -m tests.fuzz {name} --replay {file}")
 
 
-def keep(name: str, work: Path) -> None:
-    """Put the smallest inputs that reach something new into the corpus."""
-    into = work / "merged"
-    into.mkdir()
-    places = [str(each) for each in (into, CORPUS / name, work / "fresh", work / "seeds")]
+def merge_into_corpus(name: str, work: Path) -> None:
+    """Replace the corpus by the smallest inputs that together reach the same code and more."""
+    merged = work / "merged"
+    merged.mkdir()
+    sources = (CORPUS_DIR / name, work / "fresh", work / "seeds")
+    input_dirs = [str(directory) for directory in (merged, *sources)]
     control = f"-merge_control_file={work / 'control'}"
-    subprocess.run(
-        [*CHILD, name, str(work / "place"), "--", "-merge=1", control, *places], check=True
-    )
-    new = smallest(into)
-    for file in kept(name):
+    child_args = [name, str(work / "files"), "--", "-merge=1", control]
+    subprocess.run([*CHILD_COMMAND, *child_args, *input_dirs], check=True)
+    new = smallest_files(merged)
+    for file in corpus_files(name):
         file.unlink()
     for file in new:
-        (CORPUS / name / file.name[:12]).write_bytes(file.read_bytes())
+        (CORPUS_DIR / name / file.name[:12]).write_bytes(file.read_bytes())
     print(f"{name}: {len(new)} inputs, {sum(file.stat().st_size for file in new)} bytes")
 
 
-def smallest(folder: Path) -> list[Path]:
-    """As many as a repository should hold."""
-    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_size)[:MOST_KEPT]
-    while sum(file.stat().st_size for file in files) > LARGEST_CORPUS:
+def smallest_files(folder: Path) -> list[Path]:
+    """As many as fit the limits of the repository."""
+    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_size)[:MAX_CORPUS_FILES]
+    while sum(file.stat().st_size for file in files) > MAX_CORPUS_BYTES:
         files.pop()
     return files
 

@@ -1,4 +1,4 @@
-"""The table of targets."""
+"""The table of fuzz targets."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -9,54 +9,57 @@ from typing import Protocol, cast
 import pytest
 
 TARGETS = {
-    "envelope": "bytes of a client, as PVP envelopes",
-    "decide": "what several people say at random, to a real engine",
-    "record": "damaged rows of the log and snapshots, read back and folded",
-    "http": "bytes on a new connection, to the whole HTTP side",
-    "frames": "bytes on a connection that speaks WebSocket",
+    "envelope": "bytes from a client, decoded as PVP envelopes",
+    "room_session": "random messages of several members to a real engine",
+    "stored_records": "damaged rows and snapshots, decoded and folded",
+    "http": "bytes on a new connection to the whole HTTP side",
+    "websocket_frames": "bytes on an upgraded WebSocket connection",
     "stdio": "lines of a program and messages of a server, through the relay between them",
-    "token": "bytes as a credential, and any claims under a good signature",
-    "typed": "settings, scripts, addresses and command lines",
-    "commit": "messages, notes and statements, as they come with a clone",
-    "heard": "bytes of a server, as a client reads and shows them",
+    "token": "bytes as a credential, and arbitrary claims under a valid signature",
+    "user_input": "settings, scripts, addresses and command lines",
+    "git_provenance": "commit messages, notes and attestations, as they arrive with a clone",
+    "server_messages": "bytes from a server, decoded and shown by a client",
+    "thread_methods": "arguments of thread methods, called on a real service",
 }
-HERE = Path(__file__).parent
-CORPUS = HERE / "corpus"
-FOUND = HERE.parent.parent / ".fuzz"
-LARGEST_CORPUS = 64 << 10
-USUAL_SECONDS = 60
+FUZZ_DIR = Path(__file__).parent
+CORPUS_DIR = FUZZ_DIR / "corpus"
+FINDINGS_DIR = FUZZ_DIR.parent.parent / ".fuzz"
+MAX_CORPUS_BYTES = 64 << 10
+LONG = bool(os.environ.get("ACCORD_LONG"))
+DEFAULT_SECONDS = 60
 LONG_SECONDS = 900
 
-Trial = Callable[[bytes], None]
+FuzzInput = Callable[[bytes], None]
 
 
 class Target(Protocol):
-    """What a target's module has."""
+    """The functions of a target's module."""
 
     def seeds(self) -> Iterable[bytes]:
-        """Something to begin with."""
+        """Valid and nearly valid inputs to start from; the same ones in every run."""
         ...
 
-    def trial(self, place: Path) -> Trial:
-        """What takes any bytes; an exception is a finding. Files go to `place`."""
+    def make_runner(self, directory: Path) -> FuzzInput:
+        """The function to fuzz: it takes any bytes, and an exception is a finding.
+
+        It may write files to `directory`.
+        """
         ...
 
-    def plant(self, patch: pytest.MonkeyPatch) -> None:
-        """Put a defect in."""
+    def plant_defect(self, patch: pytest.MonkeyPatch) -> None:
+        """Break the code in a way that the target must notice."""
         ...
 
 
-def load(name: str) -> Target:
-    """The module of a target."""
+def load_target(name: str) -> Target:
     return cast("Target", import_module(f"tests.fuzz.{name}"))
 
 
-def kept(name: str) -> Iterator[Path]:
-    """The inputs in the repository."""
-    return (file for file in sorted((CORPUS / name).glob("*")) if file.is_file())
+def corpus_files(name: str) -> Iterator[Path]:
+    return (file for file in sorted((CORPUS_DIR / name).glob("*")) if file.is_file())
 
 
-def seconds() -> int:
-    """How long a target is tried: a minute, with ACCORD_LONG a quarter of an hour."""
-    usual = LONG_SECONDS if os.environ.get("ACCORD_LONG") else USUAL_SECONDS
-    return int(os.environ.get("ACCORD_FUZZ_SECONDS") or usual)
+def fuzz_seconds() -> int:
+    """Time for one target: `ACCORD_FUZZ_SECONDS`, else a minute, or 15 with `ACCORD_LONG`."""
+    default = LONG_SECONDS if LONG else DEFAULT_SECONDS
+    return int(os.environ.get("ACCORD_FUZZ_SECONDS") or default)

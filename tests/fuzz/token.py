@@ -10,12 +10,12 @@ import jwt
 import pytest
 
 from accord.core.kernel.authority import Kind, Role
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.people.state import is_seat
-from accord.transports import identity
-from accord.transports.identity import Identity, Keyring, bearer, issue, verify
-from tests.fuzz.reached import reached
-from tests.fuzz.targets import Trial
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.people.state import is_principal_id
+from accord.identity import tokens
+from accord.identity.tokens import Identity, Keyring, bearer_token, issue_token, verify_token
+from tests.fuzz.support.coverage_labels import mark_reached
+from tests.fuzz.targets import FuzzInput
 
 T0 = 1_769_803_200_000
 CLAIMS = {
@@ -33,13 +33,13 @@ CLAIMS = {
     "labels": ["security"],
     "name": "Alice",
 }
-HEADS = ({"alg": "EdDSA"}, {"alg": "none"}, {"alg": "HS256"}, {"alg": "EdDSA", "jwk": {}})
+JWT_HEADERS = ({"alg": "EdDSA"}, {"alg": "none"}, {"alg": "HS256"}, {"alg": "EdDSA", "jwk": {}})
 
 
 def seeds() -> Iterator[bytes]:
     """Claims to be signed; heads and claims that nobody signed; and plain nonsense."""
     yield json.dumps(CLAIMS).encode()
-    for head in HEADS:
+    for head in JWT_HEADERS:
         yield (
             b"\x01"
             + json.dumps(head | {"kid": "KID"}).encode()
@@ -50,19 +50,19 @@ def seeds() -> Iterator[bytes]:
     yield b"\x02Bearer a.b.c\npvp.v1, bearer.a.b.c"
 
 
-def trial(place: Path) -> Trial:
+def make_runner(place: Path) -> FuzzInput:
     """One ring for all of them."""
     ring = Keyring.open(place / "keys", lambda: T0)
-    good = issue(ring, id="alice", kind=Kind.HUMAN, roles=[Role.ADMIN], now=T0).token
-    return Desk(ring, good).look
+    good = issue_token(ring, id="alice", kind=Kind.HUMAN, roles=[Role.ADMIN], now=T0).token
+    return TokenVerifier(ring, good).check_bytes
 
 
-def encoded(data: bytes) -> bytes:
+def base64url(data: bytes) -> bytes:
     """A part of a token."""
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-class Desk:
+class TokenVerifier:
     """Where credentials are shown."""
 
     def __init__(self, ring: Keyring, good: str) -> None:
@@ -70,67 +70,67 @@ class Desk:
         self.kid, self.key = ring.signer()
         self.signature = good.rpartition(".")[2].encode()
 
-    def look(self, data: bytes) -> None:
+    def check_bytes(self, data: bytes) -> None:
         """By the first byte: claims that we sign, parts that we do not, or any text."""
         if data[:1] == b"\x01":
-            assert self.verified(self.unsigned(data[1:])) is None, "accepted unsigned"
+            assert self.verify(self.forge(data[1:])) is None, "accepted unsigned"
         elif data[:1] == b"\x02":
-            self.found(data[1:].decode("latin-1"))
+            self.check_headers(data[1:].decode("latin-1"))
         else:
-            self.check(self.verified(self.signed(data)))
+            self.check(self.verify(self.sign(data)))
 
-    def unsigned(self, data: bytes) -> str:
+    def forge(self, data: bytes) -> str:
         """Head and claims under somebody else's signature."""
         head, _, claims = data.replace(b"KID", self.kid.encode()).partition(b"\n")
-        return b".".join((encoded(head), encoded(claims), self.signature)).decode()
+        return b".".join((base64url(head), base64url(claims), self.signature)).decode()
 
-    def signed(self, claims: bytes) -> str:
+    def sign(self, claims: bytes) -> str:
         """Any claims, signed with the right key."""
         return jwt.PyJWS().encode(claims, self.key, "EdDSA", headers={"kid": self.kid})
 
-    def verified(self, token: str) -> Identity | None:
+    def verify(self, token: str) -> Identity | None:
         """Whom it speaks for, if anybody."""
         try:
-            return verify(token, T0, self.ring, {"revoked"})
+            return verify_token(token, T0, self.ring, {"revoked"})
         except Refused as no:
-            expect_nobody(no)
+            expect_unauthenticated(no)
             return None
 
     def check(self, who: Identity | None) -> None:
         """Nobody impossible came out of it."""
         if who is not None:
-            assert is_seat(who.actor.seat)
+            assert is_principal_id(who.actor.principal)
             assert who.actor.kind is not Kind.SYSTEM
             assert who.claims.jti != "revoked"
             assert T0 - 60_000 <= who.expires_at
             assert not (who.actor.is_operator and who.actor.kind is Kind.AGENT)
 
-    def found(self, text: str) -> None:
+    def check_headers(self, text: str) -> None:
         """A header's words, and what they are as a token."""
         authorization, _, offered = text.partition("\n")
         words: dict[str, Any] = {}
         if authorization:
             words["authorization"] = [authorization]
         try:
-            token = bearer(subprotocols=[offered], **words)
+            token = bearer_token(subprotocols=[offered], **words)
         except Refused as no:
-            expect_nobody(no)
+            expect_unauthenticated(no)
             return
-        assert token is None or self.verified(token) is None
+        assert token is None or self.verify(token) is None
 
 
-def expect_nobody(no: Refused) -> None:
+def expect_unauthenticated(no: Refused) -> None:
     """Refused for the one reason there is."""
-    assert no.why is Why.UNAUTHENTICATED, no
-    reached(no.detail[:40])
+    assert no.reason is Reason.UNAUTHENTICATED, no
+    mark_reached(no.detail[:40])
 
 
-def plant(patch: pytest.MonkeyPatch) -> None:
+def plant_defect(patch: pytest.MonkeyPatch) -> None:
     """The signature is not looked at."""
-    usual = identity._JWS.decode
+    usual = tokens._JWS.decode
 
     def careless(token: str, key: Any, **more: Any) -> Any:
         more["options"] = {"verify_signature": False}
         return usual(token, key, **more)
 
-    patch.setattr(identity._JWS, "decode", careless)
+    patch.setattr(tokens._JWS, "decode", careless)

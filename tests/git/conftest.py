@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.worktree import Work
+from tests.helpers.git.work_tree import WorkTree
 
 SESSION = {
     "PVP_SESSION_ID": "ses_01HX7K9P4QZCVD3N8MYW6R5T2B",
@@ -14,13 +14,13 @@ SESSION = {
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> Work:
+def plain(tmp_path: Path) -> WorkTree:
     """A repository without hooks."""
-    return Work.new(tmp_path)
+    return WorkTree.create(tmp_path)
 
 
 @pytest.fixture
-def work(plain: Work) -> Work:
+def work(plain: WorkTree) -> WorkTree:
     """With hooks, without a session."""
     ran = plain.accord("git", "install")
     assert ran.code == 0, ran.err
@@ -28,6 +28,6 @@ def work(plain: Work) -> Work:
 
 
 @pytest.fixture
-def session(work: Work) -> Work:
+def session(work: WorkTree) -> WorkTree:
     """With hooks, in a session that the environment names."""
-    return work.told(**SESSION)
+    return work.with_environment(**SESSION)

@@ -8,7 +8,12 @@ from pathlib import Path
 from accord.git import process, repository
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-LIGHT = ("build", "check", "confidence", "kinds", "message", "note", "participants", "redaction")
+LIGHT = (
+    *("commit_message.writer", "commit_message.lint", "commit_message.parser", "notes.note"),
+    "commit_message.trailer_values",
+)
+REDACTION = "accord.core.kernel.redaction"
+REST = ("commit_message.trailers",)
 HEAVY = (
     "msgspec",
     "asyncio",
@@ -24,7 +29,7 @@ HEAVIER = (*HEAVY, "typing", "re", "enum", "json", "functools", "contextlib", "p
 
 
 def test_what_every_hook_loads_is_lighter_still() -> None:
-    script = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import accord.git.hook; "
+    script = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import accord.git.hooks.dispatch; "
     script += f"print([each for each in {HEAVIER!r} if each in sys.modules])"
 
     done = subprocess.run(
@@ -35,19 +40,23 @@ def test_what_every_hook_loads_is_lighter_still() -> None:
 
 
 def test_a_named_tuple_is_as_typing_has_it() -> None:
-    ours = process.Bounds
+    ours = process.GitLimits
 
-    assert (ours._fields, set(ours._field_defaults)) == (("patience", "most"), {"patience", "most"})
-    assert ours(1.0) == (1.0, process.MOST_BYTES) == ours(1.0)._replace(patience=1.0)
+    assert (ours._fields, set(ours._field_defaults)) == (
+        ("timeout_s", "max_bytes"),
+        {"timeout_s", "max_bytes"},
+    )
+    assert ours(1.0) == (1.0, process.MAX_OUTPUT_BYTES) == ours(1.0)._replace(timeout_s=1.0)
     assert (ours.__doc__, ours.__module__) == (
-        *("How long git may take, and how much it may print.",),
+        *("Timeout and output limit of one git process.",),
         process.__name__,
     )
     assert repository.Commit("a", (), "b", "c", "d\ne").subject == "d"
 
 
 def test_reading_and_writing_messages_and_notes_needs_the_standard_library_alone() -> None:
-    names = ", ".join(f"accord.core.provenance.{each}" for each in (*LIGHT, "refs", "trailers"))
+    modules = (f"accord.core.provenance.{each}" for each in (*LIGHT, *REST))
+    names = ", ".join((*modules, REDACTION))
     script = f"import sys, json; sys.path.insert(0, {str(SOURCE)!r}); import {names}; "
     script += f"print(json.dumps([each for each in {HEAVY!r} if each in sys.modules]))"
 

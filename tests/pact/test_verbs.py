@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from accord.cli.board import board
-from accord.core.dialects import pact
-from accord.core.views.work import view
+from accord.cli.pact.board import render_board
+from accord.core.views.work import work_view
 from accord.core.work.fold import fold
-from tests.helpers.cli import accord
-from tests.helpers.git import a_repository
+from accord.core.work.format import log_lines
+from tests.helpers.clients.cli import run_accord
+from tests.helpers.git.repositories import create_repository
 from tests.pact.team import Team, assignment, seats
 from tests.spec import proves
 
@@ -49,6 +49,89 @@ def test_a_task_goes_from_hand_to_hand_in_plain_files(team: Team) -> None:
     assert sorted(each.name for each in team.pact.iterdir()) == [
         *("PROJECT.md", "STATE.yml", "bin", "log.jsonl", "tasks"),
     ]
+
+
+def test_each_verb_confirms_in_one_line_what_it_did_and_what_comes_next(tmp_path: Path) -> None:
+    repo = create_repository(tmp_path / "repo", {"code.py": "one\n"})
+    team = Team(repo.root)
+    judge = "`accord pact accept T1` or `accord pact changes T1 --reason …`"
+    submit = "`accord pact checkpoint T1 --evidence …`"
+
+    assert team.good("ann", "init", "--project", "demo", *seats()) == (
+        "Started the pact demo with the seats ann, bob, cy. "
+        "Next: commit the new files, then assign the first task with `accord pact assign`.\n"
+    )
+    assert team.good("ann", "init", "--project", "demo", *seats()) == (
+        "The pact demo exists already; its files are up to date.\n"
+    )
+    for words in (("add", "."), ("commit", "-qm", "the pact"), ("branch", "cart")):
+        repo.run_with_hooks(*words)
+    assert team.good("bob", "join", "bob", "--roles", "worker") == (
+        "bob joined; nothing waits for you. `accord pact watch` reports changes.\n"
+    )
+    assert team.good("ann", *assignment("T1")) == (
+        "Assigned T1 to bob; ann reviews it. Next: describe it in .pact/tasks/T1.md; "
+        "bob starts with `accord pact join bob --roles worker`.\n"
+    )
+    assert team.good("bob", "join", "bob", "--roles", "worker") == (
+        f"bob joined; for you: T1. Next: {submit}.\n"
+    )
+    team.good("ann", *assignment("T2"))
+    assert team.good("bob", "checkpoint", "T1", "--evidence", "x") == (
+        f"Submitted T1. Next: ann runs {judge}.\n"
+    )
+    assert team.good("ann", "join", "ann", "--roles", "reviewer") == (
+        f"ann joined; for you: T1. Next: {judge}.\n"
+    )
+    assert team.good("ann", "changes", "T1", "--reason", "y") == (
+        f"Requested changes to T1. Next: bob changes it, then runs {submit}.\n"
+    )
+    (repo.root / "code.py").write_text("two\n")
+    assert team.good("bob", "checkpoint", "T1", "--evidence", "x", "--commit") == (
+        f"Committed and submitted T1. Next: ann runs {judge}.\n"
+    )
+    shown = repo.run_text("rev-parse", "HEAD")[:10]
+    assert team.good("ann", "accept", "T1") == (
+        f"Accepted T1 at {shown}. Next: cart still needs T2.\n"
+    )
+    team.good("bob", "checkpoint", "T2", "--evidence", "x")
+    assert team.good("ann", "accept", "T2").endswith(
+        " Next: `accord pact merge cart` ships the feature.\n"
+    )
+    assert team.good("ann", "merge", "cart") == (
+        f"Merged cart into main as {repo.run_text('rev-parse', 'HEAD')[:10]} and shipped it. "
+        "Next: push main.\n"
+    )
+    assert team.good("ann", "log", "--replay") == "Rebuilt STATE.yml from the log.\n"
+
+
+def test_a_merge_without_git_confirms_that_no_branch_was_merged(team: Team) -> None:
+    team.assign()
+    team.good("bob", "checkpoint", "T1", "--evidence", "x")
+    team.good("ann", "accept", "T1")
+
+    assert team.good("ann", "merge", "cart") == "Shipped cart; no branch was merged.\n"
+
+
+@proves("PACT-6.4-1", "PACT-7.1-4")
+def test_assign_refuses_an_id_that_a_skipped_assign_used(team: Team) -> None:
+    """Another tool may have assigned a task to a shipped feature, which has no effect."""
+    team.assign()
+    team.good("bob", "checkpoint", "T1", "--evidence", "x")
+    team.good("ann", "accept", "T1")
+    team.good("ann", "merge", "cart")
+    late = team.events[1] | {"event_id": "late", "ts": "2099-01-01T00:00:00Z", "task_id": "T9"}
+    hidden = team.events[1] | {"task_id": "T8"}  # the event_id of another event
+    with (team.pact / "log.jsonl").open("a") as log:
+        log.write("".join(json.dumps(event) + "\n" for event in (late, hidden)))
+    before = team.log
+    assert team.statuses() == {"T1": "accepted"}
+
+    for task in ("T9", "T8"):
+        ran = team("ann", *assignment(task, "pay"))
+        assert (ran.code, team.log) == (5, before), ran
+        assert f"used the task id {task}" in ran.err
+    team.assign("T7", "pay")
 
 
 @proves("PACT-7.1-1", "PACT-6.5-1", "PACT-3.3-2", "OPEN-101", "OPEN-102")
@@ -125,7 +208,7 @@ def test_without_a_name_every_verb_is_refused_before_anything_else(
     tmp_path: Path, verb: str
 ) -> None:
     for name in ({}, {"PACT_AGENT_ID": ""}):
-        ran = accord("pact", verb, cwd=tmp_path, **name)
+        ran = run_accord("pact", verb, cwd=tmp_path, **name)
         assert (ran.code, ran.out) == (3, "")
         assert "PACT_AGENT_ID not set" in ran.err
     assert list(tmp_path.iterdir()) == []
@@ -133,7 +216,7 @@ def test_without_a_name_every_verb_is_refused_before_anything_else(
 
 @proves("PACT-7.1-19", "PACT-7-1", "OPEN-100")
 def test_help_needs_no_name_and_tells_verbs_and_rules(tmp_path: Path) -> None:
-    ran = accord("pact", "help", cwd=tmp_path)
+    ran = run_accord("pact", "help", cwd=tmp_path)
 
     assert ran.code == 0
     for word in (*VERBS, "validate", "help", "Nobody accepts their own work", "every one of"):
@@ -174,12 +257,12 @@ REFUSALS = [
     ("ann", ["accept", "T1"], 5, "assigned"),
     ("ann", ["changes", "T1"], 2, "--reason"),
     ("ann", ["changes", "T1", "--reason", "x"], 5, "assigned"),
-    ("ann", ["merge", "cart"], 5, "not accepted are T1"),
+    ("ann", ["merge", "cart"], 5, "these tasks are not accepted: T1"),
     ("ann", ["merge", "none"], 4, "no feature none"),
     ("ann", ["merge", "cart", "--force"], 2, "no flag --force"),
     ("ann", ["assign", "T2", "--deps", "x"], 2, "no flag --deps"),
-    ("bob", ["checkpoint", "T1", "--evidence", "x", "--commit"], 5, "no git repository"),
-    ("Bob!", ["accept", "T1"], 2, "can be no seat"),
+    ("bob", ["checkpoint", "T1", "--evidence", "x", "--commit"], 5, "needs a git repository"),
+    ("Bob!", ["accept", "T1"], 2, "not a valid seat name"),
 ]
 
 
@@ -224,8 +307,8 @@ def test_a_role_that_the_roster_does_not_foresee_warns_or_binds(team: Team) -> N
     strict = team("bob", *words, "--strict-roles")
     lax = team("bob", *words)
 
-    assert (strict.code, "no role orchestrator" in strict.err) == (3, True)
-    assert (lax.code, "no role orchestrator" in lax.err) == (0, True)
+    assert (strict.code, "does not have the role orchestrator" in strict.err) == (3, True)
+    assert (lax.code, "does not have the role orchestrator" in lax.err) == (0, True)
     assert [event["role"] for event in team.events] == ["orchestrator", "orchestrator"]
 
 
@@ -244,6 +327,23 @@ def test_status_is_fresh_whatever_the_file_says_and_writes_nothing(team: Team) -
     assert "missing" in team("bob", "status").err
 
 
+@proves("OPEN-106")
+def test_a_last_line_without_its_line_break_is_read_and_the_next_event_follows_it(
+    team: Team,
+) -> None:
+    team.assign()
+    log = team.pact / "log.jsonl"
+    log.write_bytes(log.read_bytes().removesuffix(b"\n"))
+    assert team.statuses() == {"T1": "assigned"}
+    assert team("ann", "validate").code == 0
+
+    team.good("bob", "join", "bob", "--roles", "worker")
+
+    assert team.kinds == ["init", "assign", "join"]
+    assert team.statuses() == {"T1": "in_progress"}
+    assert team("ann", "validate").code == 0
+
+
 @proves("PACT-7.1-10", "PACT-8-1", "OPEN-112", "PACT-7.1-11")
 def test_replay_rebuilds_the_state_however_often(team: Team) -> None:
     team.assign()
@@ -252,7 +352,7 @@ def test_replay_rebuilds_the_state_however_often(team: Team) -> None:
         (team.pact / "STATE.yml").write_text("garbage\n")
         found = team("ann", "validate")
         assert (found.code, "drift" in found.out) == (2, True)
-        assert team.good("ann", "log", "--replay") == ""
+        team.good("ann", "log", "--replay")
         assert team.state == right
     assert team.good("ann", "log") == team.log
     assert json.loads(team.good("ann", "log", "--json")) == team.events
@@ -274,8 +374,8 @@ def test_the_board_is_for_people(team: Team) -> None:
 def test_the_board_fits_where_it_is_shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real log with long names and long evidence."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    work = fold(pact.read((DATA / "pactify-log.jsonl").read_bytes()).entries)
-    shown = list(board(view(work)))
+    work = fold(log_lines.parse_log((DATA / "pactify-log.jsonl").read_bytes()).entries)
+    shown = list(render_board(work_view(work)))
     arrows = {each.index("→") for each in shown if "→" in each and " claude →" in each}
     said = [each for each in shown if "→" in each and each.endswith("…")]
 
@@ -367,7 +467,7 @@ def test_a_task_file_that_contradicts_the_log_is_told(team: Team) -> None:
 
     ran = team("ann", "validate")
 
-    assert (ran.code, "the file says owner cy, the log bob" in ran.out) == (0, True)
+    assert (ran.code, "owner is cy in the file, but bob in the log" in ran.out) == (0, True)
 
 
 @proves("PACT-7-2", "PACT-3.5-1")
@@ -376,7 +476,7 @@ def test_shells_have_the_verbs_as_functions(team: Team, tmp_path: Path) -> None:
     tool.parent.mkdir()
     tool.write_text('#!/bin/sh\nexec python -m accord "$@"\n')
     tool.chmod(0o755)
-    line = "source .pact/bin/pact.sh && pact_join bob --roles worker && pact_status"
+    line = "source .pact/bin/pact.sh && pact_join bob --roles worker >&2 && pact_status"
     path = f"{tool.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "PACT_AGENT_ID": "bob"}
 
@@ -402,19 +502,19 @@ def test_another_directory_can_be_named(tmp_path: Path) -> None:
 
     assert not (team.root / ".pact").exists()
     assert team("ann", "status", PACT_DIR="team").out.startswith("project: demo\n")
-    away = accord(
+    away = run_accord(
         *("pact", "status"), cwd=tmp_path, PACT_AGENT_ID="ann", PACT_DIR=str(team.root / "team")
     )
     assert away.code == 0
 
 
 def test_a_pact_is_found_from_below(tmp_path: Path) -> None:
-    repo = a_repository(tmp_path / "repo")
+    repo = create_repository(tmp_path / "repo")
     team = Team(repo.root).init()
     below = team.root / "src" / "deep"
     below.mkdir(parents=True)
 
-    assert accord("pact", "status", cwd=below, PACT_AGENT_ID="ann").out == team.state
+    assert run_accord("pact", "status", cwd=below, PACT_AGENT_ID="ann").out == team.state
     assert (team.root / ".gitattributes").read_text() == (
         ".pact/log.jsonl merge=union\n.pact/STATE.yml merge=union\n"
     )

@@ -1,24 +1,5 @@
-"""Whatever an attack opens is closed behind it."""
+"""Fixtures of the security tests."""
 
-from collections.abc import AsyncIterator
-from typing import Any
+from tests.helpers.attacks.cleanup import close_websockets
 
-import pytest
-
-from tests.helpers.wire import Wire
-
-
-@pytest.fixture(autouse=True)
-async def _hang_up(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    opened: list[Wire] = []
-    usual = Wire.open
-
-    async def noted(url: str, seat: str = "", token: str = "", **more: Any) -> Wire:
-        wire = await usual(url, seat, token, **more)
-        opened.append(wire)
-        return wire
-
-    monkeypatch.setattr(Wire, "open", noted)
-    yield
-    for wire in opened:
-        await wire.socket.close()
+__all__ = ["close_websockets"]

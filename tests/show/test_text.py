@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.show import text
-from accord.show.cards import card, left, progress
-from accord.show.markdown import escaped, fenced
-from accord.show.output import fitted
-from accord.show.page import page
-from accord.show.prose import conversation, folded, railed
-from accord.show.timeline import Turn, turns
+from accord.show.html_page import render_page
+from accord.show.markdown import code_block, escape_markdown
+from accord.show.output import fit_columns
+from accord.show.timeline import Turn, turns_of
+from accord.show.transcript import render_listing, render_transcript
 
 SESSION = {
     "id": "ses_1",
@@ -27,7 +26,7 @@ SESSION = {
 
 @given(st.text())
 def test_nothing_that_is_shown_can_steer_a_terminal(words: str) -> None:
-    shown = text.safe(words)
+    shown = text.escape_controls(words)
 
     assert all(letter.isprintable() or letter in "\n\u200d" for letter in shown)
 
@@ -44,11 +43,11 @@ def test_nothing_that_is_shown_can_steer_a_terminal(words: str) -> None:
     ],
 )
 def test_control_characters_are_spelled_out(words: str, shown: str) -> None:
-    assert text.safe(words) == shown
+    assert text.escape_controls(words) == shown
 
 
 def test_of_what_a_tool_printed_colours_are_dropped_and_the_rest_is_kept() -> None:
-    assert text.unstyled("\x1b[01;34mdir\x1b[0m \x1b[2J") == "dir \x1b[2J"
+    assert text.strip_styles("\x1b[01;34mdir\x1b[0m \x1b[2J") == "dir \x1b[2J"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_of_what_a_tool_printed_colours_are_dropped_and_the_rest_is_kept() -> No
     ],
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
-    assert text.span(seconds) == said
+    assert text.format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> Non
     ],
 )
 def test_a_quorum_is_said_in_words(rule: dict[str, object], said: str) -> None:
-    assert text.quorum(rule) == said
+    assert text.describe_quorum(rule) == said
 
 
 TWO_MORE = '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": 1,\n  "decision": 2\n}'
@@ -100,6 +99,18 @@ TWO_MORE = '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": 1,\n  "decision": 2\n}'
         ({"argv": ["git", "commit", "-m", "a b"]}, "$ git commit -m 'a b'"),
         ({"command": "ls -l"}, "$ ls -l"),
         ({"argv": ["ls"], "cwd": "/"}, '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": "/"\n}'),
+        ({"argv": ["ls", "a b"], "command": "ls 'a b'", "full_command": "ls 'a b'"}, "$ ls 'a b'"),
+        ({"command": "npm", "full_command": "npm test"}, "$ npm test"),
+        ({"full_command": "npm test"}, "$ npm test"),
+        ({"command": 7, "full_command": 7}, '{\n  "command": 7,\n  "full_command": 7\n}'),
+        (
+            {"argv": ["rm"], "command": "ls"},
+            f'{text.CONTRADICTION}\n{{\n  "argv": [\n    "rm"\n  ],\n  "command": "ls"\n}}',
+        ),
+        (
+            {"command": "ls", "full_command": "rm x"},
+            f'{text.CONTRADICTION}\n{{\n  "command": "ls",\n  "full_command": "rm x"\n}}',
+        ),
         ({"argv": "ls"}, '{\n  "argv": "ls"\n}'),
         ({"argv": ["ls"], "decision": {"step": "a\nb"}}, 'decision {"step": "a\\nb"}\n$ ls'),
         ({"argv": ["ls"], "cwd": 1, "decision": 2}, TWO_MORE),
@@ -107,14 +118,14 @@ TWO_MORE = '{\n  "argv": [\n    "ls"\n  ],\n  "cwd": 1,\n  "decision": 2\n}'
     ],
 )
 def test_what_would_be_run_is_shown_whole(arguments: dict[str, object], shown: str) -> None:
-    assert text.invocation(arguments) == shown
+    assert text.render_invocation(arguments) == shown
 
 
 def test_prose_is_wrapped_and_its_own_lines_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
 
     lines = list(
-        text.wrapped("one two three four five six\n\n  - item that is longer than that", "> ")
+        text.wrap("one two three four five six\n\n  - item that is longer than that", "> ")
     )
 
     assert lines == [
@@ -123,7 +134,7 @@ def test_prose_is_wrapped_and_its_own_lines_are_kept(monkeypatch: pytest.MonkeyP
         ">   - item that is longer than",
         ">   that",
     ]
-    assert list(text.wrapped("a\nb\nc", most=1)) == ["a", "… 2 more lines"]
+    assert list(text.wrap("a\nb\nc", max_lines=1)) == ["a", "… 2 more lines"]
 
 
 def test_rules_are_said_in_one_line() -> None:
@@ -132,44 +143,12 @@ def test_rules_are_said_in_one_line() -> None:
             "require_approval_for": list(categories),
             "default_gate_quorum": {"type": "any", "count": 1},
         }
-        return text.gated(config)
+        return text.describe_gating(config)
 
-    assert said() == "only what is risky needs 1 approval"
+    assert said() == "only risky actions need 1 approval"
     assert said("all") == "everything needs 1 approval"
     assert said("deploy", "database") == "deploy and database need 1 approval"
-    assert said(*text.ALL_BUT_READING) == "everything but reading files needs 1 approval"
-
-
-def gate(**more: object) -> dict[str, object]:
-    return {
-        "id": "g",
-        "initiator": "bob",
-        "request": {
-            "action_type": "merge",
-            "action_ref": "m",
-            "quorum": {"type": "all"},
-            "timeout_seconds": 0,
-            "message": "May I \x1b[2J?",
-        },
-        "approvals": ["alice"],
-        "approvals_received": 1,
-        "approvals_required": 2,
-        "expires_at": None,
-        "action": None,
-        **more,
-    }
-
-
-def test_a_gate_that_is_about_no_tool_says_what_it_was_asked_with() -> None:
-    assert list(card(gate())) == [
-        "● bob asks about: merge",
-        "  g",
-        r"  May I \x1b[2J?",
-        "  1 of 2 approvals (alice); needs the approval of everyone who may approve",
-        "  no time limit",
-    ]
-    assert left(gate(expires_at="2001-01-01T00:00:00.000Z")) == "time is up"
-    assert progress(gate(approvals=[])).startswith("1 of 2 approvals;")
+    assert said(*text.ALL_BUT_READ_CATEGORIES) == "everything but reading files needs 1 approval"
 
 
 def test_long_output_is_cut_and_a_proposal_never(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,12 +157,12 @@ def test_long_output_is_cut_and_a_proposal_never(monkeypatch: pytest.MonkeyPatch
 
     def shown(kind: str, *, whole: bool = False) -> list[str]:
         turn = Turn(kind, "2026-01-30T20:00:00Z", "claude", "does", code=many)
-        return list(conversation([turn], whole=whole))
+        return list(render_transcript([turn], whole=whole))
 
     assert shown("output")[-1] == "          │ … 60 more lines; --full shows all"
     assert shown("output", whole=True)[-1] == "          │ 99"
     assert shown("proposal")[-1] == "          │ 99"
-    assert list(railed("x" * 100, indent="")) == ["│ " + "x" * 98, "│↪ xx"]
+    assert list(render_listing("x" * 100, indent="")) == ["│ " + "x" * 98, "│↪ xx"]
 
 
 def test_a_line_that_goes_on_below_cannot_be_taken_for_a_new_one(
@@ -191,19 +170,11 @@ def test_a_line_that_goes_on_below_cannot_be_taken_for_a_new_one(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
 
-    assert list(railed("$ git push --force origin main:main\n↪ done", indent="")) == [
+    assert list(render_listing("$ git push --force origin main:main\n↪ done", indent="")) == [
         "│ $ git push --force origin",
         "│↪  main:main",
         "│ ↪ done",
     ]
-
-
-@given(st.text(alphabet="ab ", max_size=200))
-def test_the_pieces_of_a_line_are_the_line(text: str) -> None:
-    pieces = list(folded(text, 20))
-
-    assert "".join(pieces) == text
-    assert all(len(piece) <= 20 for piece in pieces)
 
 
 def lack(missing: int, *, possible: bool = True, **rule: object) -> dict[str, object]:
@@ -215,27 +186,27 @@ def test_what_is_still_missing_is_said_by_rule() -> None:
     security = lack(1, type="label", label="security", count=1, possible=False)
     both = lack(1, type="specific", participants=["alice", "bob"])
 
-    assert text.missing([anybody], ["alice"]) == "1 more approval"
-    assert text.missing([anybody, security], ["alice"]) == "1 approval by label security"
-    assert text.missing([both], ["alice"]) == "the approval of bob"
-    assert text.missing([lack(2, type="all")], []) == "2 more approvals, as everyone must agree"
-    assert text.missing([], ["alice"]) == ""
-    shown = list(card(gate(approvals=["a", "b"], approvals_received=2, lacks=[security])))
-    assert "  2 approvals (a and b); still needs 1 approval by label security" in shown
-    assert "  Those who are in the session cannot meet this; somebody else has to join" in shown
+    assert text.describe_missing([anybody], ["alice"]) == "1 more approval"
+    assert text.describe_missing([anybody, security], ["alice"]) == "1 approval by label security"
+    assert text.describe_missing([both], ["alice"]) == "the approval of bob"
+    assert (
+        text.describe_missing([lack(2, type="all")], [])
+        == "2 more approvals, as everyone must agree"
+    )
+    assert text.describe_missing([], ["alice"]) == ""
 
 
 def test_each_day_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Turn("note", "2026-01-30T12:00:00Z", "alice", "came")
     two = Turn("note", "2026-01-31T12:00:00Z", "alice", "went")
 
-    days = [line for line in conversation([one, two]) if "2026" in line]
+    days = [line for line in render_transcript([one, two]) if "2026" in line]
 
     assert days == ["Friday, 30 January 2026", "Saturday, 31 January 2026"]
 
 
 def test_the_page_of_an_empty_session_says_so() -> None:
-    assert "Nothing has been said yet." in page(SESSION, [])
+    assert "This session has no messages yet." in render_page(SESSION, [])
 
 
 class Tags(HTMLParser):
@@ -257,14 +228,14 @@ def test_no_words_of_others_become_markup_of_the_page(words: str) -> None:
     def tags(by: str) -> list[str]:
         turn = Turn("answer", "2026-01-30T20:00:00Z", by, by, text=by, code=by)
         named = {**SESSION, "id": by, "name": by, "status": by, "created_by": by}
-        return Tags(page(named, [turn], head=by)).found
+        return Tags(render_page(named, [turn], head=by)).found
 
     assert tags(words) == tags("x")
 
 
 def test_a_fence_is_longer_than_any_inside() -> None:
-    assert list(fenced("a\n````\nb")) == ["`````text", "a\n````\nb", "`````"]
-    assert escaped("*a* <b> [c](d) `e`") == r"\*a\* \<b\> \[c\](d) \`e\`"
+    assert list(code_block("a\n````\nb")) == ["`````text", "a\n````\nb", "`````"]
+    assert escape_markdown("*a* <b> [c](d) `e`") == r"\*a\* \<b\> \[c\](d) \`e\`"
 
 
 def said(type_: str, payload: dict[str, object], **more: object) -> dict[str, object]:
@@ -273,7 +244,7 @@ def said(type_: str, payload: dict[str, object], **more: object) -> dict[str, ob
 
 
 def test_what_is_rare_has_its_words_too() -> None:
-    told = turns(
+    told = turns_of(
         [
             said("session.create", {"name": None}, sender="alice"),
             said("session.leave", {"participant": "bob", "reason": "Connection lost"}),
@@ -346,7 +317,7 @@ def test_forks_interrupts_context_and_thinking_read_like_the_rest() -> None:
         "target": "claude",
         "inject_context": "It burns",
     }
-    told = turns(
+    told = turns_of(
         [
             said("context.add", add),
             said("context.add", ref),
@@ -377,44 +348,44 @@ def test_forks_interrupts_context_and_thinking_read_like_the_rest() -> None:
         ("changes the context plan", "r"),
         ("removes the context plan", "old"),
         ("shares the secret db with bob", ""),
-        ("The secret db is void", "It has expired"),
+        ("The secret db is no longer valid", "It has expired"),
         ("revokes the secret db", "Rotated"),
-        ("amends what was asked (r)", "More"),
+        ("amends the prompt (r)", "More"),
         ("thinks", "Hm."),
         ("thinks for bob", "No"),
         ("tells claude to stop", "Wait\nIt burns"),
         ("has stopped", ""),
         ("opens the fork try with bob", "why"),
-        ("goes to main", ""),
+        ("switches to main", ""),
         ("proposes to merge try into main (manual)", "Good"),
         ("merges try", "plan: use_source"),
         ("asks claude", "x"),
     ]
     assert [turn.code for turn in told[:3]] == ["Twelve rules", "ab (text/plain)", '{\n  "a": 1\n}']
     assert [turn.fork for turn in told if turn.fork] == ["try"]
-    assert "asks claude · in try" in "\n".join(conversation(told[-1:]))
-    assert "asks claude · in try" in page(SESSION, told[-1:])
+    assert "asks claude · in try" in "\n".join(render_transcript(told[-1:]))
+    assert "asks claude · in try" in render_page(SESSION, told[-1:])
 
 
 def test_a_table_fits_the_terminal_and_its_first_column_stays_whole() -> None:
     heads = ("SESSION", "NAME", "GATES", "OPENED")
     rows = [("ses_01M7GN81AE60EE63YYXDSKNV8F", "a long name " * 9, "", "2026-01-30 20:00")]
 
-    lines = fitted([heads, *rows], 80)
+    lines = fit_columns([heads, *rows], 80)
 
     assert lines[0] == ["SESSION", "NAME", "OPENED"]
     assert [lines[1][0], lines[1][2]] == [rows[0][0], rows[0][3]]
     assert lines[1][1].endswith("…")
     assert sum(map(len, lines[1])) + 4 <= 80
-    assert fitted([heads, *rows], 500) == [heads, *rows]
-    assert fitted([heads, *rows], 10)[1][0] == rows[0][0]
+    assert fit_columns([heads, *rows], 500) == [heads, *rows]
+    assert fit_columns([heads, *rows], 10)[1][0] == rows[0][0]
 
 
 def test_a_joiner_is_shown_beside_plain_letters_and_holds_emoji_together() -> None:
     family = "\U0001f469\u200d\U0001f467"
 
-    assert text.safe(f"{family}\n") == f"{family}\n"
-    assert text.safe("requireme\u200dnts") == "requireme\\u200dnts"
+    assert text.escape_controls(f"{family}\n") == f"{family}\n"
+    assert text.escape_controls("requireme\u200dnts") == "requireme\\u200dnts"
 
 
 @pytest.mark.parametrize(
@@ -427,15 +398,18 @@ def test_a_joiner_is_shown_beside_plain_letters_and_holds_emoji_together() -> No
     ],
 )
 def test_a_word_with_quotes_is_shown_in_others(word: str, shown: str) -> None:
-    assert text.quoted(word) == shown
+    assert text.shell_quote(word) == shown
 
 
 @given(st.text(st.sampled_from("ab '\"$`!\\\n"), max_size=12))
 @settings(deadline=None, max_examples=60)
 def test_a_shell_reads_the_very_word(word: str) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"printf %s {text.quoted(word)}"], capture_output=True, text=True, check=True
+        ["sh", "-c", f"printf %s {text.shell_quote(word)}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     assert done.stdout == word
-    assert shlex.split(text.quoted(word)) == [word]
+    assert shlex.split(text.shell_quote(word)) == [word]

@@ -1,1 +1,1 @@
-"""What each store promises beyond the port."""
+"""Tests of single stores, beyond the contract."""

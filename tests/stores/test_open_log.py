@@ -1,4 +1,4 @@
-"""A URL names the store."""
+"""Opening a store by its URL."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from accord.stores import OPENERS, open_log
 
 
 @pytest.mark.parametrize("url", ["oracle:db", "accord.db", "", "MEMORY:"])
-async def test_an_unknown_store_is_answered_with_the_known_ones(url: str) -> None:
+async def test_unknown_store_error_lists_the_known_ones(url: str) -> None:
     with pytest.raises(StoreError) as told:
         await open_log(url)
 
     assert all(f"{scheme}:" in str(told.value) for scheme in OPENERS)
 
 
-async def test_a_file_needs_a_name() -> None:
+async def test_sqlite_url_requires_a_path() -> None:
     with pytest.raises(StoreError, match="path of a file"):
         await open_log("sqlite:")
 
 
-async def test_durability_is_one_of_two_words() -> None:
+async def test_unknown_durability_is_refused() -> None:
     with pytest.raises(StoreError, match="full, normal"):
         await open_log("sqlite:accord.db", durability="maybe")

@@ -6,19 +6,24 @@ from typing import Any
 
 import pytest
 
-from accord.agents.script import Reply, Script, Step
-from accord.core.room.gates import GateRequest
-from accord.core.room.merges import MergeExecute
-from accord.core.room.streams import ResponseEnd
-from tests.agents.test_loop import agent, stage
-from tests.helpers.patience import patient
-from tests.helpers.server import ServerProcess
-from tests.helpers.worktree import Work
+from accord.agents.script import Reply, Script, ScriptStep
+from accord.core.room.approval.gates import GateRequest
+from accord.core.room.conversation.responses import ResponseEnd
+from accord.core.room.forking.merges import MergeExecute
+from tests.agents.test_loop import open_session, run_agent
+from tests.helpers.git.hook_timeout import extend_hook_timeout
+from tests.helpers.git.work_tree import WorkTree
+from tests.helpers.servers.server_process import ServerProcess
 from tests.spec import proves
 
 
-def runs(*argv: str, **more: Any) -> Step:
-    return Step(propose="shell", arguments={"argv": list(argv)}, description=argv[0], **more)
+def runs(*argv: str, **more: Any) -> ScriptStep:
+    return ScriptStep(propose="shell", arguments={"argv": list(argv)}, description=argv[0], **more)
+
+
+def writes(path: str, content: str) -> ScriptStep:
+    arguments = {"path": path, "content": content}
+    return ScriptStep(propose="write_file", arguments=arguments, description=f"Write {path}")
 
 
 # Deleting is refused; then the file is written and committed.
@@ -27,57 +32,56 @@ SCRIPT = Script(
         Reply(
             (
                 runs("rm", "-r", "docs"),
-                runs("cp", "draft.txt", "title.txt"),
+                writes("title.txt", "The parser\n"),
                 runs("git", "add", "title.txt"),
                 runs("git", "commit", "-q", "-m", "feat: give it a title"),
-                Step(say="Committed."),
+                ScriptStep(say="Committed."),
             ),
             when="give",
         ),
-        Reply((Step(say="Then write it yourself."),), when="and"),
+        Reply((ScriptStep(say="Then write it yourself."),), when="and"),
     )
 )
 
 
 @pytest.fixture
-def repo(tmp_path: Path, server: ServerProcess) -> Work:
+def repo(tmp_path: Path, server: ServerProcess) -> WorkTree:
     """Alice's, with hooks; her server's data lies elsewhere."""
-    made = Work.new(tmp_path).told(
+    made = WorkTree.create(tmp_path).with_environment(
         ACCORD_HOME=str(server.home),
         ACCORD_URL=server.url,
-        ACCORD_TOKEN=server.issue("alice", roles=["admin"]),
+        ACCORD_TOKEN=server.issue_token("alice", roles=["admin"]),
     )
     made.git("config", "user.email", "alice@example.org")
     made.write("docs/manual.md", "Old\n")
     made.git("commit", "-q", "-m", "chore: begin")
-    (made.path / "draft.txt").write_text("The parser\n")
     assert made.accord("git", "install").code == 0
-    patient(made.path / ".git/hooks")
+    extend_hook_timeout(made.path / ".git/hooks")
     return made
 
 
 @proves("PVP-18.1-1", "PVP-18.3-1", "PVP-18.4-1", "PVP-18.4-2")
 async def test_who_works_in_a_repository_gets_linked_commits_without_a_word_about_it(
-    server: ServerProcess, repo: Work
+    server: ServerProcess, repo: WorkTree
 ) -> None:
     id = repo.accord("session", "create", "--name", "Titles").out.strip()
     told = {"ACCORD_HOME": str(server.home)}
     async with (
-        stage(server, id) as room,
-        agent(server, id, repo.path, script=SCRIPT, told=told),
+        open_session(server, id) as room,
+        run_agent(server, id, repo.path, script=SCRIPT, extra_env=told),
     ):
         await room.alice.prompt("Give it a title", "claude")
         for number in range(1, 5):
-            await room.until(GateRequest, number)
-            gate = room.said(GateRequest)[-1].id
+            await room.wait_for(GateRequest, number)
+            gate = room.messages_of(GateRequest)[-1].id
             if number == 1:
                 await room.alice.reject(gate, "We keep the docs")
             else:
                 await room.alice.approve(gate, "Yes")
-        await room.until(ResponseEnd, 1)
+        await room.wait_for(ResponseEnd, 1)
         by_agent = repo.head()
         await room.alice.prompt("And a subtitle?", "claude")
-        await room.until(ResponseEnd, 2)
+        await room.wait_for(ResponseEnd, 2)
     by_hand = repo.commit("feat: give it a subtitle", "subtitle.txt")
     unasked = repo.commit("chore: tidy up", "tidy.txt")
 
@@ -101,10 +105,10 @@ ASIDE = Script(
     (
         Reply(
             (
-                runs("cp", "draft.txt", "title.txt"),
+                writes("title.txt", "The parser\n"),
                 runs("git", "add", "title.txt"),
                 runs("git", "commit", "-q", "-m", "explore: try a title"),
-                Step(say="Committed."),
+                ScriptStep(say="Committed."),
             )
         ),
     )
@@ -113,13 +117,13 @@ ASIDE = Script(
 
 @proves("GIT-MAP-2", "PVP-1.2-5", "PVP-3.1-1", "PVP-18.5-1")
 async def test_a_fork_is_a_branch_and_its_merge_a_merge_commit(
-    server: ServerProcess, repo: Work
+    server: ServerProcess, repo: WorkTree
 ) -> None:
     id = repo.accord("session", "create", "--name", "Titles").out.strip()
     told = {"ACCORD_HOME": str(server.home)}
     async with (
-        stage(server, id) as room,
-        agent(server, id, repo.path, script=ASIDE, told=told),
+        open_session(server, id) as room,
+        run_agent(server, id, repo.path, script=ASIDE, extra_env=told),
     ):
         fork = await room.alice.fork("Try a title", ["claude"], reason="It has none")
         branch = repo.accord("git", "branch", fork).out.strip()
@@ -127,18 +131,18 @@ async def test_a_fork_is_a_branch_and_its_merge_a_merge_commit(
         aside = room.alice.within(fork)
         await aside.prompt("Give it a title", "claude")
         for number in range(1, 4):
-            await room.until(GateRequest, number)
-            await aside.approve(room.said(GateRequest)[-1].id)
-        await room.until(ResponseEnd, 1)
+            await room.wait_for(GateRequest, number)
+            await aside.approve(room.messages_of(GateRequest)[-1].id)
+        await room.wait_for(ResponseEnd, 1)
         by_agent = repo.head()
         await aside.prompt("I write the rest myself", "claude")
-        await room.until(GateRequest, 4)
+        await room.wait_for(GateRequest, 4)
         by_hand = repo.commit("explore: try a subtitle", "subtitle.txt")
         repo.git("switch", "-q", "main")
         repo.commit("chore: meanwhile", "other.txt")
         merge = await room.alice.propose_merge(fork, "A title helps")
         await room.alice.execute_merge(merge)
-        await room.until(MergeExecute, 1)
+        await room.wait_for(MergeExecute, 1)
     repo.git("merge", "-q", "--no-edit", branch)
     merged = repo.head()
 
@@ -147,6 +151,7 @@ async def test_a_fork_is_a_branch_and_its_merge_a_merge_commit(
         assert repo.trailers(sha)["PVP-Fork"] == fork
         assert repo.trailers(sha)["PVP-Session"] == id
     assert repo.trailers(by_agent)["Approved-By"] == "human:alice"
+    assert repo.trailers(by_agent)["Assisted-by"] == "claude"
     assert repo.message(merged).startswith(f"Merge branch '{branch}'")
     (made,) = json.loads(repo.note(merged))["decisions"]
     (back,) = made["merges"]
@@ -160,16 +165,16 @@ async def test_a_fork_is_a_branch_and_its_merge_a_merge_commit(
 
 @proves("GIT-MAP-2")
 async def test_a_merge_that_no_session_knows_of_has_no_record(
-    server: ServerProcess, repo: Work
+    server: ServerProcess, repo: WorkTree
 ) -> None:
     id = repo.accord("session", "create").out.strip()
-    async with stage(server, id) as room:
+    async with open_session(server, id) as room:
         fork = await room.alice.fork("Try it", [], reason="To see")
     branch = repo.accord("git", "branch", fork).out.strip()
     repo.git("switch", "-q", branch)
-    repo.told(PVP_SESSION_ID=id, PVP_FORK_ID=fork).commit("explore: aside", "a.txt")
+    repo.with_environment(PVP_SESSION_ID=id, PVP_FORK_ID=fork).commit("explore: aside", "a.txt")
     repo.git("switch", "-q", "main")
     repo.git("merge", "-q", "--no-ff", "--no-edit", branch)
 
-    assert repo.decisions("HEAD^2")
-    assert repo.decisions() == []
+    assert repo.decision_ids("HEAD^2")
+    assert repo.decision_ids() == []

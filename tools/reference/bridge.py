@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 
 from msgspec import Meta
 
-from accord.transports.bridge.table import ACTIONS, Action
+from accord.transports.bridge.actions import ACTIONS, Action
 from tools.reference.markdown import code, table
 from tools.reference.shapes import fields
 
@@ -13,7 +13,7 @@ from tools.reference.shapes import fields
 def actions() -> Iterator[str]:
     """Every action with its fields."""
     rows = (
-        (code(row.method), code(row.path), _said(row), "–" if row.open else "yes", row.says)
+        (code(row.method), code(row.path), _said(row), "–" if row.public else "yes", row.summary)
         for row in ACTIONS
     )
     yield from table(("Method", "Path", "Fields", "Token over HTTP", "What it does"), rows)
@@ -23,12 +23,12 @@ def actions() -> Iterator[str]:
 
 
 def _said(row: Action) -> str:
-    names = (code(f.name) if f.required else f"[{code(f.name)}]" for f in fields(row.asking))
+    names = (code(f.name) if f.required else f"[{code(f.name)}]" for f in fields(row.request))
     return " ".join(names) or "–"
 
 
 def _meanings(row: Action) -> Iterator[tuple[str, str]]:
-    for name, hint in get_type_hints(row.asking, include_extras=True).items():
+    for name, hint in get_type_hints(row.request, include_extras=True).items():
         yield name, next(_descriptions(hint), "")
 
 

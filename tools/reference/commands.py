@@ -23,7 +23,7 @@ def overview() -> Iterator[str]:
 def commands() -> Iterator[str]:
     """Every command with its flags and examples."""
     for name in main.COMMANDS:
-        parser = main.parser(name, main.load(name))
+        parser = main.build_parser(name, main.load_command(name))
         yield f"## `accord {name}`\n"
         yield f"{parser.description}\n"
         yield from _flags(parser)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from accord.core.dialects import pvp
-from accord.core.kernel.log import Body, Lifetime
-from accord.core.room.members import SessionJoin
+from accord.core.kernel.messages import Body, Lifetime
+from accord.core.room.membership.joining import SessionJoin
 from tools.reference.markdown import capital, first, plain, table
 from tools.reference.rules import holders
-from tools.reference.shapes import LINKS, field_table, fields, nested, promise
-from tools.reference.words import words
+from tools.reference.shapes import LINKS, field_table, fields, first_sentence, nested
+from tools.reference.words import sentences_of
 
 CATEGORIES = (
     "session",
@@ -48,7 +48,7 @@ def summary() -> Iterator[str]:
     rows = (
         (
             f"[`{body.type}`](#{anchor(body.type)})",
-            plain(first(promise(body))),
+            plain(first(first_sentence(body))),
             body.needs.value,
             LIFETIMES[body.lifetime],
         )
@@ -64,10 +64,10 @@ def anchor(name: str) -> str:
 
 def payloads() -> Iterator[str]:
     """Each type with its fields."""
-    remarks = words("remarks", [body.type for body in bodies()])
+    remarks = sentences_of("remarks", [body.type for body in bodies()])
     for body in bodies():
         yield f"### `{body.type}`\n"
-        yield plain(first(promise(body)))
+        yield plain(first(first_sentence(body)))
         yield f"\n{remarks[body.type]}\n"
         yield from facts(body)
         yield ""
@@ -101,11 +101,11 @@ def shapes() -> Iterator[str]:
                 seen[each] = None
     for each in sorted(seen, key=lambda shape: shape.__name__):
         yield f"### {each.__name__}\n"
-        yield f"{plain(promise(each))}\n"
+        yield f"{plain(first_sentence(each))}\n"
         yield from field_table(each, f"shapes.{each.__name__}")
         yield ""
 
 
 def envelope() -> Iterator[str]:
     """What surrounds every payload."""
-    yield from field_table(pvp.Envelope, "envelope")
+    yield from field_table(pvp.IncomingEnvelope, "envelope")

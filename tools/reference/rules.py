@@ -5,30 +5,37 @@ from typing import get_args
 
 from msgspec import Struct, inspect
 
-from accord.core.dialects.codes import CODES
-from accord.core.kernel.authority import RIGHTS, Capability, Kind, May, Role, verbs
-from accord.core.kernel.ballot import DEEPEST, MOST_RULES, Quorum
-from accord.core.room.naming import TRUE_CATEGORY
+from accord.core.dialects.error_codes import ERROR_CODES
+from accord.core.kernel.authority import (
+    ROLE_CAPABILITIES,
+    Capability,
+    Kind,
+    Permission,
+    Role,
+    permissions_for,
+)
+from accord.core.kernel.ballot import MAX_QUORUM_DEPTH, MAX_QUORUM_RULES, Quorum
+from accord.core.room.approval.gates import CATEGORY_BY_TOOL_NAME
 from accord.core.room.permissions import PERMISSIONS
 from accord.core.room.state import Category, Risk
 from tools.reference.markdown import code, codes, plain, table
-from tools.reference.shapes import fields, in_words, promise
-from tools.reference.words import words
+from tools.reference.shapes import describe_type, fields, first_sentence
+from tools.reference.words import sentences_of
 
 YES, NO = "yes", "–"
 INSIDE = (Kind.HUMAN, Kind.AGENT)
 
 
-def roles_with(verb: May, kind: Kind) -> list[Role]:
+def roles_with(verb: Permission, kind: Kind) -> list[Role]:
     """The roles that give a member of this kind the verb."""
-    return [role for role in Role if verb in verbs(kind, frozenset({role}), frozenset())]
+    return [role for role in Role if verb in permissions_for(kind, frozenset({role}), frozenset())]
 
 
-def holders(verb: May) -> str:
+def holders(verb: Permission) -> str:
     """Who has a right, in words."""
-    if verb is May.SERVE:
+    if verb is Permission.SERVER_ONLY:
         return "the server alone"
-    if verb is May.ENTER:
+    if verb is Permission.ENTER:
         return "whoever the server has let in"
     people, agents = (roles_with(verb, kind) for kind in INSIDE)
     if len(people) == len(Role):
@@ -43,20 +50,20 @@ def rights() -> Iterator[str]:
     heads = ("Role", *(code(each.value) for each in Capability))
     rows = (
         (code(role.value), *(YES if each in given else NO for each in Capability))
-        for role, given in RIGHTS.items()
+        for role, given in ROLE_CAPABILITIES.items()
     )
     yield from table(heads, rows)
 
 
 def matrix() -> Iterator[str]:
     """Roles and verbs; a verb that only agents have says so."""
-    said = words("verbs", [verb.value for verb in May])
+    said = sentences_of("verbs", [verb.value for verb in Permission])
     heads = ("Verb", *(code(role.value) for role in Role), "Meaning")
-    rows = ((verb.value, *_cells(verb), said[verb.value]) for verb in May)
+    rows = ((verb.value, *_cells(verb), said[verb.value]) for verb in Permission)
     yield from table(heads, rows)
 
 
-def _cells(verb: May) -> Iterator[str]:
+def _cells(verb: Permission) -> Iterator[str]:
     people, agents = (roles_with(verb, kind) for kind in INSIDE)
     for role in Role:
         if role in people:
@@ -67,14 +74,14 @@ def _cells(verb: May) -> Iterator[str]:
 
 def needs() -> Iterator[str]:
     """Each verb with the messages that need it."""
-    for verb in May:
+    for verb in Permission:
         if here := sorted(name for name, need in PERMISSIONS.items() if need is verb):
             yield f"- **{verb.value}**: {codes(here)}"
 
 
 def errors() -> Iterator[str]:
     """Every reason to refuse, as each face says it."""
-    said = words("errors", [why.value for why in CODES])
+    said = sentences_of("errors", [why.value for why in ERROR_CODES])
     heads = ("Reason", "When", "PVP", "Threads", "HTTP", "Exit", "Recoverable")
     rows = (
         (
@@ -86,7 +93,7 @@ def errors() -> Iterator[str]:
             str(face.exit),
             YES if face.recoverable else "no",
         )
-        for why, face in CODES.items()
+        for why, face in ERROR_CODES.items()
     )
     yield from table(heads, rows)
 
@@ -96,7 +103,8 @@ def quorum() -> Iterator[str]:
     yield from table(("`type`", "Fields", "Satisfied by"), map(_rule, get_args(Quorum)))
     yield ""
     yield (
-        f"An `all_of` may hold others: up to {DEEPEST} levels deep, and {MOST_RULES} plain rules"
+        f"An `all_of` may hold others: up to {MAX_QUORUM_DEPTH} levels deep, "
+        f"and {MAX_QUORUM_RULES} plain rules"
         "\nin all."
     )
 
@@ -104,18 +112,22 @@ def quorum() -> Iterator[str]:
 def _rule(kind: type[Struct]) -> tuple[str, str, str]:
     said = inspect.type_info(kind)
     tag = said.tag if isinstance(said, inspect.StructType) else ""
-    parts = [f"{code(field.encode_name)}: {in_words(field.type)}" for field in fields(kind)]
-    return code(tag), "; ".join(parts) or NO, plain(promise(kind))
+    parts = [f"{code(field.encode_name)}: {describe_type(field.type)}" for field in fields(kind)]
+    return code(tag), "; ".join(parts) or NO, plain(first_sentence(kind))
 
 
 def categories() -> Iterator[str]:
     """Kinds of tools, and the names of tools that are known to be of a kind."""
-    said = words("categories", [each.value for each in Category])
+    said = sentences_of("categories", [each.value for each in Category])
     rows = (
         (
             code(each.value),
             said[each.value],
-            codes(name for name, kind in TRUE_CATEGORY.items() if kind is each and name != each),
+            codes(
+                name
+                for name, kind in CATEGORY_BY_TOOL_NAME.items()
+                if kind is each and name != each
+            ),
         )
         for each in Category
     )
@@ -124,5 +136,5 @@ def categories() -> Iterator[str]:
 
 def risks() -> Iterator[str]:
     """How much harm a tool could do."""
-    said = words("risks", [each.value for each in Risk])
+    said = sentences_of("risks", [each.value for each in Risk])
     yield from table(("Risk", ""), ((code(each.value), said[each.value]) for each in Risk))

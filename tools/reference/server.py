@@ -1,5 +1,6 @@
 """What a running server offers, obeys and leaves on disk."""
 
+import ast
 import re
 import tempfile
 from collections.abc import Iterator
@@ -7,22 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import accord
-from accord.app import Options, Server
-from accord.client.config import USUAL
-from accord.config import ALL, LIMIT_SETTINGS, SETTINGS
-from accord.core.dialects import canonical, nesting, pvp
-from accord.core.dialects.codes import CODES
-from accord.core.kernel.ids import LONGEST_ID
-from accord.core.kernel.limits import LIMITS, Bound
-from accord.core.kernel.log import Event
+from accord.client.session_defaults import DEFAULT_CONFIG
+from accord.core.dialects import nesting, pvp, stored_records
+from accord.core.dialects.error_codes import ERROR_CODES
+from accord.core.kernel.ids import MAX_ID_LENGTH
+from accord.core.kernel.limits import LIMITS, LimitSpec
+from accord.core.kernel.records import Event
 from accord.core.room.state import SessionConfig
+from accord.identity import tokens
 from accord.pact import scaffold
+from accord.server.app import Server, ServerOptions
+from accord.settings.server import ALL_SETTINGS, LIMIT_SETTINGS, SETTINGS
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema
-from accord.transports import bucket, connection, hall, head, identity, metrics, websocket
+from accord.telemetry import metrics
+from accord.transports import rate_limit
+from accord.transports.edge import http_protocol
+from accord.transports.websocket import connection, protocol, registry
 from tools.reference.markdown import capital, code, codes, fenced, plain, table
-from tools.reference.shapes import fields, in_words, promise, shown
-from tools.reference.words import words
+from tools.reference.shapes import describe_type, fields, first_sentence, format_default
+from tools.reference.words import sentences_of
 
 SOURCE = Path(accord.__file__).parent
 VARIABLE = re.compile(r"\b(ACCORD_[A-Z]+|PACT_AGENT_ID|PACT_DIR|NO_COLOR|FORCE_COLOR)\b")
@@ -30,31 +35,31 @@ ENVELOPE = frozenset({"said", "ref", "to"})
 
 MIB = 1 << 20
 FIXED = {
-    "sign-in": f"{connection.SIGN_IN_SECONDS} s",
-    "silence": f"{websocket.PING_SECONDS} s",
+    "sign-in": f"{connection.SIGN_IN_TIMEOUT_S} s",
+    "silence": f"{protocol.PING_INTERVAL_S} s",
     "messages": "200 a second",
-    "message burst": f"{bucket.BURST_SECONDS} seconds' worth",
-    "requests in a row": str(head.MOST_AT_ONCE),
-    "token": f"{identity.LONGEST_TOKEN:,} bytes",
-    "token life": f"{identity.SHORTEST_LIFE} s to {identity.LONGEST_LIFE // 86_400} days",
-    "causal refs": str(pvp.MOST_REFS),
-    "id": f"{LONGEST_ID} characters",
-    "depth": f"{nesting.DEEPEST} levels",
-    "pact file": f"{scaffold.LARGEST_TEXT // MIB} MiB",
+    "message burst": f"{rate_limit.BURST_SECONDS} seconds' worth",
+    "requests in a row": str(http_protocol.MAX_PIPELINED),
+    "token": f"{tokens.MAX_TOKEN_BYTES:,} bytes",
+    "token life": f"{tokens.MIN_TOKEN_LIFE_S} s to {tokens.MAX_TOKEN_LIFE_S // 86_400} days",
+    "causal refs": str(pvp.MAX_CAUSAL_REFS),
+    "id": f"{MAX_ID_LENGTH} characters",
+    "depth": f"{nesting.MAX_NESTING_DEPTH} levels",
+    "pact file": f"{scaffold.MAX_TEXT_BYTES // MIB} MiB",
 }
 
 
 def routes() -> Iterator[str]:
     """Every path with its methods."""
     found = sorted(_routes())
-    said = words("http", [f"{method} {path}" for path, method in found])
+    said = sentences_of("http", [f"{method} {path}" for path, method in found])
     rows = ((code(method), code(path), said[f"{method} {path}"]) for path, method in found)
     yield from table(("Method", "Path", "What it does"), rows)
 
 
 def _routes() -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as home:
-        app = Server(Options(home=Path(home)), MemoryLog()).app()
+        app = Server(ServerOptions(home=Path(home)), MemoryLog()).asgi_app()
     inner: Any = app
     while not hasattr(inner, "routes"):  # behind its guards
         inner = inner.app
@@ -62,7 +67,7 @@ def _routes() -> Iterator[tuple[str, str]]:
         for method in getattr(route, "methods", None) or ():
             if method != "HEAD":
                 yield getattr(route, "path", ""), method
-    yield from ((path, "upgrade") for path in hall.PATHS)
+    yield from ((path, "upgrade") for path in registry.WEBSOCKET_PATHS)
 
 
 def measured() -> Iterator[str]:
@@ -75,11 +80,11 @@ def measured() -> Iterator[str]:
 
 def session_config() -> Iterator[str]:
     """The rules of a session, and what they are where nobody says otherwise."""
-    said = words("config", SessionConfig.__struct_fields__)
+    said = sentences_of("config", SessionConfig.__struct_fields__)
     rows = (
         (
             code(field.name),
-            in_words(field.type),
+            describe_type(field.type),
             _usual(field.name),
             said[field.name],
         )
@@ -89,8 +94,8 @@ def session_config() -> Iterator[str]:
 
 
 def _usual(name: str) -> str:
-    value = getattr(USUAL, name)
-    return "every category but `file_read`" if isinstance(value, tuple) else shown(value)
+    value = getattr(DEFAULT_CONFIG, name)
+    return "every category but `file_read`" if isinstance(value, tuple) else format_default(value)
 
 
 def settings() -> Iterator[str]:
@@ -98,11 +103,11 @@ def settings() -> Iterator[str]:
     rows = (
         (
             code(each.key),
-            code(each.flag) if each.says.flag else "–",
+            code(each.flag) if each.info.has_flag else "–",
             code(each.variable),
-            each.usually,
-            each.allowed,
-            f"{capital(each.says.sentence)}.",
+            each.default_text,
+            each.allowed_text,
+            f"{capital(each.info.description)}.",
         )
         for each in SETTINGS.values()
     )
@@ -116,10 +121,10 @@ def limits() -> Iterator[str]:
         (
             code(name),
             code(LIMIT_SETTINGS[name].variable),
-            _amount(limit.usual, limit.bound),
-            " to ".join(_amount(each, limit.bound) for each in limit.bound[:2]),
-            code(CODES[limit.bound.why].pvp),
-            limit.bound.says,
+            _amount(limit.default, limit.spec),
+            " to ".join(_amount(each, limit.spec) for each in limit.spec[:2]),
+            code(ERROR_CODES[limit.spec.reason].pvp),
+            limit.spec.description,
         )
         for name, limit in LIMITS.items()
     )
@@ -127,16 +132,16 @@ def limits() -> Iterator[str]:
     yield from table(heads, rows)
 
 
-def _amount(number: int, bound: Bound) -> str:
+def _amount(number: int, bound: LimitSpec) -> str:
     for unit, size in (("MiB", MIB), ("KiB", 1 << 10)):
-        if bound.bytes and number >= size and number % size == 0:
+        if bound.in_bytes and number >= size and number % size == 0:
             return f"{number // size:,} {unit}"
-    return f"{number:,} bytes" if bound.bytes else f"{number:,}"
+    return f"{number:,} bytes" if bound.in_bytes else f"{number:,}"
 
 
 def fixed() -> Iterator[str]:
     """How much is too much, whoever runs the server."""
-    said = words("fixed limits", FIXED)
+    said = sentences_of("fixed limits", FIXED)
     yield from table(
         ("Limit", "Value", "Past it"),
         ((capital(name), value, said[name]) for name, value in FIXED.items()),
@@ -145,10 +150,19 @@ def fixed() -> Iterator[str]:
 
 def environment() -> Iterator[str]:
     """Every variable that the code reads."""
-    text = "\n".join(file.read_text("utf-8") for file in sorted(SOURCE.rglob("*.py")))
-    names = sorted(set(VARIABLE.findall(text)) - {each.variable for each in ALL})
-    said = words("environment", names)
+    text = "\n".join(
+        text for file in sorted(SOURCE.rglob("*.py")) for text in _string_literals(file)
+    )
+    names = sorted(set(VARIABLE.findall(text)) - {each.variable for each in ALL_SETTINGS})
+    said = sentences_of("environment", names)
     yield from table(("Variable", "Meaning"), ((code(name), said[name]) for name in names))
+
+
+def _string_literals(file: Path) -> Iterator[str]:
+    """Only strings name variables of the environment; `ACCORD_VARIABLE` may be a constant."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def events() -> Iterator[str]:
@@ -156,11 +170,11 @@ def events() -> Iterator[str]:
     rows = (
         (
             code(event.name),
-            plain(promise(event)),
+            plain(first_sentence(event)),
             _said(event),
             codes(name for name in event.__struct_fields__ if name not in ENVELOPE) or "–",
         )
-        for event in canonical.EVENTS.values()
+        for event in stored_records.EVENTS.values()
     )
     yield from table(("`kind`", "What happened", "Heard as", "Fields of `fact`"), rows)
 
@@ -175,7 +189,7 @@ def _said(event: type[Event]) -> str:
 
 def tables() -> Iterator[str]:
     """The tables of the database."""
-    version = schema.newest()
+    version = schema.newest_version()
     yield f"Format {version} (`PRAGMA user_version`); the application id is"
     yield f"`{schema.APPLICATION_ID:#x}`.\n"
     statements = "\n".join(text for _, text in schema.MIGRATIONS)

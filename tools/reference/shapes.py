@@ -8,7 +8,7 @@ from msgspec import NODEFAULT, Struct, UnsetType, inspect
 
 from accord.core.kernel.ballot import Quorum
 from tools.reference.markdown import code, codes, sentence, table
-from tools.reference.words import words
+from tools.reference.words import sentences_of
 
 QUORUM_KINDS = frozenset(get_args(Quorum))
 LINKS = {"SessionConfig": "configuration.md#the-rules-of-a-session"}
@@ -22,11 +22,11 @@ def fields(struct: type[Struct]) -> Sequence[inspect.Field]:
 
 def field_table(struct: type[Struct], name: str) -> Iterator[str]:
     """What may stand in it; `name` is its section among the sentences."""
-    said = words(name, [field.encode_name for field in fields(struct)])
+    said = sentences_of(name, [field.encode_name for field in fields(struct)])
     rows = (
         (
             code(field.encode_name),
-            in_words(field.type),
+            describe_type(field.type),
             presence(field),
             said[field.encode_name],
         )
@@ -40,7 +40,7 @@ def presence(field: inspect.Field) -> str:
     if field.required:
         return "required"
     default = plain_value(field)
-    return "optional" if default in (None, "", (), [], {}) else f"default {shown(default)}"
+    return "optional" if default in (None, "", (), [], {}) else f"default {format_default(default)}"
 
 
 def plain_value(field: inspect.Field) -> Any:
@@ -53,12 +53,12 @@ def plain_value(field: inspect.Field) -> Any:
     return msgspec.to_builtins(field.default)
 
 
-def shown(value: Any) -> str:
+def format_default(value: Any) -> str:
     """A value as JSON."""
     return code(msgspec.json.encode(value, order="deterministic").decode())
 
 
-def in_words(kind: inspect.Type) -> str:
+def describe_type(kind: inspect.Type) -> str:
     """The type for a person."""
     match kind:
         case inspect.UnionType(types=kinds):
@@ -68,9 +68,9 @@ def in_words(kind: inspect.Type) -> str:
         case inspect.LiteralType(values=values):
             return codes(values)
         case inspect.VarTupleType(item_type=each):
-            return _several(in_words(each), kind.min_length, kind.max_length)
+            return _several(describe_type(each), kind.min_length, kind.max_length)
         case inspect.SetType(item_type=each) | inspect.FrozenSetType(item_type=each):
-            return _several(in_words(each), kind.min_length, kind.max_length)
+            return _several(describe_type(each), kind.min_length, kind.max_length)
         case inspect.StructType(cls=cls):
             return _struct(cls)
         case _:
@@ -101,7 +101,7 @@ def _union(kinds: Sequence[inspect.Type]) -> str:
     real = [each for each in kinds if not isinstance(each, inspect.NoneType)]
     if all(isinstance(each, inspect.StructType) and each.cls in QUORUM_KINDS for each in real):
         return "a [quorum](quorum.md)"
-    return " or ".join(in_words(each) for each in real)
+    return " or ".join(describe_type(each) for each in real)
 
 
 def _struct(cls: type) -> str:
@@ -151,6 +151,6 @@ def _structs(kind: inspect.Type) -> Iterator[type[Struct]]:
             return
 
 
-def promise(struct: type[Any]) -> str:
+def first_sentence(struct: type[Any]) -> str:
     """What the docstring says."""
     return sentence(struct.__doc__)

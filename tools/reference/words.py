@@ -20,7 +20,7 @@ def _all() -> dict[str, dict[str, str]]:
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
-def words(section: str, names: Iterable[str]) -> dict[str, str]:
+def sentences_of(section: str, names: Iterable[str]) -> dict[str, str]:
     """The sentences of a section, exactly one for each name."""
     known = _all().get(section, {})
     wanted = list(names)

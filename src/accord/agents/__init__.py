@@ -1,1 +1,1 @@
-"""Participants that are programs; they speak the client like anybody else."""
+"""Agents: programs that take part in sessions through the same client as people."""

@@ -1,4 +1,4 @@
-"""The life of an agent in a session: prompt, answer, proposal, wait for the gate, run, result."""
+"""An agent in a session: answers prompts, proposes tools, waits for approval, runs them."""
 
 import asyncio
 import contextlib
@@ -7,26 +7,26 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from accord.agents import hands, shell
-from accord.agents.leave import NotGrantedError, check
-from accord.agents.prompts import Desk, Prompt
+from accord.agents import executor, shell
+from accord.agents.grant_check import NotGrantedError, check_grant
+from accord.agents.prompt_queue import Prompt, PromptQueue
 from accord.client import Rejected, ServerRefused, Session, SessionOver
-from accord.core.room.grants import ToolExecute
-from accord.core.room.interrupts import InterruptRaise
-from accord.core.room.notices import ErrorReport
+from accord.core.room.approval.grants import ToolExecute
+from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.conversation.error_reports import ErrorReport
+from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.state import Urgency
-from accord.core.room.tools import ToolPropose
 
-__all__ = ["Agent", "Mind", "Outcome", "Prompt"]
+__all__ = ["Agent", "AgentBehavior", "Prompt", "ToolOutcome"]
 
-Action = Literal["paused", "stopped", "acknowledged"]
+InterruptAction = Literal["paused", "stopped", "acknowledged"]
 _WORDS = re.compile(r"\s*\S+\s*|\s+")
-# An interrupt is answered within 30 s, even where the tool that a pause waits for runs on.
-PATIENCE_S = 20.0
+# The server expects an acknowledgement within 30 s, even if a paused agent's tool runs longer.
+PAUSE_ACK_TIMEOUT_S = 20.0
 
 
-class Outcome(NamedTuple):
-    """What became of a proposal: it ran, well or badly, or it may not."""
+class ToolOutcome(NamedTuple):
+    """The outcome of a proposal: it ran (with or without success), or was not allowed to."""
 
     ran: bool
     success: bool = False
@@ -34,109 +34,111 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
-class Mind(Protocol):
-    """What makes an agent this one: it decides what to say and what to propose."""
+class AgentBehavior(Protocol):
+    """Decides what an agent says and proposes."""
 
     async def answer(self, agent: "Agent", prompt: Prompt) -> None:
-        """Everything there is to do about a prompt; `prompt.news()` has what was added since."""
+        """Handle a prompt completely; `prompt.news()` has amendments made meanwhile."""
         ...
 
 
 class Agent:
-    """Answers prompts to it, one after the other, until the session ends.
+    """Answers the prompts addressed to it, one at a time, until the session ends.
 
-    Runs nothing but what it proposed itself and holds a live grant for. A stop ends at once what
-    it does; a pause holds it after the present tool, until somebody prompts or amends. What it
-    runs knows the session by `PVP_SESSION_ID`, so that a commit made there is linked to it;
-    `told` is what else its commands find in their environment.
+    It runs only calls that it proposed itself and has a valid grant for. A stop interrupt ends
+    its work at once; a pause takes effect after the current tool, until the next prompt or
+    amendment. Its commands see `PVP_SESSION_ID`, so that their commits are linked to the session;
+    `extra_env` is added to their environment.
     """
 
     def __init__(
         self,
         session: Session,
-        mind: Mind,
+        behavior: AgentBehavior,
         workdir: Path,
         *,
-        limits: shell.Limits | None = None,
-        told: Mapping[str, str] | None = None,
-        refused: Callable[[ServerRefused], None] = lambda _: None,
+        limits: shell.CommandLimits | None = None,
+        extra_env: Mapping[str, str] | None = None,
+        on_refused: Callable[[ServerRefused], None] = lambda _: None,
     ) -> None:
         self.session = session
         self.workdir = workdir
-        self.limits = limits or shell.Limits()
-        self._told = dict(told or {})
-        self._mind = mind
-        self._refused = refused
-        self._arrived = asyncio.Event()
-        self._asked = asyncio.Event()
-        self._free = asyncio.Event()
-        self._resting = asyncio.Event()
-        self._desk = Desk(session.me, self._arrived.set, self._interrupted)
+        self.limits = limits or shell.CommandLimits()
+        self._extra_env = dict(extra_env or {})
+        self._behavior = behavior
+        self._on_refused = on_refused
+        self._joined = asyncio.Event()
+        self._prompt_pending = asyncio.Event()
+        self._unpaused = asyncio.Event()
+        self._at_rest = asyncio.Event()
+        self._prompt_queue = PromptQueue(session.me, self._joined.set, self._on_interrupt)
         self._answering: asyncio.Task[None] | None = None
-        self._asides: asyncio.TaskGroup
-        self._free.set()
-        self._resting.set()
+        self._background: asyncio.TaskGroup
+        self._unpaused.set()
+        self._at_rest.set()
 
     async def run(self) -> None:
-        """Until the session is over."""
-        async with asyncio.TaskGroup() as self._asides:
-            working = self._asides.create_task(self._work())
+        """Receive messages and answer prompts until the session ends."""
+        async with asyncio.TaskGroup() as self._background:
+            working = self._background.create_task(self._answer_prompts())
             async for envelope in self.session.messages():
-                if self._desk.hear(envelope):
-                    self._free.set()
-                    self._asked.set()
+                if self._prompt_queue.receive(envelope):
+                    self._unpaused.set()
+                    self._prompt_pending.set()
             working.cancel()
 
-    async def _work(self) -> None:
-        await self._arrived.wait()
+    async def _answer_prompts(self) -> None:
+        await self._joined.wait()
         while True:
-            await self._asked.wait()
-            self._asked.clear()
-            while self._desk.waiting:
-                await self._answer(self._desk.take())
+            await self._prompt_pending.wait()
+            self._prompt_pending.clear()
+            while self._prompt_queue.pending:
+                await self._answer(self._prompt_queue.take())
 
     async def _answer(self, prompt: Prompt) -> None:
-        """In a task of its own, so that a stop ends it and nothing else."""
-        self._resting.clear()
-        self._answering = asyncio.create_task(self._think(prompt))
+        """Answer in a separate task, so that a stop cancels only that."""
+        self._at_rest.clear()
+        self._answering = asyncio.create_task(self._run_behavior(prompt))
         try:
             await asyncio.wait({self._answering})
         finally:
-            await over(self._answering)
-            self._answering, self._desk.current = None, None
-            self._resting.set()
+            await cancel_and_wait(self._answering)
+            self._answering, self._prompt_queue.current = None, None
+            self._at_rest.set()
 
-    async def _think(self, prompt: Prompt) -> None:
+    async def _run_behavior(self, prompt: Prompt) -> None:
         try:
-            await self._mind.answer(self, prompt)
-        except ServerRefused as no:
-            await self._complain(prompt.id, f"I could not go on: {no.message}", prompt.fork)
+            await self._behavior.answer(self, prompt)
+        except ServerRefused as refusal:
+            await self._report_error(
+                prompt.id, f"The server refused to let me continue: {refusal.message}", prompt.fork
+            )
         except SessionOver:
             return
 
     # Interrupts
 
-    def _interrupted(self, id: str, raised: InterruptRaise) -> None:
-        """Called while listening: whatever it takes is done beside that."""
+    def _on_interrupt(self, id: str, raised: InterruptRaise) -> None:
+        """Called from the receive loop, so it must not block it: the work is done in a task."""
         if raised.urgency is Urgency.PAUSE:
-            self._free.clear()
-            self._asides.create_task(self._pause(id))
+            self._unpaused.clear()
+            self._background.create_task(self._pause(id))
         else:
-            self._free.set()
+            self._unpaused.set()
             if self._answering is not None:
                 self._answering.cancel()
-            self._asides.create_task(self._stop(id, self._answering))
+            self._background.create_task(self._stop(id, self._answering))
 
     async def _stop(self, id: str, answering: asyncio.Task[None] | None) -> None:
-        """What runs is killed before the answer says so."""
+        """Acknowledge only after the running command was killed."""
         if answering is not None:
             await asyncio.wait({answering})
         await self._acknowledge(id, "stopped")
 
     async def _pause(self, id: str) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await self._resting.wait()
+            async with asyncio.timeout(PAUSE_ACK_TIMEOUT_S):
+                await self._at_rest.wait()
         except TimeoutError:
             await self._acknowledge(id, "acknowledged")
         else:
@@ -148,74 +150,76 @@ class Agent:
         with contextlib.suppress(ServerRefused, SessionOver):
             await self.session.acknowledge(id, action)
 
-    async def breathe(self) -> None:
-        """Go on, unless one was told to pause; then as soon as somebody prompts or amends."""
-        if not self._free.is_set():
-            self._resting.set()
-            await self._free.wait()
-            self._resting.clear()
+    async def wait_while_paused(self) -> None:
+        """Return at once, or after a pause with the next prompt or amendment."""
+        if not self._unpaused.is_set():
+            self._at_rest.set()
+            await self._unpaused.wait()
+            self._at_rest.clear()
 
-    # What a mind can do
+    # Called by behaviors
 
     async def say(self, prompt: Prompt, text: str, *, more: bool = False) -> None:
-        """Stream an answer, word by word; with `more` to come, the prompt can still be amended."""
-        await self.breathe()
+        """Stream a response word by word; with `more` to come, the prompt can still be amended."""
+        await self.wait_while_paused()
         async with self.session.within(prompt.fork).respond(prompt.id) as out:
             out.finish_reason = "tool_use" if more else "complete"
             for word in _WORDS.findall(text):
                 await out.write(word)
 
     async def share(self, prompt: Prompt, key: str, text: str) -> None:
-        """Put something on the shelf where one was asked."""
-        await self.breathe()
+        """Add a context item in the fork of the prompt."""
+        await self.wait_while_paused()
         await self.session.within(prompt.fork).add_context(key, text)
 
-    async def propose(self, body: ToolPropose, prompt: Prompt, *, hasty: bool = False) -> Outcome:
-        """Ask to run something, wait for the decision, and run it if that was yes."""
-        await self.breathe()
+    async def propose(
+        self, body: ToolPropose, prompt: Prompt, *, execute_early: bool = False
+    ) -> ToolOutcome:
+        """Propose a tool call, wait for the decision, and run the call if it is granted."""
+        await self.wait_while_paused()
         proposal = (await self.session.within(prompt.fork).send(body, prompt.id)).id
-        if hasty:
-            await self._try_early(proposal)
+        if execute_early:
+            await self._execute_early(proposal)
         try:
             granted = await self._decision(proposal)
-            check(granted, proposal, body, self.session.id)
-        except Rejected as no:
-            return Outcome(ran=False, reason=no.reason)
-        except NotGrantedError as no:
-            await self._complain(proposal, str(no), prompt.fork)
-            return Outcome(ran=False, reason=str(no))
-        await self.breathe()
-        place = self.session.within(prompt.fork)
-        told = {**self._told, **whose(self.session.id, prompt.fork)}
-        done = await hands.run(place, granted, body, self.workdir, self.limits, told)
-        return Outcome(done.began, done.success, done.printed, done.problem or "")
+            check_grant(granted, proposal, body, self.session.id)
+        except Rejected as refusal:
+            return ToolOutcome(ran=False, reason=refusal.reason)
+        except NotGrantedError as refusal:
+            await self._report_error(proposal, str(refusal), prompt.fork)
+            return ToolOutcome(ran=False, reason=str(refusal))
+        await self.wait_while_paused()
+        session = self.session.within(prompt.fork)
+        env = {**self._extra_env, **session_environment(self.session.id, prompt.fork)}
+        done = await executor.run_granted(session, granted, body, self.workdir, self.limits, env)
+        return ToolOutcome(done.started, done.success, done.output, done.error or "")
 
     async def _decision(self, proposal: str) -> ToolExecute:
-        """Whoever waits for others rests."""
-        self._resting.set()
+        """Wait for the decision; the agent is idle meanwhile, so a pause takes effect at once."""
+        self._at_rest.set()
         try:
             return await self.session.decision(proposal)
         finally:
-            self._resting.clear()
+            self._at_rest.clear()
 
-    async def _try_early(self, proposal: str) -> None:
+    async def _execute_early(self, proposal: str) -> None:
         try:
             await self.session.execute(ToolExecute(tool_proposal=proposal, approved_by=()))
-        except ServerRefused as no:
-            self._refused(no)
+        except ServerRefused as refusal:
+            self._on_refused(refusal)
 
-    async def _complain(self, about: str, what: str, fork: str | None) -> None:
+    async def _report_error(self, about: str, what: str, fork: str | None) -> None:
         report = ErrorReport(code="AGENT_ERROR", message=what, recoverable=True, related_to=about)
         await self.session.within(fork).send(report, about)
 
 
-def whose(session: str, fork: str | None) -> dict[str, str]:
-    """What git hooks go by: whose work a commit is."""
+def session_environment(session: str, fork: str | None) -> dict[str, str]:
+    """The variables by which the git hooks link a commit to its session and fork."""
     return {"PVP_SESSION_ID": session} | ({"PVP_FORK_ID": fork} if fork else {})
 
 
-async def over(task: asyncio.Task[None]) -> None:
-    """It is over, one way or the other; what went wrong in it is raised."""
+async def cancel_and_wait(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; raises the task's own exception."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled() and (error := task.exception()):

@@ -1,7 +1,7 @@
-"""What a scripted agent says and does, read from a file.
+"""The script of a scripted agent, read from a TOML or JSON file.
 
 [[reply]]
-when = "changelog"                          # a prompt that contains this; absent: any prompt
+when = "changelog"                          # for prompts containing this; absent: any prompt
 
 [[reply.steps]]
 say = "I add a line to the changelog."
@@ -16,11 +16,11 @@ granted = [{ say = "It printed: {output}" }]
 rejected = [{ say = "Then I leave it: {reason}" }]
 
 [[reply.steps]]
-share = "findings"                          # a key on the shelf, where the prompt was
+share = "findings"                          # the key of a context item, in the prompt's fork
 text = "It is the brackets."
 
-An amendment is looked up among the replies that have a `when`: what is found there is played
-instead of the steps that are left.
+An amendment is matched against the replies that have a `when`; the steps of the matching reply
+replace the remaining ones.
 """
 
 import tomllib
@@ -31,7 +31,7 @@ import msgspec
 
 from accord.core.room.state import Category, Risk
 
-UNREADABLE = (
+PARSE_ERRORS = (
     UnicodeDecodeError,
     tomllib.TOMLDecodeError,
     msgspec.MsgspecError,
@@ -40,13 +40,13 @@ UNREADABLE = (
 
 
 class ScriptError(ValueError):
-    """The file is no script; the sentence says where it goes wrong."""
+    """The file is not a valid script; the message says where and why."""
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Say something, share it as context, or propose a tool and go on as it is decided.
+class ScriptStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One step: say something, share a context item, or propose a tool and follow up.
 
-    `hasty` asks to run before anybody has agreed, to see that the answer is no.
+    `hasty` tries to run the tool before it is approved, to show that the server refuses.
     """
 
     say: str | None = None
@@ -58,49 +58,49 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     category: Category = Category.SHELL_EXECUTE
     risk: Risk = Risk.MEDIUM
     hasty: bool = False
-    granted: tuple["Step", ...] = ()
-    rejected: tuple["Step", ...] = ()
+    granted: tuple["ScriptStep", ...] = ()
+    rejected: tuple["ScriptStep", ...] = ()
 
     def __post_init__(self) -> None:
-        """Exactly one of the three."""
+        """Check that the step does exactly one thing."""
         if [self.say, self.share, self.propose].count(None) != 2:
-            raise ValueError("a step says, shares or proposes something")
+            raise ValueError("a step needs exactly one of say, share and propose")
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What follows on a prompt that contains `when`."""
+    """The steps for prompts that contain `when`."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     when: str = ""
 
-    def fits(self, prompt: str) -> bool:
-        """Whether this answers the prompt; letters' case does not matter."""
+    def matches(self, prompt: str) -> bool:
+        """Whether the prompt contains `when`, ignoring case."""
         return self.when.casefold() in prompt.casefold()
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Replies in order; the first that fits is played."""
+    """Replies in order; the first match is used."""
 
     reply: tuple[Reply, ...]
 
-    def answer(self, prompt: str) -> tuple[Step, ...]:
-        """What to do about this prompt."""
-        found = (reply.steps for reply in self.reply if reply.fits(prompt))
-        return next(found, (Step(say="I have no line for that."),))
+    def steps_for_prompt(self, prompt: str) -> tuple[ScriptStep, ...]:
+        """The steps of the first matching reply."""
+        matching = (reply.steps for reply in self.reply if reply.matches(prompt))
+        return next(matching, (ScriptStep(say="My script has no reply to that."),))
 
-    def amended(self, amendment: str) -> tuple[Step, ...] | None:
-        """What to do about an amendment, if any reply is meant for it."""
-        found = (reply.steps for reply in self.reply if reply.when and reply.fits(amendment))
-        return next(found, None)
+    def steps_for_amendment(self, amendment: str) -> tuple[ScriptStep, ...] | None:
+        """The steps of the first reply whose `when` matches; None if there is none."""
+        matching = (reply.steps for reply in self.reply if reply.when and reply.matches(amendment))
+        return next(matching, None)
 
 
-def load(file: Path) -> Script:
-    """The script in a TOML or JSON file."""
+def load_script(file: Path) -> Script:
+    """Read a script; raises ScriptError."""
     try:
         text = file.read_text("utf-8")
-        said = msgspec.json.decode(text) if file.suffix == ".json" else tomllib.loads(text)
-        return msgspec.convert(said, Script)
+        data = msgspec.json.decode(text) if file.suffix == ".json" else tomllib.loads(text)
+        return msgspec.convert(data, Script)
     except OSError as error:
         raise ScriptError(f"{file} cannot be read: {error.strerror}") from None
-    except UNREADABLE as error:
+    except PARSE_ERRORS as error:
         raise ScriptError(f"{file}: {error}") from None

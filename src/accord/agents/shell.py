@@ -1,177 +1,157 @@
-"""Running a command: an array of words, never a shell's line; bounded in time, output and sight."""
+"""Runs commands given as argument arrays, with limits on time, output and environment."""
 
 import asyncio
 import codecs
-import contextlib
 import os
 import secrets
-import signal
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-Stream = Literal["stdout", "stderr"]
-Listener = Callable[[Stream, str], Awaitable[None]]
+from accord.child_processes import kill_process_tree, start_process
+from accord.core.kernel.command_line import lines_agree
 
-# A command sees what it needs to find programs, to speak the user's language and to find the git
-# bridge, and no more: what is not on this list may be a secret.
-VISIBLE = frozenset(
+StreamName = Literal["stdout", "stderr"]
+OutputListener = Callable[[StreamName, str], Awaitable[None]]
+
+# Commands see only the variables needed to find programs, the locale and the git bridge:
+# any other variable may hold a secret.
+ALLOWED_ENV_VARS = frozenset(
     {
         *("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"),
         *("ACCORD_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
     }
 )
-PIECE = 8192
-MARK = "RUN_BY_ACCORD"  # by this the children of a command are known
+READ_CHUNK_BYTES = 8192
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How long a command may take, and how much of what it prints is passed on."""
+class CommandLimits(msgspec.Struct, frozen=True):
+    """How long a command may run, and how much of its output is forwarded."""
 
-    seconds: float = 60.0
-    output: int = 256 << 10
+    timeout_s: float = 60.0
+    max_output_bytes: int = 256 << 10
 
 
-class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of the tool `shell`."""
+class ShellCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of the `shell` tool; a `git commit` may show the `tree` that it commits.
+
+    `argv` is what runs; `command` and `full_command` repeat it for programs that show those.
+    """
 
     argv: tuple[str, ...]
     timeout_seconds: float | None = None
+    tree: str | None = None
+    command: str | None = None
+    full_command: str | None = None
 
 
-class Done(msgspec.Struct, frozen=True):
-    """How a command ended. `code` is None where it never started."""
+class CommandResult(msgspec.Struct, frozen=True):
+    """How a command ended; `exit_code` is None if it never started."""
 
-    code: int | None
+    exit_code: int | None
     duration_ms: int
-    problem: str | None = None
-    cut: bool = False
+    error: str | None = None
+    truncated: bool = False
 
     @property
     def success(self) -> bool:
-        """Whether it did what it was to do."""
-        return self.code == 0 and self.problem is None
+        """Whether it exited with 0, within its time limit."""
+        return self.exit_code == 0 and self.error is None
 
 
-class NotACommandError(ValueError):
-    """The arguments name no command that could be run."""
+class InvalidCommandError(ValueError):
+    """The arguments of the `shell` tool cannot be run."""
 
 
-def call(arguments: Mapping[str, Any]) -> Call:
-    """The command in these arguments; a line for a shell to take apart is none."""
+def parse_call(arguments: Mapping[str, Any]) -> ShellCall:
+    """The command in a tool's arguments; a single command line for a shell is not accepted."""
     try:
-        made = msgspec.convert(dict(arguments), Call)
+        call = msgspec.convert(dict(arguments), ShellCall)
     except msgspec.ValidationError as error:
-        raise NotACommandError(f"shell takes an array of words as argv: {error}") from None
-    if not made.argv or not made.argv[0] or any("\0" in word for word in made.argv):
-        raise NotACommandError("argv begins with the name of a program")
-    return made
+        raise InvalidCommandError(f"shell needs an array of strings as argv: {error}") from None
+    if not call.argv or not call.argv[0] or any("\0" in word for word in call.argv):
+        raise InvalidCommandError("argv must begin with a program's name, without NUL characters")
+    if not lines_agree(arguments):
+        raise InvalidCommandError("command and full_command must repeat argv, quoted for a shell")
+    return call
 
 
-def environment(full: Mapping[str, str]) -> dict[str, str]:
-    """What a command may see of our environment."""
+def visible_environment(full: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that commands may see."""
     return {
-        name: value for name, value in full.items() if name in VISIBLE or name.startswith("LC_")
+        name: value
+        for name, value in full.items()
+        if name in ALLOWED_ENV_VARS or name.startswith("LC_")
     }
 
 
-async def run(
-    made: Call,
+async def run_command(
+    call: ShellCall,
     workdir: Path,
-    listener: Listener,
-    limits: Limits | None = None,
-    told: Mapping[str, str] | None = None,
-) -> Done:
-    """Run it there; the listener hears what it prints as it prints it.
+    listener: OutputListener,
+    limits: CommandLimits | None = None,
+    extra_env: Mapping[str, str] | None = None,
+) -> CommandResult:
+    """Run a command in `workdir`; `listener` receives its output as it is printed.
 
-    `told` is in its environment besides.
+    `extra_env` is added to its environment.
     """
-    bounds = limits or Limits()
-    began = time.monotonic()
+    limits = limits or CommandLimits()
+    started_at = time.monotonic()
     mark = secrets.token_hex(16)
 
-    def took() -> int:
-        return int((time.monotonic() - began) * 1000)
+    def elapsed_ms() -> int:
+        return int((time.monotonic() - started_at) * 1000)
 
     try:
-        process = await start(made.argv, workdir, mark, told or {})
+        environment = {**visible_environment(os.environ), **(extra_env or {})}
+        process = await start_process(call.argv, workdir, mark, environment)
     except OSError as error:
-        return Done(None, took(), f"{made.argv[0]} cannot be run: {error.strerror or error}")
-    meter = Meter(listener, bounds.output)
-    seconds = min(made.timeout_seconds or bounds.seconds, bounds.seconds)
-    problem = None
+        return CommandResult(
+            None, elapsed_ms(), f"{call.argv[0]} cannot be run: {error.strerror or error}"
+        )
+    output = OutputLimiter(listener, limits.max_output_bytes)
+    seconds = min(call.timeout_seconds or limits.timeout_s, limits.timeout_s)
+    error_text = None
     try:
         async with asyncio.timeout(seconds):
-            await meter.drain(process)
+            await output.drain(process)
     except TimeoutError:
-        problem = f"stopped after {seconds:g} s"
+        error_text = f"stopped after {seconds:g} s (timeout)"
     finally:
-        await end(process, mark)
-    if problem is None and process.returncode:
-        problem = f"ended with {process.returncode}"
-    return Done(process.returncode, took(), problem, cut=meter.cut)
+        await kill_process_tree(process, mark)
+    if error_text is None and process.returncode:
+        error_text = f"exited with {process.returncode}"
+    return CommandResult(process.returncode, elapsed_ms(), error_text, truncated=output.truncated)
 
 
-async def start(argv: Sequence[str], workdir: Path, mark: str, told: Mapping[str, str]) -> Process:
-    """The process, in a group of its own, so that its children end with it."""
-    return await asyncio.create_subprocess_exec(
-        *argv,
-        cwd=workdir,
-        env={**environment(os.environ), **told, MARK: mark},
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-        start_new_session=True,
-    )
+class OutputLimiter:
+    """Forwards output up to a limit; the rest is read and discarded."""
 
-
-async def end(process: Process, mark: str) -> None:
-    """Nothing of it runs on, not even what left its group, where the system lets us see that."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
-    for pid in strays(mark):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def strays(mark: str) -> list[int]:
-    """Processes that were started with this mark; only Linux tells."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if f"{MARK}={mark}".encode() in file.read_bytes().split(b"\0"):
-                found.append(int(file.parent.name))
-    return found
-
-
-class Meter:
-    """Passes output on until there is too much of it; the rest is read and dropped."""
-
-    def __init__(self, listener: Listener, most: int) -> None:
+    def __init__(self, listener: OutputListener, max_bytes: int) -> None:
         self._listener = listener
-        self._left = most
-        self.cut = False
+        self._bytes_left = max_bytes
+        self.truncated = False
 
     async def drain(self, process: Process) -> None:
-        """Until it has closed its output and ended."""
+        """Forward output until the process has ended."""
         async with asyncio.TaskGroup() as both:
             both.create_task(self._pass_on("stdout", process.stdout))
             both.create_task(self._pass_on("stderr", process.stderr))
         await process.wait()
 
-    async def _pass_on(self, name: Stream, source: asyncio.StreamReader | None) -> None:
+    async def _pass_on(self, name: StreamName, source: asyncio.StreamReader | None) -> None:
         if source is None:
             return
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while piece := await source.read(PIECE):
-            kept = piece[: self._left]
-            self._left -= len(kept)
-            self.cut = self.cut or len(kept) < len(piece)
+        while piece := await source.read(READ_CHUNK_BYTES):
+            kept = piece[: self._bytes_left]
+            self._bytes_left -= len(kept)
+            self.truncated = self.truncated or len(kept) < len(piece)
             if text := decoder.decode(kept):
                 await self._listener(name, text)
         if text := decoder.decode(b"", final=True):

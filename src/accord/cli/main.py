@@ -1,11 +1,10 @@
-"""The list of commands. A command's module is imported when it is called, and not before."""
+"""The `accord` command: its table of subcommands, each imported only when it is called."""
 
-import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from accord import __version__
-from accord.cli import streams
+from accord.cli import std_streams
 
 if TYPE_CHECKING:
     import argparse
@@ -13,105 +12,127 @@ if TYPE_CHECKING:
 
     from accord.cli.parsing import Parser
 
-# As a shell reports a program that a signal ended.
-INTERRUPTED = 130
-BROKEN_PIPE = 141
-BAD_INPUT = 2
+# The codes with which a shell reports SIGINT and SIGPIPE.
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+EXIT_BAD_INPUT = 2
 
 
-class Command(NamedTuple):
-    """A row of the table: the module in `accord.cli`, and what `accord --help` says of it."""
+class CommandEntry(NamedTuple):
+    """The module in `accord.cli`, and its summary in `accord --help`."""
 
     module: str
     summary: str
 
 
-GROUPS: dict[str, dict[str, Command]] = {
+GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Run": {
-        "serve": Command("serve", "start the server"),
-        "doctor": Command("doctor", "check this machine and say how to mend what is wrong"),
+        "serve": CommandEntry("serve.command", "start the server"),
+        "demo": CommandEntry("demo", "play a complete example session and print it"),
+        "doctor": CommandEntry(
+            "doctor.command", "check this machine and explain how to fix what is wrong"
+        ),
+    },
+    "Sign in": {
+        "login": CommandEntry("people.login", "sign in with a one-time link"),
+        "whoami": CommandEntry("people.whoami", "show who you are, and on which server"),
+        "logout": CommandEntry("people.logout", "sign this device out"),
+        "invite": CommandEntry("people.invite", "print a link that signs a person in"),
+        "people": CommandEntry("people.people", "see who can get in, and end it"),
     },
     "Work together": {
-        "session": Command("session", "sessions: open, read, end; prompt, stop, share, fork"),
-        "gates": Command("gates", "see what waits for an approval"),
-        "approve": Command("approve", "say yes to what a gate asks"),
-        "reject": Command("reject", "say no to what a gate asks"),
-        "pact": Command("pact", "tasks in a repository that no worker accepts for itself"),
-        "stdio": Command("stdio", "speak PVP on standard input and output"),
-        "decide": Command("decide", "what to do now, later or never, and what to do next"),
+        "session": CommandEntry(
+            "session.command", "open, read and end sessions; prompt and stop agents; share, fork"
+        ),
+        "gates": CommandEntry("gates.gates", "list what waits for approval"),
+        "approve": CommandEntry("gates.approve", "approve what a gate asks for"),
+        "reject": CommandEntry("gates.reject", "reject what a gate asks for"),
+        "thread": CommandEntry("threads.thread", "talk with people and agents in threads"),
+        "inbox": CommandEntry("threads.inbox", "see which threads you have not read"),
+        "agents": CommandEntry("threads.agents", "see which agents are here, and pause one"),
+        "pact": CommandEntry(
+            "pact.command", "tasks in a repository, accepted by a reviewer who is not the owner"
+        ),
+        "mcp": CommandEntry("mcp.command", "speak MCP on standard input and output, for hosts"),
+        "stdio": CommandEntry("stdio.command", "speak PVP on standard input and output"),
+        "decide": CommandEntry(
+            "decide.command", "decide by rule what to do now, later or never, and the next step"
+        ),
     },
     "Remember": {
-        "why": Command("why", "why a line of code is there: decision, approvals, conversation"),
-        "git": Command("git", "hooks, records of decisions, coverage, sharing"),
+        "why": CommandEntry("git.why", "explain a line of code: decision, approvals, conversation"),
+        "git": CommandEntry("git.command", "record decisions on commits: hooks, coverage, sharing"),
     },
-    "Look after": {
-        "token": Command("token", "issue, list and revoke signed identities"),
-        "keys": Command("keys", "list and rotate the keys that sign"),
-        "verify": Command("verify", "prove that nobody has changed the log"),
-        "backup": Command("backup", "copy the log into one file, also while a server writes"),
-        "restore": Command("restore", "put a backup in the place of the log"),
-        "compact": Command("compact", "remove what was said in sessions that ended"),
+    "Administer": {
+        "token": CommandEntry("admin.token", "issue, list and revoke access tokens"),
+        "keys": CommandEntry("admin.keys", "list and rotate the signing keys"),
+        "verify": CommandEntry("admin.verify", "prove that the log has not been changed"),
+        "backup": CommandEntry(
+            "admin.backup", "copy the log into one file, even while the server runs"
+        ),
+        "restore": CommandEntry("admin.restore", "replace the log with a backup"),
+        "compact": CommandEntry("admin.compact", "delete the messages of ended sessions"),
     },
 }
+PURPOSE = (
+    "People and coding agents build software together; nothing risky runs until the right people "
+    "approve it."
+)
+MORE_HELP = "`accord COMMAND --help` explains a command, with examples."
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
-# What a command leaves to the system, which frees it at once; a large ledger takes Python longer
-# than the command has.
-HELD: list[object] = []
 
 
-class Module(Protocol):
-    """What every command's module has; its docstring is the help."""
+class CommandModule(Protocol):
+    """The interface of a command's module; its docstring is the help text."""
 
     __doc__: str | None
 
     def arguments(self, parser: "argparse.ArgumentParser") -> None:
-        """Declare the flags."""
+        """Declare the arguments."""
         ...
 
     def run(self, args: "argparse.Namespace") -> int:
-        """Do it; returns the exit code."""
+        """Run the command; returns the exit code."""
         ...
 
 
 def main(words: "Sequence[str] | None" = None) -> int:
-    """Run what was typed; returns the exit code (UNI-26)."""
+    """Run the command line; returns the exit code (UNI-26)."""
     is_a_process = words is None
     if is_a_process:
-        streams.make_whole()
-    code = ended(list(sys.argv[1:] if words is None else words))
-    if is_a_process and HELD:
-        os._exit(code)  # all was said, and nothing is put away
-    return code
+        std_streams.restore_buffering()
+        std_streams.degrade_to_ascii()
+    return run_to_exit_code(list(sys.argv[1:] if words is None else words))
 
 
-def ended(words: list[str]) -> int:
-    """How it ended, as an exit code; the interpreter has nothing left to complain of."""
+def run_to_exit_code(words: list[str]) -> int:
+    """The exit code; leaves no unwritable output for the interpreter to complain about."""
     try:
-        code = answered(words)
-    except BrokenPipeError:  # nobody reads on, as in `accord … | head`
-        code = BROKEN_PIPE
-    streams.let_go()
+        code = run_and_report(words)
+    except BrokenPipeError:  # the reader has gone, as in `accord … | head`
+        code = EXIT_BROKEN_PIPE
+    std_streams.discard_unwritable()
     return code
 
 
-def answered(words: list[str]) -> int:
-    """What a command came to; whatever went wrong was told, unless nobody listens."""
+def run_and_report(words: list[str]) -> int:
+    """Run the command and report any error; only BrokenPipeError passes through."""
     try:
         code = dispatch(words)
-        streams.flush()
+        std_streams.flush()
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it was, it ends in a sentence and a code
-        from accord.cli.outcome import explain
+    except Exception as error:  # noqa: BLE001 - every error becomes a sentence and an exit code
+        from accord.cli.errors import report_error
 
-        return explain(error)
+        return report_error(error)
     return code
 
 
 def dispatch(words: list[str]) -> int:
-    """The command that the first word names."""
+    """Run the command that the first word names."""
     match words:
         case [] | ["-h" | "--help" | "help"]:
             print(overview())
@@ -122,81 +143,84 @@ def dispatch(words: list[str]) -> int:
         case ["help", name, *_]:
             return dispatch([name, "--help"])
         case [name, *rest] if name in COMMANDS:
-            return call(name, rest)
+            return call_command(name, rest)
         case [name, *_]:
-            return unknown(name)
+            return report_unknown(name)
         case _:
-            return BAD_INPUT
+            return EXIT_BAD_INPUT
 
 
-def call(name: str, words: list[str]) -> int:
-    """Parse with the command's own flags, then run it."""
-    module = load(name)
-    made = parser(name, module)
-    usual = getattr(module, "USUAL_VERB", "")
-    if usual and words and words[0] not in {*made.verbs(), "-h", "--help"}:
-        words = [usual, *words]
+def call_command(name: str, words: list[str]) -> int:
+    """Parse the command's own arguments, then run it."""
+    module = load_command(name)
+    run_without_options = getattr(module, "run_without_options", None)
+    if run_without_options is not None and (code := run_without_options(words)) is not None:
+        return cast("int", code)
+    parser = build_parser(name, module)
+    default_verb = getattr(module, "USUAL_VERB", "")
+    if not words:
+        words = [verb] if (verb := getattr(module, "VERB_WITHOUT_WORDS", "")) else []
+    if default_verb and words and words[0] not in {*parser.verbs(), "-h", "--help"}:
+        words = [default_verb, *words]
     try:
-        args = made.read(words)
-    except SystemExit as end:  # help, or a slip that was told
+        args = parser.parse_words(words)
+    except SystemExit as end:  # help or an error was printed
         return int(end.code or 0)
     return module.run(args)
 
 
-def load(name: str) -> Module:
-    """The module of a command."""
+def load_command(name: str) -> CommandModule:
     from importlib import import_module
 
-    return cast("Module", import_module(f"accord.cli.{COMMANDS[name].module}"))
+    return cast("CommandModule", import_module(f"accord.cli.{COMMANDS[name].module}"))
 
 
-def parser(name: str, module: Module) -> "Parser":
-    """The command's flags, with its docstring as the help and the examples at the end."""
+def build_parser(name: str, module: CommandModule) -> "Parser":
+    """The command's parser: its docstring is the help text, with the examples at the end."""
     from accord.cli.parsing import Parser
 
     text, _, examples = (module.__doc__ or "").partition("\nExamples:\n")
-    made = Parser(
+    parser = Parser(
         prog=f"accord {name}",
         description=text.strip(),
         epilog=f"examples:\n{examples.rstrip()}",
     )
-    module.arguments(made)
-    for verb, inner in made.verbs().items():
-        illustrate(inner, f"accord {name} {verb}", examples)
-    return made
+    module.arguments(parser)
+    for verb, inner in parser.verbs().items():
+        add_examples(inner, f"accord {name} {verb}", examples)
+    return parser
 
 
-def illustrate(verb: "Parser", words: str, examples: str) -> None:
-    """Give a verb those of its command's examples that show it."""
+def add_examples(verb: "Parser", words: str, examples: str) -> None:
+    """Add those examples of the command to the verb's help that use the verb."""
     own = [line for line in examples.splitlines() if words in line]
     verb.epilog = "\n".join(["examples:", *own])
 
 
 def overview() -> str:
-    """What `accord --help` prints."""
-    width = max(map(len, COMMANDS))
-    lines = [
-        "usage: accord COMMAND …",
-        "",
-        "People and coding agents build software together; nothing risky runs until",
-        "the right people agree.",
-    ]
+    """The text of `accord --help`, wrapped to the terminal."""
+    from accord.show.terminal_size import help_columns, wrap_words
+
+    columns, width = help_columns(), max(map(len, COMMANDS))
+    lines = ["usage: accord COMMAND …", "", *wrap_words(PURPOSE, columns)]
     for title, commands in GROUPS.items():
         lines += ["", title]
-        lines += [f"  {name:{width}}  {row.summary}" for name, row in commands.items()]
-    lines += ["", "`accord COMMAND --help` explains each, with examples."]
-    return "\n".join(lines)
+        for name, row in commands.items():
+            first, *more = wrap_words(row.summary, columns - width - 4)
+            lines.append(f"  {name:{width}}  {first}")
+            lines += [f"{'':{width + 4}}{line}" for line in more]
+    return "\n".join([*lines, "", *wrap_words(MORE_HELP, columns)])
 
 
-def unknown(name: str) -> int:
-    """What the nearest command is called."""
+def report_unknown(name: str) -> int:
+    """Print an error with the most similar command."""
     from difflib import get_close_matches
 
     if name.startswith("-"):
-        hint = "options come after a command"
+        hint = "options come after the command"
     elif near := get_close_matches(name, COMMANDS, n=1, cutoff=0.5):
         hint = f"did you mean `accord {near[0]}`?"
     else:
-        hint = "`accord --help` lists what there is"
+        hint = "`accord --help` lists the commands"
     print(f"accord: there is no command {name!r}; {hint}", file=sys.stderr)
-    return BAD_INPUT
+    return EXIT_BAD_INPUT

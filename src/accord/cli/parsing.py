@@ -1,148 +1,174 @@
-"""Flags and verbs: help that fits the screen; for a slip one sentence with the nearest match."""
+"""Argument parsing with wrapped help and one-sentence errors that suggest the nearest match."""
 
 import argparse
-import textwrap
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from accord.show import screen
+from accord.show.terminal_size import help_columns, wrap_words
 
-BAD_INPUT = 2
-WIDEST = 100
-CUTOFF = 0.6
-
-
-def columns() -> int:
-    """How wide help may be; 80 where no terminal says otherwise."""
-    return min(screen.columns(80), WIDEST)
+EXIT_BAD_INPUT = 2
+SIMILARITY_CUTOFF = 0.6
+USAGE_INDENT = "    "
+USAGE_PARTS = re.compile(r"\[[^\]]*\]|\([^)]*\)|\S+")
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Prose wrapped where the line ends; examples as they are."""
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps prose and leaves examples as they are."""
 
     def __init__(self, prog: str, **options: Any) -> None:
-        super().__init__(prog, **{"width": columns() - 2, **options})
+        super().__init__(prog, **{"width": help_columns() - 2, **options})
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("examples:"):
             return super()._fill_text(text, width, indent)
-        return "\n\n".join(textwrap.fill(part, width) for part in text.split("\n\n"))
+        return "\n\n".join("\n".join(wrap_words(part, width)) for part in text.split("\n\n"))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap_words(text, width)
+
+    def _format_usage(self, *args: Any) -> str:
+        """The usage; where argparse's own indentation leaves too little space, with a small one."""
+        usual = super()._format_usage(*args)
+        width = self._width
+        if all(len(line) <= width for line in usual.splitlines()):
+            return usual
+        self._width = len(usual) + 1  # everything on one line
+        line = super()._format_usage(*args)
+        self._width = width
+        return "\n".join(wrap_usage(line.strip(), width)) + "\n\n"
+
+
+def wrap_usage(usage: str, width: int) -> list[str]:
+    """Wrap a usage line; an optional part stays together if it fits into a line."""
+    lines = [""]
+    for part in USAGE_PARTS.findall(usage):
+        fits = len(USAGE_INDENT) + len(part) <= width
+        for word in (part,) if fits else part.split():
+            longer = f"{lines[-1]} {word}".lstrip() if len(lines) == 1 else f"{lines[-1]} {word}"
+            if len(longer) <= width:
+                lines[-1] = longer
+            else:
+                lines.append(f"{USAGE_INDENT}{word}")
+    return lines
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that says what is wrong in one sentence."""
+    """An argparse parser that reports errors in one sentence."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"formatter_class": Formatter, "allow_abbrev": False, **options})
+        super().__init__(**{"formatter_class": HelpFormatter, "allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        """The sentence on standard error; exit code 2."""
-        self.exit(BAD_INPUT, f"{self.prog}: {plain(message)}{self._hint(message)}\n")
+        """Print one sentence on standard error and exit with 2."""
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {shorten_message(message)}{self._hint(message)}\n")
 
     def _hint(self, message: str) -> str:
         return "" if ";" in message else f"; `{self.prog} --help` explains"
 
-    def read(self, words: list[str]) -> argparse.Namespace:
-        """The words by their flags; help where a verb is missing, a hint where a word is wrong."""
+    def parse_words(self, words: list[str]) -> argparse.Namespace:
+        """Parse the words; prints help if the verb is missing, a suggestion if a word is wrong."""
         verbs = self.verbs()
         if verbs and not words:
             self.print_help()
-            raise SystemExit(BAD_INPUT)
+            raise SystemExit(EXIT_BAD_INPUT)
         if verbs and not words[0].startswith("-") and words[0] not in verbs:
             self.error(f"there is no verb {words[0]!r}; {did_you_mean(self.prog, words[0], verbs)}")
-        args, rest = self.parse_known_args(words)
-        if rest:
-            chosen = verbs[words[0]] if verbs and words[0] in verbs else self
-            chosen.refuse(rest, verbs.values())
+        args, leftover = self.parse_known_args(words)
+        if leftover:
+            parser = verbs[words[0]] if verbs and words[0] in verbs else self
+            parser.reject_leftover(leftover, verbs.values())
         return args
 
     def verbs(self) -> dict[str, "Parser"]:
-        """The parsers of the verbs, where there are any."""
+        """The parsers of the verbs, by name; empty for a command without verbs."""
         for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - no other way to ask
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public way
                 return dict(action.choices)
         return {}
 
     def flags(self) -> list[str]:
-        """What its flags are called."""
+        """The names of all flags."""
         return [name for action in self._actions for name in action.option_strings]
 
-    def refuse(self, rest: list[str], verbs: Iterable["Parser"] = ()) -> NoReturn:
-        """What was left over: a flag that does not exist here, or a word too many."""
-        words = [word for word in rest if word != "--"] or rest
+    def reject_leftover(self, leftover: list[str], verbs: Iterable["Parser"] = ()) -> NoReturn:
+        """Report an unknown flag or a surplus word."""
+        words = [word for word in leftover if word != "--"] or leftover
         flag = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
         if flag is None:
-            self.error(f"there is a word too many, {words[0]!r}")
+            self.error(f"unexpected argument {words[0]!r}")
         if flag in self.flags():
-            self.error(f"{flag} stands behind `--`, where nothing is a flag; put it before that")
-        if others := [each.prog for each in verbs if flag in each.flags()]:
-            theirs = f"`{others[0]}` has one; `{self.prog} --help` lists its own"
-            self.error(f"there is no flag {flag} here, though {theirs}")
-        near = nearest(flag, self.flags())
+            self.error(
+                f"{flag} comes after `--`, where nothing is read as a flag; put it before that"
+            )
+        if others := [verb.prog for verb in verbs if flag in verb.flags()]:
+            hint = f"`{others[0]}` has one; `{self.prog} --help` lists the flags here"
+            self.error(f"there is no flag {flag} here, but {hint}")
+        near = nearest_match(flag, self.flags())
         hint = f"; did you mean {near}?" if near else ""
         self.error(f"there is no flag {flag}{hint}")
 
 
 def did_you_mean(prog: str, word: str, verbs: Iterable[str]) -> str:
-    """The nearest verb, else all of them."""
-    if near := nearest(word, verbs):
+    """Suggest the most similar verb, or list all of them."""
+    if near := nearest_match(word, verbs):
         return f"did you mean `{prog} {near}`?"
-    return f"there are {', '.join(verbs)}"
+    return f"the verbs are {', '.join(verbs)}"
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The one that is most like this; none may be."""
+def nearest_match(word: str, known: Iterable[str]) -> str:
+    """The most similar known word; empty if none is similar enough."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=CUTOFF)), "")
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=SIMILARITY_CUTOFF)), "")
 
 
-def plain(message: str) -> str:
-    """The words of argparse, shorter."""
+def shorten_message(message: str) -> str:
+    """Argparse's message in fewer words."""
     return message.removeprefix("argument ").replace(
-        "the following arguments are required:", "this is missing:"
+        "the following arguments are required:", "missing:"
     )
 
 
-# What flags take
+# Types of arguments
 
 
-def filled(text: str) -> str:
-    """Something, not nothing."""
+def non_empty(text: str) -> str:
+    """An argument type that refuses blank text."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("say something here; it is empty")
+        raise argparse.ArgumentTypeError("must not be empty")
     return text
 
 
-class Whole:
-    """A whole number within bounds."""
+class BoundedInt:
+    """An argument type for whole numbers within bounds."""
 
-    def __init__(self, least: int, most: int) -> None:
-        self._least, self._most = least, most
+    def __init__(self, minimum: int, maximum: int) -> None:
+        self._minimum, self._maximum = minimum, maximum
 
     def __call__(self, text: str) -> int:
-        """The number."""
+        """Parse the text; raises ArgumentTypeError."""
         digits = text.strip()
-        good = digits.isascii() and digits.isdigit() and len(digits) < 12
-        if not good or not self._least <= int(digits) <= self._most:
-            bounds = f"from {self._least} to {self._most}"
-            raise argparse.ArgumentTypeError(f"{text!r} will not do; write a number {bounds}")
+        valid = digits.isascii() and digits.isdigit() and len(digits) < 12
+        if not valid or not self._minimum <= int(digits) <= self._maximum:
+            bounds = f"from {self._minimum} to {self._maximum}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number {bounds}")
         return int(digits)
 
 
-class Some:
-    """Some of a list of words, with commas between; at least one."""
+class SubsetOf:
+    """An argument type for one or more of a list of words, separated by commas."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self._allowed = tuple(allowed)
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """The words."""
+        """Parse the text; raises ArgumentTypeError."""
         words = tuple(word.strip() for word in text.split(",") if word.strip())
         wrong = [word for word in words if word not in self._allowed]
-        choice = f"write some of {','.join(self._allowed)}"
+        choice = f"use one or more of {','.join(self._allowed)}"
         if wrong:
             raise argparse.ArgumentTypeError(f"there is no {wrong[0]!r}; {choice}")
         if not words:
-            raise argparse.ArgumentTypeError(f"it is empty; {choice}")
+            raise argparse.ArgumentTypeError(f"must not be empty; {choice}")
         return words

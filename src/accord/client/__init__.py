@@ -1,14 +1,32 @@
-"""One typed client for everything that takes part: people's programs and agents alike."""
+"""The typed client used by people's programs and by agents."""
 
-from .backoff import Retry
+from accord.api.home import EndedGate, GateCard, Home, SessionHome, Stall, ThreadHome
+from accord.api.responses import (
+    ContextItemDetail,
+    ContextItemSummary,
+    DecisionRuling,
+    ForkSummary,
+    OpenGate,
+    OpenMerge,
+    OpenProposal,
+    ProposalHold,
+    SessionDetail,
+    SessionMember,
+    SessionSummary,
+)
+from accord.client.connection.backoff import RetryPolicy
+from accord.client.connection.outbox import AcceptedMessage
+from accord.client.http_reader import TranscriptPage
+from accord.client.prompt_draft import Draft
+from accord.client.response_stream import Response, Thinking
+from accord.client.session_defaults import default_config
+
 from .client import Client
-from .config import usual_config
-from .drafting import Draft
 from .envelope import Envelope
 from .errors import (
     ClientError,
     Closed,
-    GaveUp,
+    ConnectionFailed,
     Rejected,
     Replaced,
     ServerRefused,
@@ -16,53 +34,43 @@ from .errors import (
     SignedOut,
     Unreachable,
 )
-from .outbox import Accepted
-from .response import Response, Thinking
 from .session import Session
-from .web import (
-    Branch,
-    Detail,
-    Held,
-    Joining,
-    Opened,
-    Page,
-    Person,
-    Proposal,
-    Question,
-    Ruled,
-    Shelved,
-    Summary,
-)
 
 __all__ = [
-    "Accepted",
-    "Branch",
+    "AcceptedMessage",
     "Client",
     "ClientError",
     "Closed",
-    "Detail",
+    "ConnectionFailed",
+    "ContextItemDetail",
+    "ContextItemSummary",
+    "DecisionRuling",
     "Draft",
+    "EndedGate",
     "Envelope",
-    "GaveUp",
-    "Held",
-    "Joining",
-    "Opened",
-    "Page",
-    "Person",
-    "Proposal",
-    "Question",
+    "ForkSummary",
+    "GateCard",
+    "Home",
+    "OpenGate",
+    "OpenMerge",
+    "OpenProposal",
+    "ProposalHold",
     "Rejected",
     "Replaced",
     "Response",
-    "Retry",
-    "Ruled",
+    "RetryPolicy",
     "ServerRefused",
     "Session",
+    "SessionDetail",
+    "SessionHome",
+    "SessionMember",
     "SessionOver",
-    "Shelved",
+    "SessionSummary",
     "SignedOut",
-    "Summary",
+    "Stall",
     "Thinking",
+    "ThreadHome",
+    "TranscriptPage",
     "Unreachable",
-    "usual_config",
+    "default_config",
 ]

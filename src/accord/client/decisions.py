@@ -1,4 +1,4 @@
-"""What became of proposals, read from what the room hears."""
+"""Follows proposals until they are granted or rejected."""
 
 import asyncio
 from collections import deque
@@ -6,130 +6,132 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from accord.core.kernel.ids import SYSTEM
-from accord.core.kernel.log import Body
-from accord.core.kernel.times import too_early
-from accord.core.room.gates import GateRequest
-from accord.core.room.grants import ToolExecute
-from accord.core.room.state import Resolution
-from accord.core.room.timeouts import ENDED, TOO_LATE, GateTimeout
-from accord.core.room.tools import ToolPropose
-from accord.core.room.votes import GateReject
-from accord.core.room.waiting import ToolReject
+from accord.core.kernel.messages import Body
+from accord.core.kernel.timestamps import is_before_timeout
+from accord.core.room.approval.gate_timeouts import (
+    GATE_TIMEOUT_DETAIL,
+    SESSION_ENDED_DETAIL,
+    GateTimeout,
+)
+from accord.core.room.approval.gates import GateRequest
+from accord.core.room.approval.grants import ToolExecute, ToolReject
+from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.votes import GateReject
+from accord.core.room.state import GateResolution
 
 from .envelope import Envelope
 from .errors import ClientError, Rejected
 
-Outcome = ToolExecute | Rejected
-Kept = TypeVar("Kept")
-MOST_KEPT = 4096
+ProposalOutcome = ToolExecute | Rejected
+EntryValue = TypeVar("EntryValue")
+MAX_REMEMBERED = 4096
 
 
-class Recent(dict[str, Kept]):
-    """A dictionary that forgets its oldest entries."""
+class BoundedDict(dict[str, EntryValue]):
+    """A dictionary that drops its oldest entry when it is full."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, max_entries: int = MAX_REMEMBERED) -> None:
         super().__init__()
         self._order: deque[str] = deque()
-        self._most = most
+        self._max_entries = max_entries
 
-    def __setitem__(self, key: str, value: Kept) -> None:
-        """Keep this, and let the oldest go."""
+    def __setitem__(self, key: str, value: EntryValue) -> None:
         if key not in self:
             self._order.append(key)
-            if len(self._order) > self._most:
+            if len(self._order) > self._max_entries:
                 self.pop(self._order.popleft(), None)
         super().__setitem__(key, value)
 
 
-class Decisions:
-    """For each proposal the grant, or who rejected it and why, however long ago it was decided."""
+class DecisionTracker:
+    """Remembers the outcome of each proposal: the grant, or who rejected it and why."""
 
-    def __init__(self, stirred: Callable[[], None]) -> None:
-        self._stirred = stirred
-        self._proposed: Recent[str] = Recent()
-        self._actions: Recent[str] = Recent()
-        self._asked: Recent[Envelope] = Recent()
-        self._outcomes: Recent[Outcome] = Recent()
-        self._waiting: dict[asyncio.Future[Outcome], str] = {}
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._proposed: BoundedDict[str] = BoundedDict()
+        self._actions: BoundedDict[str] = BoundedDict()
+        self._gate_requests: BoundedDict[Envelope] = BoundedDict()
+        self._outcomes: BoundedDict[ProposalOutcome] = BoundedDict()
+        self._waiting: dict[asyncio.Future[ProposalOutcome], str] = {}
         self._error: ClientError | None = None
 
     def __bool__(self) -> bool:
-        """Whether anybody waits for one."""
+        """Whether a caller is waiting for an outcome."""
         return bool(self._waiting)
 
     def is_proposal(self, id: str) -> bool:
-        """Whether this id is a proposal's."""
+        """Whether `id` is the id of a known proposal."""
         return id in self._proposed
 
-    async def of(self, proposal: str) -> ToolExecute:
-        """The grant, as soon as there is one; raises Rejected."""
+    async def wait_for(self, proposal: str) -> ToolExecute:
+        """Wait for the grant; returns at once if it is already known. Raises Rejected."""
         outcome = self._outcomes.get(proposal) or await self._wait(proposal)
         if isinstance(outcome, Rejected):
             raise outcome
         return outcome
 
-    async def _wait(self, proposal: str) -> Outcome:
+    async def _wait(self, proposal: str) -> ProposalOutcome:
         if self._error is not None:
             raise self._error
-        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting[answer] = proposal
-        self._stirred()
+        future: asyncio.Future[ProposalOutcome] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = proposal
+        self._on_change()
         try:
-            return await answer
+            return await future
         finally:
-            del self._waiting[answer]
+            del self._waiting[future]
 
     def fail(self, error: ClientError) -> None:
-        """Nothing will be decided any more, as far as one can hear."""
+        """Fail every waiting caller, and all later ones, with `error`."""
         self._error = error
-        for answer in self._waiting:
-            if not answer.done():
-                answer.set_exception(error)
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(error)
 
-    def hear(self, envelope: Envelope) -> None:
-        """Take note of what decides something."""
+    def receive(self, envelope: Envelope) -> None:
+        """Record proposals, gates and outcomes from one message."""
         match envelope.body:
             case ToolPropose():
                 self._proposed[envelope.id] = envelope.sender
             case GateRequest(action_ref=action):
                 self._actions[envelope.id] = action
-                self._asked[envelope.id] = envelope
+                self._gate_requests[envelope.id] = envelope
             case ToolExecute(tool_proposal=proposal) as granted if envelope.sender == SYSTEM:
                 self._settle(proposal, granted)
-            case ToolReject() | GateReject() | GateTimeout() as no:
-                self._reject(envelope, no)
+            case ToolReject() | GateReject() | GateTimeout() as rejection:
+                self._reject(envelope, rejection)
             case _:
                 pass
 
-    def _reject(self, envelope: Envelope, no: Body) -> None:
-        match no:
+    def _reject(self, envelope: Envelope, rejection: Body) -> None:
+        match rejection:
             case ToolReject(tool_proposal=name, reason=reason, rejector=by):
-                self._turn_down(envelope, name, reason, by)
+                self._record_rejection(envelope, name, reason, by)
             case GateReject(gate=name, reason=reason, rejector=by):
-                self._turn_down(envelope, name, reason, by)
-            case GateTimeout(gate=name, resolution=Resolution.REJECTED):
-                self._turn_down(envelope, name, self._why_closed(name, envelope), SYSTEM)
+                self._record_rejection(envelope, name, reason, by)
+            case GateTimeout(gate=name, resolution=GateResolution.REJECTED):
+                self._record_rejection(envelope, name, self._closing_reason(name, envelope), SYSTEM)
             case _:
                 pass
 
-    def _why_closed(self, gate: str, end: Envelope) -> str:
-        """The server closes a gate before its time only when the session ends."""
-        asked = self._asked.get(gate)
-        if asked is None or not isinstance(asked.body, GateRequest):
-            return TOO_LATE
-        early = too_early(asked.ts, asked.body.timeout_seconds, end.ts)
-        return ENDED if early else TOO_LATE
+    def _closing_reason(self, gate: str, end: Envelope) -> str:
+        """Session end or timeout: the server closes a gate early only when the session ends."""
+        request = self._gate_requests.get(gate)
+        if request is None or not isinstance(request.body, GateRequest):
+            return GATE_TIMEOUT_DETAIL
+        closed_early = is_before_timeout(request.ts, request.body.timeout_seconds, end.ts)
+        return SESSION_ENDED_DETAIL if closed_early else GATE_TIMEOUT_DETAIL
 
-    def _turn_down(self, envelope: Envelope, name: str, reason: str, by: str) -> None:
-        """Whatever a vote names, gate or action, the action is what it is about (OPEN-19)."""
-        for each in (name, envelope.ref):
-            action = self._actions.get(each or "", each)
+    def _record_rejection(self, envelope: Envelope, name: str, reason: str, by: str) -> None:
+        """Settle the action, which a vote may name directly or through its gate (OPEN-19)."""
+        for candidate in (name, envelope.ref):
+            action = self._actions.get(candidate or "", candidate)
             if action is not None and self.is_proposal(action):
                 self._settle(action, Rejected(action, reason, by))
                 return
 
-    def _settle(self, proposal: str, outcome: Outcome) -> None:
+    def _settle(self, proposal: str, outcome: ProposalOutcome) -> None:
         self._outcomes[proposal] = outcome
-        for answer, wanted in self._waiting.items():
-            if wanted == proposal and not answer.done():
-                answer.set_result(outcome)
+        for future, wanted in self._waiting.items():
+            if wanted == proposal and not future.done():
+                future.set_result(outcome)

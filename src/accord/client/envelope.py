@@ -1,4 +1,4 @@
-"""Envelopes as a client reads and writes them."""
+"""Decodes received envelopes and encodes outgoing ones."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,17 +8,18 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from accord.core.dialects import pvp
-from accord.core.kernel.log import Body
-from accord.core.room.notices import ErrorReport
+from accord.core.dialects.refusals import Problem
+from accord.core.kernel.messages import Body
+from accord.core.room.conversation.error_reports import ErrorReport
 
 from .errors import ServerRefused
 
-# The server answers a message that is too large, but closes the connection on such a frame.
-LARGEST_FRAME = 4 << 20
+# The server refuses a message that is too large, but closes the connection on a frame this large.
+MAX_FRAME_BYTES = 4 << 20
 
 
-class Head(Struct, frozen=True, gc=False):
-    """An envelope whose payload is still bytes; unknown fields pass by."""
+class EnvelopeHead(Struct, frozen=True, gc=False):
+    """An envelope whose payload is not decoded yet; unknown fields are ignored."""
 
     id: str
     session: str
@@ -33,7 +34,7 @@ class Head(Struct, frozen=True, gc=False):
 
 
 class Envelope(Struct, frozen=True):
-    """A message as it was said: who, where, when in the order of things, and what."""
+    """A received message with its sender, its position in the session and its typed body."""
 
     id: str
     ts: str
@@ -47,23 +48,23 @@ class Envelope(Struct, frozen=True):
 
     @property
     def type(self) -> str:
-        """The name of what was said, as on the wire."""
+        """The message type as written on the wire, such as `tool.propose`."""
         return self.body.type
 
 
-class Links(NamedTuple):
-    """What a message refers to: one it answers, those that led to it, and the fork it is in."""
+class MessageRefs(NamedTuple):
+    """What a message refers to: the message it answers, its causes, and its fork."""
 
     ref: str | None = None
     causal_refs: tuple[str, ...] = ()
     fork: str | None = None
 
 
-UNLINKED = Links()
+NO_REFS = MessageRefs()
 
 
-class Letter(Struct, frozen=True):
-    """A message ready to be sent, any number of times, with one effect (OPEN-36)."""
+class OutgoingMessage(Struct, frozen=True):
+    """An encoded message; sending it several times has one effect (OPEN-36)."""
 
     id: str
     session: str
@@ -71,21 +72,21 @@ class Letter(Struct, frozen=True):
     text: str
 
 
-_head = Decoder(Head).decode
-_problem = Decoder(pvp.Problem).decode
+_decode_head = Decoder(EnvelopeHead).decode
+_decode_problem = Decoder(Problem).decode
 
 
-def head(data: bytes) -> Head | None:
-    """What came in, or None where it is no envelope."""
+def parse_head(data: bytes) -> EnvelopeHead | None:
+    """Decode everything but the payload; None if the data is not an envelope."""
     try:
-        return _head(data)
+        return _decode_head(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def typed(head: Head) -> Envelope | None:
-    """The envelope with its payload, or None for what this client does not know (OPEN-2)."""
-    decoder = _BODIES.get(head.type)
+def decode_envelope(head: EnvelopeHead) -> Envelope | None:
+    """Decode the payload too; None for message types unknown to this client (OPEN-2)."""
+    decoder = _BODY_DECODERS.get(head.type)
     if decoder is None:
         return None
     try:
@@ -105,11 +106,15 @@ def typed(head: Head) -> Envelope | None:
     )
 
 
-def error(payload: Raw) -> ErrorReport:
-    """An error with any code: a newer server may have more of them than we know."""
-    problem = _problem(payload)
+def decode_error_report(payload: Raw) -> ErrorReport:
+    """Decode an error with any code: a newer server may send codes this client does not know."""
+    return error_report_of(_decode_problem(payload))
+
+
+def error_report_of(problem: Problem) -> ErrorReport:
+    """The message body for the payload of an `error`."""
     return ErrorReport(
-        code=problem.code,  # type: ignore[arg-type]  # perhaps not one of ours
+        code=problem.code,  # type: ignore[arg-type]  # may be a code of a newer server
         message=problem.message,
         recoverable=problem.recoverable,
         details=dict(problem.details) if problem.details else None,
@@ -117,22 +122,22 @@ def error(payload: Raw) -> ErrorReport:
     )
 
 
-_BODIES: dict[str, Callable[[Raw], Any]] = {
+_BODY_DECODERS: dict[str, Callable[[Raw], Any]] = {
     **{name: Decoder(body).decode for name, body in pvp.BODIES.items()},
-    ErrorReport.type: error,
+    ErrorReport.type: decode_error_report,
 }
 
 
-def letter(
+def build_message(
     id: str,
     ts: str,
     session: str,
     sender: str,
     body: Body,
-    links: Links = UNLINKED,
-) -> Letter:
-    """A message in its envelope."""
-    sent = pvp.Sent(
+    refs: MessageRefs = NO_REFS,
+) -> OutgoingMessage:
+    """Encode a message; raises ServerRefused if it is too large to send."""
+    envelope = pvp.OutgoingEnvelope(
         pvp.VERSION,
         id,
         ts,
@@ -140,13 +145,16 @@ def letter(
         sender,
         body.type,
         body,
-        links.ref,
+        refs.ref,
         0,
-        links.causal_refs,
-        links.fork,
+        refs.causal_refs,
+        refs.fork,
     )
-    data = pvp.encode(sent)
-    if len(data) > LARGEST_FRAME:
-        limit = f"A message may have {pvp.LARGEST_MESSAGE} bytes; this one has {len(data)}"
-        raise ServerRefused("CONTEXT_TOO_LARGE", limit, details={"limit": pvp.LARGEST_MESSAGE})
-    return Letter(id, session, body, data.decode())
+    data = pvp.encode(envelope)
+    if len(data) > MAX_FRAME_BYTES:
+        limit = (
+            f"This message has {len(data)} bytes; the limit is {pvp.MAX_MESSAGE_BYTES}."
+            " Shorten it, or share large content by reference"
+        )
+        raise ServerRefused("CONTEXT_TOO_LARGE", limit, details={"limit": pvp.MAX_MESSAGE_BYTES})
+    return OutgoingMessage(id, session, body, data.decode())

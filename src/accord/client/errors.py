@@ -1,17 +1,17 @@
-"""Everything that can go wrong, as a client tells it."""
+"""Exceptions raised by the client."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class ClientError(Exception):
-    """The root of all that this package raises."""
+    """Base class of every exception raised by this package."""
 
 
-class ServerRefused(ClientError):  # noqa: N818 - an answer, not a fault
-    """A message was not accepted and changed nothing; `message` says why, for a person.
+class ServerRefused(ClientError):  # noqa: N818 - a response, not a fault
+    """The server refused a message or request and changed nothing; `message` explains why.
 
-    `status` is that of HTTP, where it was asked so.
+    `status` is the HTTP status, or 0 for a message sent over the WebSocket.
     """
 
     def __init__(
@@ -31,8 +31,8 @@ class ServerRefused(ClientError):  # noqa: N818 - an answer, not a fault
         self.status = status
 
 
-class Rejected(ClientError):  # noqa: N818 - an answer, not a fault
-    """A proposal will not run: somebody said no (`by`), or nobody said yes in time."""
+class Rejected(ClientError):  # noqa: N818 - a response, not a fault
+    """A proposal will not run: `by` rejected it, or its gate timed out."""
 
     def __init__(self, proposal: str, reason: str, by: str) -> None:
         super().__init__(f"{proposal} was rejected by {by}: {reason}")
@@ -42,28 +42,28 @@ class Rejected(ClientError):  # noqa: N818 - an answer, not a fault
 
 
 class SessionOver(ClientError):  # noqa: N818 - an end, not a fault
-    """Nothing more can be said or heard in this session: it ended, or one has left it."""
+    """The session has ended or this member left it; it neither sends nor receives any more."""
 
 
 class Closed(ClientError):  # noqa: N818 - an end, not a fault
     """The client was closed."""
 
 
-class GaveUp(ClientError):  # noqa: N818 - a decision, not a fault
-    """The connection is gone and trying again would not help."""
+class ConnectionFailed(ClientError):  # noqa: N818 - the end of retrying
+    """The connection is lost for a reason that a retry would not change."""
 
 
-class Unreachable(GaveUp):
-    """Nothing that speaks PVP answers at the address; `passing` where that may be for now."""
+class Unreachable(ConnectionFailed):
+    """The server did not respond, or is not a PVP server; `transient` if a retry may help."""
 
-    def __init__(self, message: str, *, passing: bool = False) -> None:
+    def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
-        self.passing = passing
+        self.transient = transient
 
 
-class SignedOut(GaveUp):
-    """The server does not take the token, or not any more."""
+class SignedOut(ConnectionFailed):
+    """The server refused the token, or stopped accepting it."""
 
 
-class Replaced(GaveUp):
-    """A newer connection of the same runtime has taken this one's place."""
+class Replaced(ConnectionFailed):
+    """A newer connection of the same runtime replaced this one."""

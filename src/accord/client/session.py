@@ -1,41 +1,41 @@
-"""A session as one takes part in it: everything one can say, typed, and everything one hears."""
+"""A joined session: one typed method for each message a member can send."""
 
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from accord.client.connection.outbox import AcceptedMessage
+from accord.client.connection.router import now_ms
+from accord.client.prompt_draft import Draft
+from accord.client.response_stream import Response, Thinking, Visibility
+from accord.client.session_context import ContextMethods
+from accord.client.session_defaults import gate_time_metadata
+from accord.client.session_forks import ForkMethods
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Quorum
-from accord.core.kernel.log import Body
-from accord.core.kernel.times import iso
-from accord.core.room.gates import ActionType, GateRequest
-from accord.core.room.grants import ToolExecute
-from accord.core.room.heartbeats import HeartbeatPing
-from accord.core.room.interrupts import InterruptAcknowledge, InterruptRaise
+from accord.core.kernel.messages import Body
+from accord.core.kernel.timestamps import to_iso
+from accord.core.room.approval.gates import ActionType, GateRequest
+from accord.core.room.approval.grants import ToolExecute, ToolReject
+from accord.core.room.approval.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.approval.votes import GateApprove, GateReject
+from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
+from accord.core.room.conversation.prompts import PromptAmend, PromptConfig, PromptSubmit
 from accord.core.room.lifecycle import SessionConfigUpdate, SessionEnd
-from accord.core.room.members import SessionLeave
-from accord.core.room.participants import ParticipantAnnounce
-from accord.core.room.presence import PresenceUpdate
-from accord.core.room.prompts import PromptAmend, PromptConfig, PromptSubmit
-from accord.core.room.roles import ParticipantRoleChange
+from accord.core.room.membership.announcements import ParticipantAnnounce
+from accord.core.room.membership.heartbeats import HeartbeatPing
+from accord.core.room.membership.leaving import SessionLeave
+from accord.core.room.membership.presence import PresenceUpdate
+from accord.core.room.membership.roles import ParticipantRoleChange
 from accord.core.room.state import Category, ContentRef, Presence, Risk, Urgency
-from accord.core.room.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
-from accord.core.room.votes import GateApprove, GateReject
-from accord.core.room.waiting import ToolReject
 
-from .branching import Branching
-from .drafting import Draft
-from .hub import now
 from .identity import Identity
-from .outbox import Accepted
-from .response import Response, Shown, Thinking
-from .sharing import Sharing
 
 
-class Session(Sharing, Branching):
-    """Taking part in one session. Each method returns once the server has accepted."""
+class Session(ContextMethods, ForkMethods):
+    """One joined session; each method returns once the server has accepted the message."""
 
-    # Prompts and answers
+    # Prompts and responses
 
     async def prompt(
         self,
@@ -46,7 +46,7 @@ class Session(Sharing, Branching):
         context_keys: Iterable[str] = (),
         config: PromptConfig | None = None,
     ) -> str:
-        """Ask an agent; returns the prompt's id."""
+        """Send a prompt to an agent; returns the prompt's id."""
         body = PromptSubmit(
             content=content,
             target_agent=agent,
@@ -59,22 +59,22 @@ class Session(Sharing, Branching):
     def draft(
         self, agent: str | None = None, *, contributors: Iterable[str] = (), id: str | None = None
     ) -> Draft:
-        """Begin a prompt that everybody sees grow, or with `id` go on with somebody's."""
+        """Start a draft prompt that all members can watch; with `id`, continue an existing one."""
         return Draft(self.send, (self.me, *contributors), agent, id)
 
-    async def amend(self, prompt: str, amendment: str, reason: str = "") -> Accepted:
-        """Change what was asked, until it is answered."""
+    async def amend(self, prompt: str, amendment: str, reason: str = "") -> AcceptedMessage:
+        """Amend a prompt while its response is not finished."""
         return await self.send(PromptAmend(prompt, amendment, reason), prompt)
 
-    def think(self, prompt: str, *, visible_to: Shown = "all") -> Thinking:
-        """Think aloud about a prompt, before all, those who may approve, or those named."""
+    def think(self, prompt: str, *, visible_to: Visibility = "all") -> Thinking:
+        """Stream thinking about a prompt to all members, to approvers only, or to those named."""
         return Thinking(self.say, self.me, prompt, visible_to)
 
     def respond(self, prompt: str) -> Response:
-        """Answer a prompt, bit by bit."""
+        """Stream the response to a prompt."""
         return Response(self.say, self.me, prompt)
 
-    # Stopping
+    # Interrupts
 
     async def interrupt(
         self,
@@ -85,9 +85,9 @@ class Session(Sharing, Branching):
         inject: str | None = None,
         inject_ref: ContentRef | None = None,
     ) -> str:
-        """Make one agent pause or stop, or all of them; returns the interrupt's id.
+        """Make one agent, or all agents, pause or stop; returns the interrupt's id.
 
-        The server holds a stopped agent to it until somebody prompts it again.
+        The server refuses everything a stopped agent sends until a member prompts it again.
         """
         body = InterruptRaise(Urgency(urgency), message, target, inject, inject_ref)
         return (await self.send(body)).id
@@ -97,14 +97,14 @@ class Session(Sharing, Branching):
         interrupt: str,
         action_taken: Literal["paused", "stopped", "acknowledged", "ignored"],
         ignore_reason: str | None = None,
-    ) -> Accepted:
-        """Say what one did about an interrupt; only a pause may be ignored, with a reason."""
+    ) -> AcceptedMessage:
+        """Report the reaction to an interrupt; only a pause may be ignored, with a reason."""
         body = InterruptAcknowledge(interrupt, self.me, action_taken, ignore_reason)
         return await self.send(body, interrupt)
 
     # Tools
 
-    async def propose(  # noqa: PLR0913 - a proposal says this much
+    async def propose(  # noqa: PLR0913 - the fields of a proposal
         self,
         tool_name: str,
         arguments: Mapping[str, Any],
@@ -115,8 +115,12 @@ class Session(Sharing, Branching):
         requires_approval: bool = False,
         suggested_approvers: Iterable[str] = (),
         prompt: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> str:
-        """Say what one wants to run; returns the proposal's id."""
+        """Propose a tool call; returns the proposal's id.
+
+        `metadata` may hold `gate_timeout_seconds`, and `option_of` for one of several options.
+        """
         body = ToolPropose(
             tool_name=tool_name,
             arguments=dict(arguments),
@@ -126,15 +130,16 @@ class Session(Sharing, Branching):
             requires_approval=requires_approval,
             category=Category(category),
             suggested_approvers=tuple(suggested_approvers) or None,
+            metadata=dict(metadata) if metadata else None,
         )
         return (await self.send(body, prompt)).id
 
     async def decision(self, proposal: str) -> ToolExecute:
-        """The grant to run a proposal, as soon as there is one; raises Rejected."""
-        return await self._attendance.decisions.of(proposal)
+        """Wait for the grant to run a proposal; raises Rejected."""
+        return await self._link.decisions.wait_for(proposal)
 
-    async def execute(self, granted: ToolExecute) -> Accepted:
-        """Confirm that one begins; a grant is used once."""
+    async def execute(self, granted: ToolExecute) -> AcceptedMessage:
+        """Report the start of a granted tool call; this uses up the grant."""
         return await self.send(granted, granted.tool_proposal)
 
     async def output(
@@ -144,8 +149,8 @@ class Session(Sharing, Branching):
         stream: Literal["stdout", "stderr"] = "stdout",
         *,
         complete: bool = False,
-    ) -> Accepted:
-        """What the tool prints."""
+    ) -> AcceptedMessage:
+        """Send output of a running tool."""
         body = ToolOutput(
             tool_proposal=granted.tool_proposal,
             stream=stream,
@@ -163,8 +168,8 @@ class Session(Sharing, Branching):
         duration_ms: int,
         result: Any = None,
         error: str | None = None,
-    ) -> Accepted:
-        """How the tool ended."""
+    ) -> AcceptedMessage:
+        """Report how a tool call ended."""
         body = ToolResult(
             tool_proposal=granted.tool_proposal,
             success=success,
@@ -177,17 +182,17 @@ class Session(Sharing, Branching):
 
     # Gates
 
-    async def approve(self, id: str, comment: str | None = None) -> Accepted:
-        """Vote yes on a gate, or on the gate of a proposal."""
-        if self._attendance.decisions.is_proposal(id):
+    async def approve(self, id: str, comment: str | None = None) -> AcceptedMessage:
+        """Vote yes on a gate, given its id or the id of the proposal it is for."""
+        if self._link.decisions.is_proposal(id):
             vote: Body = ToolApprove(tool_proposal=id, approver=self.me, comment=comment)
         else:
             vote = GateApprove(gate=id, approver=self.me, comment=comment)
         return await self.send(vote, id)
 
-    async def reject(self, id: str, reason: str, suggestion: str | None = None) -> Accepted:
-        """Vote no on a gate or a proposal, or withdraw one's own."""
-        if self._attendance.decisions.is_proposal(id):
+    async def reject(self, id: str, reason: str, suggestion: str | None = None) -> AcceptedMessage:
+        """Vote no on a gate or proposal, or withdraw one's own."""
+        if self._link.decisions.is_proposal(id):
             vote: Body = ToolReject(
                 tool_proposal=id, rejector=self.me, reason=reason, suggestion=suggestion
             )
@@ -204,7 +209,7 @@ class Session(Sharing, Branching):
         message: str = "",
         timeout_seconds: int = 300,
     ) -> str:
-        """Ask for approval of something one has said; returns the gate's id."""
+        """Ask for approval of a message already sent; returns the gate's id."""
         body = GateRequest(
             action_type=action_type,
             action_ref=action,
@@ -223,24 +228,26 @@ class Session(Sharing, Branching):
         roles: Iterable[Role | str] = (),
         capabilities: Iterable[Capability | str] = (),
         metadata: Mapping[str, Any] | None = None,
-    ) -> Accepted:
-        """Tell the room one's name and metadata; rights stay as they were granted."""
+    ) -> AcceptedMessage:
+        """Announce a new name and metadata; roles and capabilities stay as granted."""
         return await self.send(
-            announcement(self._who, name, roles, capabilities, metadata, usual_roles=())
+            build_announcement(
+                self._identity, name, roles, capabilities, metadata, default_roles=()
+            )
         )
 
     async def ping(self) -> float:
-        """Ask for a sign of life; returns after how many seconds the server answered.
+        """Measure the round trip to the server in seconds.
 
-        Its own pings are answered without being asked.
+        Pings from the server are answered automatically.
         """
-        began = time.monotonic()
+        started = time.monotonic()
         await self.send(HeartbeatPing())
-        return time.monotonic() - began
+        return time.monotonic() - started
 
-    async def presence(self, status: Presence | str) -> Accepted:
-        """Whether one is there."""
-        at = iso(now())
+    async def presence(self, status: Presence | str) -> AcceptedMessage:
+        """Announce one's presence: active, idle or away."""
+        at = to_iso(now_ms())
         return await self.send(PresenceUpdate(self.me, Presence(status), last_active=at))
 
     async def change_roles(
@@ -249,8 +256,8 @@ class Session(Sharing, Branching):
         old_roles: Iterable[Role | str],
         new_roles: Iterable[Role | str],
         reason: str | None = None,
-    ) -> Accepted:
-        """Give a member other roles; `old_roles` must be what they hold."""
+    ) -> AcceptedMessage:
+        """Change a member's roles; `old_roles` must match the ones it has now."""
         body = ParticipantRoleChange(
             participant=participant,
             old_roles=tuple(Role(role) for role in old_roles),
@@ -260,39 +267,45 @@ class Session(Sharing, Branching):
         )
         return await self.send(body)
 
-    async def configure(self, reason: str, **changes: Any) -> Accepted:
-        """Change some of the session's rules, all of these or none."""
-        return await self.send(SessionConfigUpdate(changes=changes, reason=reason))
+    async def configure(
+        self, reason: str, *, gate_timeout: int | None = None, **changes: Any
+    ) -> AcceptedMessage:
+        """Change settings of the session; either all of the changes apply or none.
 
-    async def leave(self, reason: str | None = None) -> Accepted:
-        """Go; whatever one had open is closed."""
+        `gate_timeout` is how many seconds gates stay open from now on; 0 is never.
+        """
+        metadata = gate_time_metadata(gate_timeout)
+        return await self.send(SessionConfigUpdate(changes, reason, metadata))
+
+    async def leave(self, reason: str | None = None) -> AcceptedMessage:
+        """Leave the session; one's open proposals, gates and streams are closed."""
         return await self.send(SessionLeave(reason=reason))
 
     async def end(
         self,
         reason: str,
         final_state: Literal["completed", "aborted", "timeout"] = "completed",
-    ) -> Accepted:
-        """Close the session for everybody, for good."""
+    ) -> AcceptedMessage:
+        """End the session permanently, for all members."""
         return await self.send(SessionEnd(reason=reason, final_state=final_state))
 
 
-def announcement(
-    who: Identity,
+def build_announcement(
+    identity: Identity,
     name: str | None,
     roles: Iterable[Role | str] | None,
     capabilities: Iterable[Capability | str] | None,
     metadata: Mapping[str, Any] | None,
-    usual_roles: Iterable[Role] = (),
+    default_roles: Iterable[Role] = (),
 ) -> ParticipantAnnounce:
-    """Who one is and what one asks for."""
-    asked = usual_roles if roles is None else roles
+    """An announcement of this identity with the roles and capabilities it asks for."""
+    requested = default_roles if roles is None else roles
     return ParticipantAnnounce(
-        id=who.id,
-        name=name or who.name,
-        kind=who.kind,
-        roles=tuple(Role(role) for role in asked),
+        id=identity.id,
+        name=name or identity.name,
+        kind=identity.kind,
+        roles=tuple(Role(role) for role in requested),
         transport="websocket",
-        capabilities=tuple(Capability(each) for each in capabilities or ()) or None,
+        capabilities=tuple(Capability(name) for name in capabilities or ()) or None,
         metadata=dict(metadata) if metadata else None,
     )

@@ -1,1 +1,1 @@
-"""The whole story by itself: a person, an agent, a gate, a crash, and the proof."""
+"""A scripted demonstration: a person, an agent, a gate, a crash, and the proof in git."""

@@ -1,12 +1,12 @@
-"""`python -m accord.demo` plays the story; it ends with 0 if everything happened as it should."""
+"""`python -m accord.demo` runs the demonstration; exits with 0 if every check passed."""
 
 import asyncio
 import sys
 
-from accord.demo.play import perform
+from accord.demo.scenario import run_demo
 
 if __name__ == "__main__":
     try:
-        sys.exit(asyncio.run(perform()))
+        sys.exit(asyncio.run(run_demo()))
     except KeyboardInterrupt:
         sys.exit(130)

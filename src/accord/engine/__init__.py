@@ -1,1 +1,1 @@
-"""The one loop between transports and the log, and the ports it asks the world through."""
+"""The loop between transports and the log, and the ports through which it reaches the outside."""

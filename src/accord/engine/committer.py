@@ -1,187 +1,228 @@
-"""Committing: what was decided becomes durable in natural batches; then everybody is told."""
+"""Makes decided records durable, in natural batches.
+
+The committer appends what is in a stream's outbox and returns what came of it: `Committed`,
+`Overtaken` or `Lost`. The engine, which owns the streams, then delivers and answers, decides again,
+or answers with a refusal. One commit per stream runs at a time; what is decided meanwhile shares
+the next one.
+"""
 
 import logging
-from collections.abc import Sequence
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from copy import copy
-from itertools import dropwhile, islice
 from operator import attrgetter
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
-from accord.core.kernel.log import fold
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.integrity.hash_chain import link_hash
+from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.refusal import Refused
-from accord.engine import proven
-from accord.engine.cell import Asked, Cell, Outcome, Place
-from accord.engine.opener import kind_of
-from accord.engine.ports import Conflict, Duplicate, Sealed, StoreError
-from accord.engine.run import Run
-from accord.engine.stamp import chained
-from accord.engine.tally import Batch
+from accord.engine.chunk_fast_path import ChunkBatchOutcome
+from accord.engine.counters import CommitTiming, EngineCounters
+from accord.engine.ports import Conflict, Duplicate, EncodedRecord, EventLog, Row, StoreError
+from accord.engine.streams.stream import Outcome, Stream, StreamPosition, Submission
+from accord.engine.streams.stream_cache import reason_for
 
-if TYPE_CHECKING:
-    from accord.engine.engine import Engine
-
+Value = TypeVar("Value")
 log = logging.getLogger("accord.engine")
 
-EVENT, RECORD = attrgetter("record.event"), attrgetter("record")
-# So many are looked up at once.
-MOST_RETRIES = 500
+# Memory of a pending record besides its bytes.
+RECORD_OVERHEAD_BYTES = 1024
+SERVER = Kind.SYSTEM
+BODY, EVENT = attrgetter("body"), attrgetter("record.event")
+
+
+# Called after a commit; must return quickly.
+CommitListener = Callable[[str, Sequence[EncodedRecord]], None]
+VersionListener = Callable[[str, int], None]
+
+
+class Committed(NamedTuple):
+    """These outcomes and records are durable; the stream was at `before`."""
+
+    outcomes: list[Outcome | ChunkBatchOutcome]
+    records: list[EncodedRecord]
+    before: StreamPosition
+    decided_at: float  # when the first message was decided; these three for metrics
+    started_at: float
+    stored_at: float
+    cause: Context | None  # of the request that is traced
+
+
+class Overtaken(NamedTuple):
+    """Another process appended first, or has one of the ids; nothing was stored."""
+
+    race: Conflict | Duplicate
+
+
+class Lost(NamedTuple):
+    """The store failed; these messages are refused, and nothing was stored."""
+
+    outcomes: list[Outcome]
 
 
 class Committer:
-    """One commit per stream at a time; what is decided meanwhile shares the next one."""
+    """Appends the outbox of a stream to the log."""
 
-    def __init__(self, engine: "Engine") -> None:
-        self.engine = engine
+    def __init__(
+        self, events: EventLog, backpressure: "WriteBackpressure", counters: EngineCounters
+    ) -> None:
+        self._events = events
+        self._backpressure = backpressure
+        self._counters = counters
 
-    def post(self, cell: Cell, outcome: Outcome | Run) -> None:
-        """Tell what became of a message, once everything decided before it is durable."""
-        outbox = cell.outbox
+    def post(self, stream: Stream, outcome: Outcome | ChunkBatchOutcome) -> bool:
+        """Add this to the next commit; False: it has no commit to wait for."""
+        outbox = stream.outbox
         if not outbox:
-            if not cell.made and not cell.committing:
-                self._tell(cell, [outcome])  # an answer that waits for nothing
-                return
-            cell.since = perf_counter()
-            cell.cause = copy_context() if self.engine.tally.trace is not None else None
+            if not stream.pending_records and not stream.committing:
+                return False
+            stream.outbox_since = perf_counter()
+            stream.trace_context = copy_context() if self._counters.on_span is not None else None
         outbox.append(outcome)
-        self.engine.load.more(cell, outcome.sealed)
-        if not cell.committing:
-            cell.committing = True
-            self.engine.spawn(self._commit(cell))
+        self._backpressure.add(stream, outcome.records)
+        return True
 
-    async def _commit(self, cell: Cell) -> None:
-        tally = self.engine.tally
-        while cell.outbox:
-            made, cell.made = cell.made, []
-            cell.underway, cell.outbox = cell.outbox, []
-            after = copy(cell.place) if made else cell.base
-            since, cause, decided = cell.since, cell.cause, cell.underway
-            began, size = perf_counter(), cell.unstored
-            stored = began
-            try:
-                if made:
-                    rows = chained(cell.stream, cell.base.hash, made)
-                    after.hash = rows[-1].hash
-                    await self.engine.events.append(cell.stream, cell.base.version, rows)
-                    stored = perf_counter()
-                    tally.committed(len(rows), began, stored)
-            except (Conflict, Duplicate) as race:
-                tally.races += 1
-                self.engine.load.less(cell, cell.unstored)
-                cell.busy += 1
-                await self.engine.opener.held(cell, self._decide_again(cell, race))
-            except Exception as error:  # noqa: BLE001 - whatever it is, nobody is left waiting
-                self._lose(cell, error)
-            else:
-                self.engine.load.less(cell, size)
-                self._committed(cell, after, made)
-                tally.delivered(since)
-                if cause is not None:
-                    messages = sum(1 for each in decided for _ in each.waiting())
-                    batch = Batch(cell.stream, messages, len(made), since, began, stored)
-                    tally.traced(batch, cause)
-        cell.committing = False
-        self.engine.opener.keep_up(cell)
-        self.engine.opener.let_go(cell)
-
-    def _committed(self, cell: Cell, after: Place, fresh: Sequence[Sealed]) -> None:
-        """What was decided is durable now, and the stream stands behind it."""
-        before, cell.base = cell.base, after
-        outbox, cell.underway = cell.underway, []
-        turned = after.state is not before.state
-        cell.remember(fresh)
-        self._tell(cell, outbox)
-        self.publish(cell.stream, fresh, turned=turned)
-        if turned:
-            cell.flows.clear()
-            self.engine.reschedule(cell)
-        if self.engine.peers.unsaid and after is not before:
-            self.engine.peers.say_again(cell.stream)
-        if self.engine.snapshots.due(cell):
-            self.engine.spawn(self.engine.snapshots.take(cell))
-        if self.engine.check:
-            self.engine.spawn(self._check(cell))
-
-    def _tell(self, cell: Cell, outbox: Sequence[Outcome | Run]) -> None:
-        """The room and everybody who asked, whatever happens."""
+    async def commit_outbox(self, stream: Stream) -> Committed | Overtaken | Lost:
+        """Append everything decided so far, and advance the durable position."""
+        records, stream.pending_records = stream.pending_records, []
+        stream.in_flight, stream.outbox = stream.outbox, []
+        after = copy(stream.tip) if records else stream.base
+        since, cause = stream.outbox_since, stream.trace_context
+        began, size = perf_counter(), stream.unstored_bytes
+        stored = began
         try:
-            self.engine.peers.deliver(cell, outbox)
-        except Exception as error:
-            log.exception("commit.untold", extra={"stream": cell.stream})
-            self.engine.failed(error)
-            self.engine.peers.cut_off(cell.stream)
-        self._answer(outbox)
-        self.engine.tally.told(outbox)
+            if records:
+                rows = chain_rows(stream.id, stream.base.hash, records)
+                after.hash = rows[-1].hash
+                await self._events.append(stream.id, stream.base.version, rows)
+                stored = perf_counter()
+                self._counters.count_commit(len(rows), began, stored)
+        except (Conflict, Duplicate) as race:
+            self._counters.conflicts += 1
+            self._backpressure.release(stream, stream.unstored_bytes)
+            return Overtaken(race)
+        except Exception as error:  # noqa: BLE001 - every sender must be answered
+            return Lost(self._roll_back(stream, error))
+        self._backpressure.release(stream, size)
+        before, stream.base = stream.base, after
+        outcomes, stream.in_flight = stream.in_flight, []
+        stream.add_to_window(records)
+        return Committed(outcomes, records, before, since, began, stored, cause)
 
-    def _answer(self, outbox: Sequence[Outcome | Run]) -> None:
-        """Everybody who asked; one who cannot be told is no other's loss."""
-        for outcome in outbox:
-            if isinstance(outcome, Run):
-                continue
-            try:
-                outcome.asked.tell(outcome)
-            except Exception as error:
-                log.exception("answer.failed", extra={"type": outcome.asked.message.body.type})
-                self.engine.failed(error)
+    def count_answered(self, stream: Stream, done: Committed) -> None:
+        """Count and trace a commit whose senders are answered."""
+        self._counters.observe_answer(done.decided_at)
+        if done.cause is not None:
+            messages = sum(1 for each in done.outcomes for _ in each.submissions())
+            times = (done.decided_at, done.started_at, done.stored_at)
+            batch = CommitTiming(stream.id, messages, len(done.records), *times)
+            self._counters.trace_commit(batch, done.cause)
 
-    def publish(self, stream: str, fresh: Sequence[Sealed], *, turned: bool) -> None:
-        """Let every listener of the process hear; one that fails is no other's loss."""
-        self.engine.tally.events.update(map(type, map(EVENT, fresh)))
-        concerned = self.engine.heard + self.engine.turned if turned else self.engine.heard
-        for listener in concerned if fresh else ():
+    def _roll_back(self, stream: Stream, error: Exception) -> list[Outcome]:
+        """The store failed: go back to the durable position; the refusals of what is undurable."""
+        self._counters.lost_commits += 1
+        unexpected = None if isinstance(error, StoreError) else error
+        detail = "" if unexpected else str(error)
+        about = {"stream": stream.id, "detail": detail}
+        log.error("commit.lost", extra=about, exc_info=unexpected)
+        lost = stream.roll_back()
+        self._backpressure.release(stream, stream.unstored_bytes)
+        stream.drop_pending_records()
+        # Also what was refused: that decision may rest on records that are lost now.
+        reason = error.public_message if isinstance(error, StoreError) else str(error)
+        detail = f"The message could not be stored, and nothing was changed: {reason}"
+        refusal = Refused(reason_for(error), detail)
+        return [Outcome(each, refusal=refusal) for each in lost]
+
+
+def chain_rows(stream: str, before: bytes, made: Sequence[EncodedRecord]) -> list[Row]:
+    """Records as rows, each hashed together with the one before it.
+
+    All of a commit at once: hashing one by one between other work takes twice as long.
+    """
+    rows = []
+    for encoded in made:
+        record, body = encoded.record, encoded.body
+        before = link_hash(before, body)
+        rows.append(Row(stream, record.version, record.id, body, before))
+    return rows
+
+
+def of_streams(prefix: str, listener: Callable[[str, Value], None]) -> Callable[[str, Value], None]:
+    """The listener, called only for streams whose names begin so."""
+
+    def listen(stream: str, what: Value) -> None:
+        if stream.startswith(prefix):
+            listener(stream, what)
+
+    return listen
+
+
+class CommitListeners:
+    """Those who are told of commits; one that fails does not affect the others."""
+
+    def __init__(
+        self, counters: EngineCounters, record_failure: Callable[[BaseException], None]
+    ) -> None:
+        self._counters = counters
+        self._record_failure = record_failure
+        self.on_commit: list[CommitListener] = []  # called after every commit
+        self.on_state_change: list[CommitListener] = []  # called after those that changed the state
+        # Called with streams at versions that other processes may have written: on the log's tail
+        # if the stream is not in memory here, and when a stream is read.
+        self.on_version_seen: list[VersionListener] = []
+
+    def publish(self, stream: str, fresh: Sequence[EncodedRecord], *, state_changed: bool) -> None:
+        """Tell that these records are durable."""
+        self._counters.events.update(map(type, map(EVENT, fresh)))
+        listeners = self.on_commit + self.on_state_change if state_changed else self.on_commit
+        for listener in listeners if fresh else ():
             try:
                 listener(stream, fresh)
             except Exception as error:
                 log.exception("listener.failed", extra={"stream": stream})
-                self.engine.failed(error)
+                self._record_failure(error)
 
-    async def _decide_again(self, cell: Cell, race: Conflict | Duplicate) -> None:
-        """Somebody was faster: drop what ran ahead, fold what is there, decide once more."""
-        waiting = cell.undecide()
-        cell.queue.extendleft(reversed(waiting))
-        await self.engine.opener.catch_up(cell)
-        if isinstance(race, Duplicate):
-            await self._tell_apart(cell, waiting, race.id)
+    def report_version(self, stream: str, version: int) -> None:
+        """Tell that a stream has reached this version."""
+        for listener in self.on_version_seen:
+            listener(stream, version)
 
-    async def _tell_apart(self, cell: Cell, waiting: list[Asked], id: str) -> None:
-        """A retry from before the window, or an id of ours that somebody has used up."""
-        retries = dropwhile(lambda asked: asked.message.id != id, waiting)
-        behind = list(islice(retries, MOST_RETRIES))
-        # One retry is seldom alone, and to decide all of them anew for each would take for ever.
-        ids = [each for asked in behind if (each := asked.message.id) not in cell.index]
-        found = await self.engine.decider.find(cell, ids)
-        for asked in behind:
-            if before := found.get(asked.message.id):
-                asked.found = {**asked.found, asked.message.id: before}
-        if not behind:
-            # The ids we make follow from the instant: another one gives another id.
-            later = max(self.engine.clock.now() + cell.ahead, cell.base.at) + 1
-            cell.stand(replace(cell.base, at=later))
 
-    def _lose(self, cell: Cell, error: Exception) -> None:
-        """The store would not keep it: say so and stand where the log stands."""
-        self.engine.tally.lost += 1
-        surprise = None if isinstance(error, StoreError) else error
-        detail = "" if surprise else str(error)
-        about = {"stream": cell.stream, "detail": detail}
-        log.error("commit.lost", extra=about, exc_info=surprise)
-        lost = cell.undecide()
-        self.engine.load.less(cell, cell.unstored)
-        cell.forget_pending()
-        # What was refused may have been refused because of what is lost.
-        told = error.told if isinstance(error, StoreError) else str(error)
-        no = Refused(kind_of(error), f"It could not be stored, so nothing was changed: {told}")
-        self._tell(cell, [Outcome(asked, refused=no) for asked in lost])
+class WriteBackpressure:
+    """Bytes that wait for the store, per stream and in total."""
 
-    async def _check(self, cell: Cell) -> None:
-        """Folding afresh must give the state at hand."""
-        base = cell.base
-        rows = await proven.read(self.engine.events, cell.stream)
-        sealed = map(self.engine.unsealed, [r for r in rows if r.version <= base.version])
-        state = fold(cell.context, cell.context.start(cell.stream), map(RECORD, sealed))
-        if state != base.state:
-            log.critical("state.differs", extra={"stream": cell.stream})
-            raise AssertionError(f"{cell.stream} at {base.version}: {state} is not {base.state}")
+    __slots__ = ("limits", "unlimited_below", "unstored_bytes")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.unstored_bytes = 0
+        # Below the smaller limit no check is needed.
+        self.unlimited_below = min(limits.unstored, limits.unstored_session)
+
+    def refusal_for(self, stream: Stream, submission: Submission) -> Refused | None:
+        """Why a message is not accepted now; messages of the server itself always are."""
+        limits = self.limits
+        if self.unstored_bytes > limits.unstored:
+            name, max_bytes = "unstored", limits.unstored
+        elif stream.unstored_bytes > limits.unstored_session:
+            name, max_bytes = "unstored_session", limits.unstored_session
+        else:
+            return None
+        if submission.actor.kind is SERVER:
+            return None
+        detail = f"The store is slow, more than {max_bytes} bytes wait for it; try again later"
+        return limit_exceeded(name, max_bytes, detail, retry_after_ms=1000)
+
+    def add(self, stream: Stream, made: Sequence[EncodedRecord]) -> None:
+        size = RECORD_OVERHEAD_BYTES * (len(made) or 1) + sum(map(len, map(BODY, made)))
+        stream.unstored_bytes += size
+        self.unstored_bytes += size
+
+    def release(self, stream: Stream, size: int) -> None:
+        """Subtract what was stored or dropped."""
+        size = min(size, stream.unstored_bytes)  # a dropped stream counts nothing any more
+        stream.unstored_bytes -= size
+        self.unstored_bytes -= size

@@ -1,226 +1,361 @@
-"""Deciding: what a message leads to, as far as is known before anything is committed."""
+"""Decides messages one at a time, ahead of the commit.
+
+THE PROBLEM. A commit waits for the disk, which takes far longer than deciding a message. If every
+message waited for the commit of the one before it, the disk would limit each session to a few
+hundred messages a second. So the engine decides ahead: message N+1 is decided against the state
+that message N leads to, before N is durable. All messages decided during one commit share the next.
+
+VALUES OUT. `Decider.decide` knows the codec, the clock and the policy of the server, and no other
+part of the engine. It reads and advances one stream, and returns a value: an `Outcome`,
+`RecordsNeeded`, or `SenderReturned`. `Engine._decide` is the only caller. It does what the value
+says: it posts the outcome to the committer, looks records up, or records that the sender is active
+again. So deciding does no I/O and calls nothing that could decide another message meanwhile.
+
+WHAT IS AHEAD. A stream has two positions. `stream.base` is durable. `stream.tip` is `base` plus
+everything decided since. Rules read the state of `tip`; new records are stamped with the next
+version, `seq` and time of `tip`, are folded into its state at once, and are added to
+`pending_records` (to be stored) and `index` (so that a retry finds them). Nothing of this is
+visible outside: the engine answers the sender and delivers to readers after the commit. A refusal
+waits as well, since it may rest on records that are not durable yet.
+
+WHEN AHEAD WAS WRONG. Another process may append to the same stream first. The append then raises
+Conflict, the engine drops everything beyond `base`, folds the foreign records, and puts the
+messages back into `stream.queue` in their old order, to be decided again. That works because
+deciding has no side effects: effects such as relays and secrets are carried out after the commit.
+If the store fails, everything beyond `base` is refused.
+
+RECORDS THAT ARE NOT IN MEMORY. Only the newest records of a stream are in memory (the window). A
+command sometimes needs an older one: it cites a message (`ref`, `causal_refs`), or it is refused
+and could be a retry of a message that was accepted long ago, which must get its first outcome and
+not a refusal (OPEN-36). Deciding is synchronous, so it cannot wait for the disk. Instead:
+
+1. `decide` returns `RecordsNeeded` with the ids. Nothing was changed.
+
+2. `Engine._decide` puts the message at the FRONT of `stream.queue` and holds the stream
+(`hold_count`). While a stream is held, new messages queue up behind it, so their order is kept.
+
+3. `StreamCache.look_up` reads the records and stores them in `submission.looked_up`, with None for
+an id that does not exist. It runs concurrently with commits of the same stream.
+
+4. When the hold ends, the engine decides the queue from the front. The parked message finds its
+records in `looked_up` and does not ask again, because an id that is known to be missing is there
+too. So a message is never parked twice for the same id.
+
+A SENDER WHO WAS INACTIVE. Their return is recorded before what they send. Recording it is a message
+of its own, so `decide` returns `SenderReturned` once the rules accept the message and before
+anything is stamped. The engine submits the return and decides the message again.
+
+Each of these paths ends in exactly one `Outcome` for each message, also when the rules raise an
+unexpected exception. A sender is therefore always answered.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from copy import copy
+from typing import Any
+
+import msgspec
 
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.log import (
-    Ask,
-    Body,
-    Context,
-    Effect,
-    Event,
-    Fact,
-    Instant,
-    Lifetime,
-    Message,
-    Pieces,
-    Record,
-    stay,
-)
-from accord.core.kernel.refusal import Refused, Why
-from accord.engine import proven
-from accord.engine.cell import Asked, Cell, Outcome
-from accord.engine.flow import Flow
-from accord.engine.opener import unreadable
-from accord.engine.ports import Sealed, StoreError
-from accord.engine.stamp import stamp, stamp_one
-
-if TYPE_CHECKING:
-    from accord.engine.engine import Engine
+from accord.core.kernel.context import Command, EventOrEffect
+from accord.core.kernel.effects import Effect
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.messages import Body, Instant, Lifetime, Message
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.timestamps import to_iso
+from accord.core.kernel.ulid import derive_ulid
+from accord.engine.chunk_fast_path import append_chunk, remember_chunk
+from accord.engine.ports import Clock, Codec, EncodedRecord
+from accord.engine.streams.stream import Outcome, Stream, StreamPosition, Submission
 
 log = logging.getLogger("accord.engine")
 
-# Looking a member of an enum up is slow, and these are asked for with every message.
+# Enum lookups are slow, and these are needed for every message.
 SERVER, SIGNAL = Kind.SYSTEM, Lifetime.SIGNAL
-NOTHING_KNOWN: Mapping[str, Record] = {}
+NO_RECORDS: Mapping[str, Record] = {}
 
 
-class _LookUp(Exception):  # noqa: N818 - a detour, not a fault
-    """Deciding needs records that are not at hand."""
+class RecordsNeeded(msgspec.Struct, frozen=True):
+    """Records outside the window are needed to decide a message; nothing was changed."""
 
-    def __init__(self, ids: tuple[str, ...]) -> None:
-        super().__init__()
-        self.ids = ids
+    ids: tuple[str, ...]
+
+
+class SenderReturned(msgspec.Struct, frozen=True):
+    """The sender was inactive, which has to be recorded as ended before the message is stamped."""
+
+    seat: str
+
+
+Decision = Outcome | RecordsNeeded | SenderReturned
 
 
 class Decider:
-    """Takes messages one by one, ahead of the commit; what comes of each is posted."""
+    """Decides messages against the tip of their stream."""
 
-    def __init__(self, engine: "Engine") -> None:
-        self.engine = engine
+    def __init__(self, codec: Codec, clock: Clock, policy: Any) -> None:
+        self._codec = codec
+        self._clock = clock
+        self._policy = policy
 
-    def take(self, cell: Cell, asked: Asked) -> None:
-        """Decide this message; whatever happens, it is answered."""
-        message = asked.message
-        flow = cell.flows.get(message.ref) if message.body.flows else None
+    def decide(self, stream: Stream, submission: Submission) -> Decision:
+        """The outcome of this message, or what has to happen before it can be decided."""
+        message = submission.message
+        chunks = stream.chunk_streams.get(message.ref) if message.body.is_chunk else None
         try:
-            now = self.engine.clock.now() + cell.ahead
-            if flow is not None and flow.bears(cell, asked):
-                sealed = self.go_on(cell, flow, message, now)
-                self.engine.committer.post(cell, Outcome(asked, (sealed,)))
-            else:
-                self._decide(cell, asked, now)
-        except Refused as no:
-            if self._may_be_old(cell, asked):
-                self._detour(cell, asked, (asked.message.id,))
-            else:
-                self.engine.committer.post(cell, Outcome(asked, refused=no))
-                self.engine.pulse.noticed(cell, asked.actor)
-        except _LookUp as wanted:
-            self._detour(cell, asked, wanted.ids)
+            now = self._clock.now() + stream.clock_ahead
+            if chunks is not None and chunks.matches(stream, submission):
+                return Outcome(
+                    submission, (append_chunk(self._codec, stream, chunks, message, now),)
+                )
+            return self._decide_by_rules(stream, submission, now)
+        except Refused as refusal:
+            if self._may_be_old_retry(stream, submission):
+                return RecordsNeeded((message.id,))
+            repeated = self._repeated_outcome(stream, submission, refusal.may_repeat)
+            return repeated or Outcome(submission, refusal=refusal)
         except Exception:
-            about = {"stream": cell.stream, "type": asked.message.body.type}
+            about = {"stream": stream.id, "type": message.body.type}
             log.exception("decide.failed", extra=about)
-            sorry = Refused(Why.INTERNAL, "Something went wrong here; nothing was changed")
-            self.engine.committer.post(cell, Outcome(asked, refused=sorry))
+            detail = "The server failed to handle this; nothing was changed, its log says why"
+            return Outcome(submission, refusal=Refused(Reason.INTERNAL, detail))
 
-    def _may_be_old(self, cell: Cell, asked: Asked) -> bool:
-        """Whether what is refused could be a retry from before the window (OPEN-36)."""
-        id = asked.message.id
-        known = id in cell.index or id in asked.found or asked.actor.kind is SERVER
-        return not known and cell.base.version > len(cell.window)
+    def _may_be_old_retry(self, stream: Stream, submission: Submission) -> bool:
+        """Whether a refused message could be a retry of one older than the window (OPEN-36)."""
+        id = submission.message.id
+        known = id in stream.index or id in submission.looked_up or submission.actor.kind is SERVER
+        return not known and stream.base.version > len(stream.window)
 
-    def _detour(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
-        """Look these up, then take the message again; others wait behind it."""
-        cell.queue.appendleft(asked)
-        self.engine.opener.hold(cell, self._look_up(cell, asked, ids))
+    def _repeated_outcome(
+        self, stream: Stream, submission: Submission, id: str
+    ) -> Outcome | RecordsNeeded | None:
+        """The outcome of the sender's earlier message `id`, if this one has the same content."""
+        if not id:
+            return None
+        before = stream.index.get(id) or submission.looked_up.get(id)
+        if before is None:
+            return None if id in submission.looked_up else RecordsNeeded((id,))
+        said, sender = before.record.said, before.record.actor
+        is_same = said is not None and submission.message.body.is_retry_of(said)
+        if not is_same or sender != submission.actor.principal:
+            return None
+        return self._outcome_again(stream, submission, before)
 
-    def _decide(self, cell: Cell, asked: Asked, now: Instant) -> None:
-        message, actor = asked.message, asked.actor
-        before = cell.index.get(message.id) or asked.found.get(message.id)
+    def _decide_by_rules(self, stream: Stream, submission: Submission, now: Instant) -> Decision:
+        message, actor = submission.message, submission.actor
+        before = stream.index.get(message.id) or submission.looked_up.get(message.id)
         if before is not None:
-            self._repeat(cell, asked, before)
-            return
-        seat = actor.seat
+            return self._first_outcome(stream, submission, before)
+        seat = actor.principal
         if message.sender != seat and actor.kind is not SERVER:
-            detail = f"You are {seat}; the sender says {message.sender}"
-            raise Refused(Why.CLAIM_MISMATCH, detail)
-        engine = self.engine
-        asked.at = at = max(now, cell.place.at)
-        facts = self._weigh(cell, asked)
-        cell.seen[seat] = at
-        if seat in cell.quiet:  # that they are back is on record before what they say
-            engine.pulse.heard(cell, seat)
-            asked.at = max(at, cell.place.at)
+            detail = f"The sender is {message.sender}, but you are authenticated as {seat}"
+            raise Refused(Reason.CLAIM_MISMATCH, detail)
+        submission.decided_at = at = max(now, stream.tip.at)
+        facts = self._apply_rules(stream, submission)
+        if isinstance(facts, RecordsNeeded):
+            return facts
+        stream.last_seen[seat] = at
+        if seat in stream.inactive:
+            return SenderReturned(seat)
+        if message.body.is_chunk:
+            remember_chunk(stream, message, actor, facts)
         if len(facts) == 1 and isinstance(event := facts[0], Event):
-            outcome = Outcome(asked, (stamp_one(engine.codec, cell, asked, event),))
-        else:
-            outcome = self._several(cell, asked, facts)
-        engine.committer.post(cell, outcome)
+            return Outcome(submission, (stamp_one(self._codec, stream, submission, event),))
+        return self._outcome_of_many(stream, submission, facts)
 
-    def go_on(self, cell: Cell, flow: Flow, message: Message, now: Instant) -> Sealed:
-        """The same comes of this piece as of the one before."""
-        place = cell.place
-        record = flow.record(cell.stream, place, message, max(now, place.at))
-        sealed = self.engine.codec.seal(record)
-        cell.seen[record.actor] = place.at = record.at
-        place.version, place.seq = record.version, record.seq
-        cell.made.append(sealed)
-        cell.index[record.id] = sealed
-        return sealed
-
-    def run_on(self, cell: Cell, flow: Flow, pieces: Pieces, now: Instant) -> Sequence[Sealed]:
-        """The same for many; what that costs once is more than one alone costs."""
-        place = cell.place
-        records = flow.records(cell.stream, place, pieces, max(now, place.at))
-        sealed = self.engine.codec.seal_alike(records)
-        last = records[-1]
-        cell.seen[last.actor] = place.at = last.at
-        place.version, place.seq = last.version, last.seq
-        cell.made += sealed
-        cell.index.update(zip(pieces.ids, sealed, strict=True))
-        return sealed
-
-    def _weigh(self, cell: Cell, asked: Asked) -> tuple[Fact, ...]:
-        """What the rules of its context make of a message."""
-        message, actor, context = asked.message, asked.actor, cell.context
-        ask = Ask(message, actor, asked.at, NOTHING_KNOWN, self.engine.house)
-        state, ref, body = cell.place.state, message.ref, message.body
+    def _apply_rules(
+        self, stream: Stream, submission: Submission
+    ) -> tuple[EventOrEffect, ...] | RecordsNeeded:
+        """Run the rules of the context on a message."""
+        message, actor, context = submission.message, submission.actor, stream.context
+        ask = Command(message, actor, submission.decided_at, NO_RECORDS, self._policy)
+        state, ref, body = stream.tip.state, message.ref, message.body
         context.admit(state, ask)
-        vouched = ref is None or context.knows(state, ref, actor.seat)
-        if message.causal_refs or body.names_others or not vouched:
-            ask.known = self._known(cell, asked)
-        facts = tuple(context.decide[type(body)](state, ask, body))
-        first = facts[0] if body.flows and len(facts) == 1 else None
-        if first is not None and leaves_no_mark(first, body, context):
-            cell.note_flow(message, actor, first)
-        return facts
+        vouched = ref is None or context.knows_id(state, ref, actor.principal)
+        if message.causal_refs or body.cites_others or not vouched:
+            cited = self._cited_records(stream, submission)
+            if isinstance(cited, RecordsNeeded):
+                return cited
+            ask.cited_records = cited
+        return tuple(context.decide[type(body)](state, ask, body))
 
-    def _several(self, cell: Cell, asked: Asked, facts: tuple[Fact, ...]) -> Outcome:
-        """What comes of a message that leads to anything but one event."""
+    def _outcome_of_many(
+        self, stream: Stream, submission: Submission, facts: tuple[EventOrEffect, ...]
+    ) -> Outcome:
+        """The outcome of a message with no event, with several, or with effects."""
         events = [fact for fact in facts if isinstance(fact, Event)]
         says = tuple(fact for fact in facts if isinstance(fact, Effect))
-        if says and not events and asked.message.body.lifetime is SIGNAL:
-            cell.note_signal(asked.message)
-        return Outcome(asked, stamp(self.engine.codec, cell, asked, events), says)
+        if says and not events and submission.message.body.lifetime is SIGNAL:
+            stream.remember_signal(submission.message)
+        return Outcome(submission, stamp(self._codec, stream, submission, events), says)
 
-    def _known(self, cell: Cell, asked: Asked) -> Mapping[str, Record]:
-        """The records a message cites; each must be here and visible to its sender (OPEN-35)."""
-        message, seat = asked.message, asked.actor.seat
-        if message.body.refs_freely:
-            return NOTHING_KNOWN
-        cited = set(message.body.cites())
+    def _cited_records(
+        self, stream: Stream, submission: Submission
+    ) -> Mapping[str, Record] | RecordsNeeded:
+        """The records a message cites; each must exist and be visible to its sender (OPEN-35)."""
+        message, seat = submission.message, submission.actor.principal
+        if message.body.free_ref:
+            return NO_RECORDS
+        cited = set(message.body.cited_ids())
         named = {*message.causal_refs, *((message.ref,) if message.ref else ())}
-        state, knows = cell.place.state, cell.context.knows
-        vouched = {id for id in named if cell.signalled(id, message.fork) or knows(state, id, seat)}
+        state, knows = stream.tip.state, stream.context.knows_id
+        vouched = {
+            id for id in named if stream.has_signal(id, message.fork) or knows(state, id, seat)
+        }
         found: dict[str, Record] = {}
         missing: list[str] = []
         for name in cited | (named - vouched):
-            sealed = cell.index.get(name) or asked.found.get(name)
-            if sealed is None or not visible(cell, sealed, seat):
+            encoded = stream.index.get(name) or submission.looked_up.get(name)
+            if encoded is None or not is_visible(stream, encoded, seat):
                 missing.append(name)
             else:
-                found[name] = sealed.record
+                found[name] = encoded.record
         if missing:
-            unseen = tuple(n for n in missing if n not in asked.found and n not in cell.index)
+            unseen = tuple(
+                n for n in missing if n not in submission.looked_up and n not in stream.index
+            )
             if unseen:
-                raise _LookUp(unseen)
+                return RecordsNeeded(unseen)
             detail = f"No such message here: {', '.join(sorted(missing))}"
-            raise Refused(Why.MALFORMED, detail, {"unknown": sorted(missing)})
+            raise Refused(Reason.MALFORMED, detail, {"unknown": sorted(missing)})
         return found
 
-    async def _look_up(self, cell: Cell, asked: Asked, ids: tuple[str, ...]) -> None:
-        try:
-            here = await self.find(cell, ids)
-        except StoreError as error:
-            cell.queue.remove(asked)
-            self.engine.committer.post(cell, Outcome(asked, refused=unreadable(error)))
-        else:
-            asked.found = {**asked.found, **dict.fromkeys(ids), **here}
+    def _first_outcome(
+        self, stream: Stream, submission: Submission, before: EncodedRecord
+    ) -> Outcome:
+        """A retry gets its first outcome; the same id for another message is refused (OPEN-36)."""
+        record, body = before.record, submission.message.body
+        state = stream.tip.state
+        same_sender = (
+            record.actor == submission.actor.principal
+            and stream.context.presence.is_member(state, submission.actor)
+        )
+        if not same_sender:  # a non-member learns that, and not whether the id exists
+            now = self._clock.now()
+            ask = Command(submission.message, submission.actor, now, NO_RECORDS, self._policy)
+            stream.context.admit(state, ask)
+        if not same_sender or (record.said is not None and not body.is_retry_of(record.said)):
+            detail = (
+                f"The id {submission.message.id} was already used for another message; use a new id"
+            )
+            raise Refused(Reason.KEY_REUSED, detail)
+        return self._outcome_again(stream, submission, before)
 
-    async def find(self, cell: Cell, ids: Sequence[str]) -> dict[str, Sealed]:
-        """Those records of the stream that have one of these ids, from the store."""
-        rows = await proven.find(self.engine.events, cell.stream, ids)
-        return {row.id: self.engine.unsealed(row) for row in rows}
-
-    def _repeat(self, cell: Cell, asked: Asked, before: Sealed) -> None:
-        """OPEN-36: a retry gets the first outcome; the same id for something else is refused."""
-        record, body = before.record, asked.message.body
-        state = cell.place.state
-        same_sender = record.actor == asked.actor.seat and cell.context.insider(state, asked.actor)
-        if not same_sender:  # whoever is not here is told that, and nothing of the id
-            now = self.engine.clock.now()
-            ask = Ask(asked.message, asked.actor, now, NOTHING_KNOWN, self.engine.house)
-            cell.context.admit(state, ask)
-        if not same_sender or (record.said is not None and not body.repeats(record.said)):
-            detail = f"The id {asked.message.id} was used for another message"
-            raise Refused(Why.KEY_REUSED, detail)
-        first = [s for s in cell.index.values() if s.record.cause == record.cause]
-        first.sort(key=lambda sealed: sealed.record.version)
-        again = tuple(s for s in first if visible(cell, s, asked.actor.seat)) or (before,)
-        self.engine.committer.post(cell, Outcome(asked, again, again=True))
-        self.engine.pulse.noticed(cell, asked.actor)
-
-
-def leaves_no_mark(fact: Fact, body: Body, context: Context[Any]) -> TypeGuard[Event]:
-    """Whether all that came of a message is that it was said."""
-    said = getattr(fact, "said", None) is body
-    return said and isinstance(fact, Event) and context.evolve[type(fact)] is stay
+    def _outcome_again(
+        self, stream: Stream, submission: Submission, before: EncodedRecord
+    ) -> Outcome:
+        """What the message of this record led to, as far as its sender may still see it."""
+        cause = before.record.cause
+        first = [s for s in stream.index.values() if s.record.cause == cause]
+        first.sort(key=lambda encoded: encoded.record.version)
+        again = tuple(s for s in first if is_visible(stream, s, submission.actor.principal)) or (
+            before,
+        )
+        return Outcome(submission, again, is_retry=True)
 
 
-def visible(cell: Cell, sealed: Sealed, seat: str) -> bool:
-    """Whether this seat may see the record at all, as far as is decided."""
-    to = cell.context.audience(cell.place.state, sealed.record)
-    return sealed.record.said is not None and (to is None or seat in to)
+def is_visible(stream: Stream, encoded: EncodedRecord, seat: str) -> bool:
+    """Whether this member may see the record, with everything decided so far."""
+    to = stream.context.presence.audience(stream.tip.state, encoded.record)
+    return encoded.record.said is not None and (to is None or seat in to)
+
+
+# Events become records: numbered, encoded, and folded into the tip
+
+
+def stamp(
+    codec: Codec, stream: Stream, submission: Submission, events: Sequence[Event]
+) -> tuple[EncodedRecord, ...]:
+    """Records of these events; advances the tip behind the last one, or leaves it on an error."""
+    if len(events) == 1:
+        return (stamp_one(codec, stream, submission, events[0]),)
+    if not events:
+        return ()
+    now = copy(stream.tip)
+    spoken = sender_event_index(submission.message, events)
+    made: list[EncodedRecord] = []
+    for place, event in enumerate(events):
+        own = place == spoken
+        record = (
+            sender_record(submission, stream, now, event)
+            if own
+            else server_record(submission, stream, now, event, place)
+        )
+        made.append(codec.encode_record(record))
+        now.state = stream.context.evolve[type(event)](now.state, event, record)
+        now.version, now.seq, now.at = record.version, record.seq or now.seq, record.at
+    stream.tip = now
+    stream.pending_records += made
+    stream.index.update((encoded.record.id, encoded) for encoded in made)
+    return tuple(made)
+
+
+def stamp_one(codec: Codec, stream: Stream, submission: Submission, event: Event) -> EncodedRecord:
+    """The same for a single event, the usual case, without copying the position."""
+    now = stream.tip
+    record = sender_record(submission, stream, now, event)
+    encoded = codec.encode_record(record)
+    now.state = stream.context.evolve[type(event)](now.state, event, record)
+    now.version, now.seq, now.at = record.version, record.seq or now.seq, record.at
+    stream.pending_records.append(encoded)
+    stream.index[record.id] = encoded
+    return encoded
+
+
+def sender_record(
+    submission: Submission, stream: Stream, now: StreamPosition, event: Event
+) -> Record:
+    """The record of the sender's own message, with its id and time."""
+    message = submission.message
+    said: Body | None = getattr(event, "said", None)
+    return Record(
+        stream.id,
+        now.version + 1,
+        0 if said is None else now.seq + 1,
+        message.id,
+        submission.decided_at,
+        submission.actor.principal,
+        message.id,
+        message.ts,
+        message.sender,
+        event,
+        said,
+        event.ref or message.ref,
+        message.causal_refs,
+        event.fork or (message.fork if message.body.forkable else None),
+        event.to,
+    )
+
+
+def server_record(
+    submission: Submission, stream: Stream, now: StreamPosition, event: Event, place: int
+) -> Record:
+    """A record that the server adds: number `place` of what the message led to."""
+    message = submission.message
+    said: Body | None = getattr(event, "said", None)
+    return Record(
+        stream.id,
+        now.version + 1,
+        0 if said is None else now.seq + 1,
+        derive_ulid(submission.decided_at, stream.id, message.id, str(place)),
+        submission.decided_at,
+        submission.actor.principal,
+        message.id,
+        to_iso(submission.decided_at),
+        SYSTEM,
+        event,
+        said,
+        event.ref,
+        (),
+        event.fork or (message.fork if message.body.forkable else None),
+        event.to,
+    )
+
+
+def sender_event_index(message: Message, events: Sequence[Event]) -> int:
+    """Index of the event that carries the sender's message; the others are the server's."""
+    for place, event in enumerate(events):
+        if type(getattr(event, "said", None)) is type(message.body):
+            return place
+    return 0

@@ -1,23 +1,24 @@
-"""What the engine asks of the world."""
+"""Ports: what the engine needs from the outside."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
-# A verb of Pact needs two of the small ones below, and none of these.
+# Kept light: `accord pact` imports two of the small protocols below and must start fast.
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from accord.core.kernel.chain import Covered, Head
-    from accord.core.kernel.cuts import Cut
-    from accord.core.kernel.log import Body, Instant, Message, Recall, Record, Say, Tell
+    from accord.core.kernel.effects import Relay, ReplayedMessage, ServerNotice
+    from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHead
+    from accord.core.kernel.integrity.retention_cut import RetentionCut
+    from accord.core.kernel.messages import Body, Instant, Message
+    from accord.core.kernel.records import Record
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """A record as stores keep it: bytes and their place. Stores never look into `body`."""
+    """A record as stores keep it: its bytes and its position. Stores never look into `body`."""
 
     stream: str
     version: int
@@ -29,7 +30,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 class Snapshot(msgspec.Struct, frozen=True):
     """A state folded up to `version`; a cache that may be deleted at any time.
 
-    `shape` says which code wrote it; another shape is not read.
+    `shape` identifies the code that wrote it; a snapshot of another shape is ignored.
     """
 
     version: int
@@ -38,47 +39,47 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class StoreError(Exception):
-    """The store cannot do it; nothing of what was asked has been kept.
+    """The store failed; nothing of the request was stored.
 
-    `place` is where the store lies, which is for the operator to know and for nobody else.
+    `place` is the path of the store, which only the operator may see.
     """
 
     def __init__(self, sentence: str, place: str = "") -> None:
         super().__init__(sentence)
-        self.place = place
+        self.location = place
 
     @property
-    def told(self) -> str:
-        """The sentence as people outside hear it."""
-        return str(self).replace(self.place, "the log") if self.place else str(self)
+    def public_message(self) -> str:
+        """The message without the path, for clients."""
+        return str(self).replace(self.location, "the log") if self.location else str(self)
 
 
 class ForeignStoreError(StoreError):
-    """The file is damaged, of a later version or not ours; it was not touched."""
+    """The file is damaged, of a later version or not a log of Accord; it was not changed."""
 
 
-class LaterStoreError(ForeignStoreError):
-    """A later version wrote the file; it was not touched."""
+class NewerStoreError(ForeignStoreError):
+    """A later version of Accord wrote the file; it was not changed."""
 
 
-class NoRoomError(StoreError):
-    """The disk is full."""
+class DiskFullError(StoreError):
+    """The disk is full; the operator has to free space."""
 
 
 class UnknownStoreError(StoreError):
-    """What was named is no store at all."""
+    """The URL names no known kind of store."""
 
 
 class DamagedError(ForeignStoreError):
-    """What is stored is not what was written; trying again does not help."""
+    """Stored bytes differ from what was written; a retry does not help."""
 
 
 class Conflict(Exception):  # noqa: N818 - the outcome of a race, not a fault
-    """Somebody else appended first; fold again and decide again."""
+    """Another writer appended first; fold its records and decide again."""
 
 
 class Duplicate(Exception):  # noqa: N818 - a retry, not a fault
-    """The stream holds a row with this id already."""
+    """The stream already has a row with this id."""
 
     def __init__(self, stream: str, id: str) -> None:
         super().__init__(f"{stream} holds {id} already")
@@ -87,140 +88,109 @@ class Duplicate(Exception):  # noqa: N818 - a retry, not a fault
 
 
 class EventLog(Protocol):
-    """The one log. A store is right when the contract suite passes, and never before."""
+    """The append-only log. The contract suite in tests/contract defines correct behaviour."""
 
     async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:
-        """Keep all rows or none, durably, right after version `expected`.
+        """Store all rows or none, durably, right after version `expected`.
 
-        Raises Conflict when the stream is at another version, Duplicate when it holds one of the
-        ids already, StoreError when the rows could not be kept. Appends that arrive while another
-        one is being made durable share the next commit; one that fails leaves the others alone.
+        Raises Conflict if the stream is at another version, Duplicate if it already has one of the
+        ids, StoreError if the rows could not be stored. Appends that arrive during a commit share
+        the next one; one that fails does not affect the others.
         """
         ...
 
     async def read(self, stream: str, after: int = 0, limit: int | None = None) -> list[Row]:
-        """Rows of one stream behind version `after`, in order, none missing."""
+        """Rows of one stream behind version `after`, in order and without a gap."""
         ...
 
     async def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
-        """Those rows of the stream that have one of these ids, in order of version."""
+        """Rows of the stream with these ids, in order of version."""
         ...
 
     async def streams(self, prefix: str = "") -> dict[str, int]:
-        """Names that begin with `prefix`, each with its newest version."""
+        """Streams whose name begins with `prefix`, each with its newest version."""
         ...
 
     async def position(self) -> int:
-        """The position of the newest row over all streams, 0 when there is none."""
+        """Position of the newest row over all streams; 0 if there is none."""
         ...
 
     def tail(self, after: int) -> AsyncGenerator[list[tuple[int, Row]], None]:
-        """Every row of every stream behind position `after`, in the order of commit, for ever.
+        """Every row of every stream behind position `after`, in commit order; never ends.
 
-        Comes in batches, as committed or larger; none is empty.
+        Yields non-empty batches, one commit or more each.
 
-        Positions grow and have no gap a later row could appear in; rows that other processes
-        append to the same store are seen within half a second.
+        Positions increase and leave no gap into which a later row could fall; rows that other
+        processes append to the same store are seen within half a second.
         """
         ...
 
     async def cursor(self, name: str) -> int:
-        """The position a worker has reached; 0 when it never moved."""
+        """The position a worker has reached; 0 at first."""
         ...
 
     async def advance(self, name: str, position: int) -> None:
-        """Remember that the worker is done with everything up to `position`; never goes back."""
+        """Store that the worker has handled everything up to `position`; never goes back."""
         ...
 
     async def snapshot(self, stream: str) -> Snapshot | None:
-        """The newest snapshot of the stream, if one was kept."""
+        """The newest snapshot of the stream, if there is one."""
         ...
 
-    async def keep(self, stream: str, snapshot: Snapshot) -> None:
-        """Keep this snapshot instead of an older one. Need not be durable."""
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        """Store this snapshot instead of an older one; need not be durable."""
         ...
 
-    async def heads(self, stream: str) -> list[Head]:
+    async def heads(self, stream: str) -> list[SignedHead]:
         """Signed heads of the stream, oldest first."""
         ...
 
-    async def signed(self, stream: str) -> int:
-        """The furthest version that a signed head or cut of the stream reaches; 0 for none."""
+    async def signed_version(self, stream: str) -> int:
+        """The newest version that a signed head or cut of the stream covers; 0 for none."""
         ...
 
-    async def covered(self) -> Covered:
-        """How far signed heads and cuts reach, summed over all streams, at one moment."""
+    async def signature_coverage(self) -> SignatureCoverage:
+        """How much signed heads and cuts cover, summed over all streams, at one moment."""
         ...
 
-    async def sign(self, head: Head) -> None:
-        """Keep a signed head. An equal one is kept once."""
+    async def add_head(self, head: SignedHead) -> None:
+        """Store a signed head; an equal one is stored once."""
         ...
 
     async def close(self) -> None:
-        """Let go of the store once everything appended is durable; twice is once."""
+        """Close the store once everything appended is durable; may be called twice."""
         ...
 
 
 @runtime_checkable
-class Measured(Protocol):
-    """A store that knows how large it is."""
-
+class MeasurableStore(Protocol):
     def sizes(self) -> Mapping[str, int]:
-        """Bytes, by part."""
+        """Bytes, by part of the store."""
         ...
 
 
 @runtime_checkable
 class Prunable(Protocol):
-    """A store that can remove the beginning of a stream and say so."""
+    """A store that can remove the beginning of a stream and prove it."""
 
-    async def cut(self, stream: str) -> Cut | None:
-        """Where the stream begins now, if its beginning was removed."""
+    async def cut(self, stream: str) -> RetentionCut | None:
+        """The retention cut of the stream, if its beginning was removed."""
         ...
 
-    async def prune(self, cut: Cut) -> None:
-        """Keep the cut, then remove the rows before it; Conflict where they are not as it says."""
+    async def prune(self, cut: RetentionCut) -> None:
+        """Store the cut, then remove the rows before it; Conflict if they do not match the cut."""
         ...
 
     async def finish_pruning(self) -> None:
-        """Remove what a process that was killed had still to remove."""
+        """Remove rows that a killed process had cut but not removed."""
         ...
 
 
-class Mark(NamedTuple):
-    """How a ledger was when it was read; another mark means that somebody wrote."""
-
-    size: int = 0
-    changed: int = 0
-    node: int = 0
-
-
-class Ledger(Protocol):
-    """A log in a working tree, which other programs write too."""
-
-    def read(self) -> tuple[bytes, Mark]:
-        """All of it; nothing where there is none."""
-        ...
-
-    def append(self, expected: Mark, lines: bytes) -> Mark:
-        """Add whole lines at its end, durably and in one piece; the mark it has from then on.
-
-        Raises Conflict when somebody wrote since `expected`.
-        """
-        ...
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Nobody who asks for the same lock writes meanwhile; Refused when it takes too long."""
-        ...
-
-
-class Sealed(Protocol):
+class EncodedRecord(Protocol):
     """A record with its bytes."""
 
     @property
-    def record(self) -> Record:
-        """The record."""
-        ...
+    def record(self) -> Record: ...
 
     @property
     def body(self) -> bytes:
@@ -229,55 +199,66 @@ class Sealed(Protocol):
 
     @property
     def frame(self) -> bytes | None:
-        """As sent, if it has a form on the wire."""
+        """As sent; None if it has no form on the wire."""
         ...
 
     @property
     def start(self) -> int:
-        """Where in the body that form begins."""
+        """Where in the body the sent form begins."""
         ...
 
     @property
     def end(self) -> int:
-        """And where it ends; 0 if there is none."""
+        """Where it ends; 0 if there is none."""
         ...
 
 
 class Codec(Protocol):
-    """Records to bytes and back."""
+    """Encodes records to bytes and decodes them."""
 
-    def seal(self, record: Record) -> Sealed:
-        """The bytes to keep and the bytes to send."""
+    def encode_record(self, record: Record) -> EncodedRecord:
+        """The stored and the sent bytes of a record."""
         ...
 
-    def seal_alike(self, records: Sequence[Record]) -> Sequence[Sealed]:
-        """The same for records that differ from the first in place, id, time and words alone."""
+    def encode_similar_records(self, records: Sequence[Record]) -> Sequence[EncodedRecord]:
+        """Encode records that differ from the first in position, id, time and text only."""
         ...
 
-    def unseal(self, stream: str, version: int, body: bytes) -> Sealed:
-        """The record in stored bytes."""
-        ...
+    def decode_record(self, stream: str, version: int, body: bytes) -> EncodedRecord: ...
 
-    def say(self, id: str, at: Instant, message: Message, said: Say | Tell) -> bytes:
+    def encode_effect(
+        self, id: str, at: Instant, message: Message, said: Relay | ServerNotice
+    ) -> bytes:
         """An effect as it is sent."""
         ...
 
-    def recall(self, at: Instant, room: str, recalled: Recall, ref: str | None = None) -> bytes:
-        """Something said before, said again to somebody who was not there."""
+    def encode_replayed(
+        self, at: Instant, room: str, recalled: ReplayedMessage, ref: str | None = None
+    ) -> bytes:
+        """An earlier message, sent again to a connection that joins."""
         ...
 
-    def whisper(self, record: Record, value: str) -> bytes:
-        """A record's envelope with the value that is never kept."""
+    def encode_with_secret(self, record: Record, value: str) -> bytes:
+        """A record's envelope with the secret value, which is never stored."""
         ...
 
-    def whispered(self, body: Body, value: str) -> Body:
-        """What was said, with its value."""
+    def body_with_secret(self, body: Body, value: str) -> Body:
+        """A body with its secret value filled in."""
         ...
 
 
 class Clock(Protocol):
-    """Time, so that tests can move it."""
+    """A clock that tests can replace."""
 
     def now(self) -> int:
         """Milliseconds since 1970; never goes back while the process lives."""
         ...
+
+
+class EnginePorts(NamedTuple):
+    """What decides how the engine encodes, tells the time, names things and treats its users."""
+
+    codec: Codec
+    clock: Clock
+    new_id: Callable[[], str]
+    policy: Any

@@ -1,4 +1,4 @@
-"""Git as the place where decisions are kept: hooks, notes, our own ref, and `accord why`.
+"""Decisions in a git repository: hooks, notes, the decisions ref, and `accord why`.
 
-Hooks run at every commit, so this file imports nothing.
+Hooks run at every commit and must start fast, so this file imports nothing.
 """

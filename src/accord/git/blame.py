@@ -1,20 +1,20 @@
-"""Which commit a line comes from, as git sees it: what was moved or re-indented counts as old."""
+"""Which commit a line comes from; moved or re-indented lines keep their original commit."""
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .repository import Repository, refusal, text
+from .repository import Repository, decode_git, error_from_result
 
-IGNORED = ".git-blame-ignore-revs"
-PATIENCE_S = 60.0
-OFF = ("clean=", "process=", "required=false")
-NO_FILTER = frozenset({"unspecified", "unset", "set", None})
-_head = re.compile(r"([0-9a-f]{40,64}) (\d+) (\d+)(?: \d+)?").fullmatch
+IGNORE_REVS_FILE = ".git-blame-ignore-revs"
+BLAME_TIMEOUT_S = 60.0
+DISABLED_FILTER_KEYS = ("clean=", "process=", "required=false")
+NO_FILTER_VALUES = frozenset({"unspecified", "unset", "set", None})
+_match_header = re.compile(r"([0-9a-f]{40,64}) (\d+) (\d+)(?: \d+)?").fullmatch
 
 
-class Line(NamedTuple):
-    """A line of a file: where it is now, and in which commit it came, under which name."""
+class BlameLine(NamedTuple):
+    """One line of a file, with the commit that introduced it and the file's path in that commit."""
 
     sha: str
     number: int
@@ -22,69 +22,88 @@ class Line(NamedTuple):
     path: str
 
     @property
-    def uncommitted(self) -> bool:
-        """Whether it is in the work tree only."""
+    def is_uncommitted(self) -> bool:
+        """Whether the line exists in the work tree only."""
         return set(self.sha) == {"0"}
 
 
-def blame(repo: Repository, path: str, lines: tuple[int, int] | None, rev: str = "") -> list[Line]:
-    """The lines of a file, all or from one to another; nothing of the repository's own is run.
+def blame(
+    repo: Repository, path: str, lines: tuple[int, int] | None, rev: str = ""
+) -> list[BlameLine]:
+    """Blame a file, or a range of its lines, without running any filter the repository configures.
 
-    A file with a filter is read as it lies there; one of which nothing is left then, as committed.
+    A filtered file is compared unfiltered. If then no line matches a commit, the version at HEAD
+    is blamed instead.
     """
-    name = None if rev else _filter(repo, path)
-    if name and "=" in name:  # what the command line cannot name
+    name = None if rev else _filter_attribute(repo, path)
+    if name and "=" in name:  # `-c filter.NAME.clean=` cannot express such a name
         return blame(repo, path, lines, "HEAD")
-    found = _blamed(repo, path, lines, rev, name)
-    unlike = name not in NO_FILTER and not lines and all(line.uncommitted for line in found)
-    return _blamed(repo, path, lines, "HEAD") if unlike else found
+    result = _run_blame(repo, path, lines, rev, name)
+    only_uncommitted = (
+        name not in NO_FILTER_VALUES and not lines and all(line.is_uncommitted for line in result)
+    )
+    return _run_blame(repo, path, lines, "HEAD") if only_uncommitted else result
 
 
-def _blamed(
+def _run_blame(
     repo: Repository, path: str, lines: tuple[int, int] | None, rev: str, name: str | None = None
-) -> list[Line]:
-    """`name` is the filter of the file, which is not run."""
-    span = [f"-L{lines[0]},{lines[1]}"] if lines else []
-    without = [word for key in OFF if name is not None for word in ("-c", f"filter.{name}.{key}")]
-    words = [*without, "blame", "-w", "-M", "-C20", "--porcelain", "--no-textconv", *span]
-    where = [*([rev] if rev else []), "--", path]
-    done = repo.run(*words, *_ignoring(repo), *where, patience=PATIENCE_S)
+) -> list[BlameLine]:
+    """Run `git blame`; `name` is the file's filter, which is disabled."""
+    range_options = [f"-L{lines[0]},{lines[1]}"] if lines else []
+    disable_filter = [
+        option
+        for key in DISABLED_FILTER_KEYS
+        if name is not None
+        for option in ("-c", f"filter.{name}.{key}")
+    ]
+    command = [
+        *disable_filter,
+        "blame",
+        "-w",
+        "-M",
+        "-C20",
+        "--porcelain",
+        "--no-textconv",
+        *range_options,
+    ]
+    target = [*([rev] if rev else []), "--", path]
+    done = repo.run(*command, *_ignore_revs_options(repo), *target, timeout_s=BLAME_TIMEOUT_S)
     if done.code:
-        done = repo.run(*words, "--ignore-revs-file=", *where, patience=PATIENCE_S)
+        done = repo.run(*command, "--ignore-revs-file=", *target, timeout_s=BLAME_TIMEOUT_S)
     if done.code:
-        raise refusal(done)
-    return list(_lines(text(done.out)))
+        raise error_from_result(done)
+    return list(_parse_porcelain(decode_git(done.out)))
 
 
 def filter_of(repo: Repository, path: str) -> str:
-    """What git would run on the file of the work tree, by its name; empty for nothing."""
-    name = _filter(repo, path)
-    return "" if name in NO_FILTER else name
+    """The name of the filter that git would run on the file in the work tree; empty for none."""
+    name = _filter_attribute(repo, path)
+    return "" if name in NO_FILTER_VALUES else name
 
 
-def _filter(repo: Repository, path: str) -> str:
-    """The same, or a word for none, which a filter may be called, too."""
-    said = text(repo.raw("check-attr", "-z", "filter", "--", path)).split("\0")
-    return "".join(said[2:3])
+def _filter_attribute(repo: Repository, path: str) -> str:
+    """The raw `filter` attribute: a filter's name, or a value such as `unset` for none."""
+    fields = decode_git(repo.run_bytes("check-attr", "-z", "filter", "--", path)).split("\0")
+    return "".join(fields[2:3])
 
 
-def _ignoring(repo: Repository) -> list[str]:
-    """The usual file of commits that only moved things, unless the configuration names one."""
-    if repo.maybe("config", "blame.ignoreRevsFile"):
+def _ignore_revs_options(repo: Repository) -> list[str]:
+    """Options for the committed `.git-blame-ignore-revs`, unless git is configured with a file."""
+    if repo.try_text("config", "blame.ignoreRevsFile"):
         return []
-    top = repo.places.root
-    if not top or not repo.says("cat-file", "-e", f"HEAD:{IGNORED}"):
+    top = repo.directories.root
+    if not top or not repo.succeeds("cat-file", "-e", f"HEAD:{IGNORE_REVS_FILE}"):
         return []
-    return [f"--ignore-revs-file={top}/{IGNORED}"]
+    return [f"--ignore-revs-file={top}/{IGNORE_REVS_FILE}"]
 
 
-def _lines(out: str) -> Iterator[Line]:
+def _parse_porcelain(out: str) -> Iterator[BlameLine]:
     paths: dict[str, str] = {}
     sha, number = "", 0
     for line in out.split("\n"):
         if line.startswith("\t"):
-            yield Line(sha, number, line[1:], paths.get(sha, ""))
-        elif found := _head(line):
-            sha, number = found[1], int(found[3])
+            yield BlameLine(sha, number, line[1:], paths.get(sha, ""))
+        elif match := _match_header(line):
+            sha, number = match[1], int(match[3])
         elif line.startswith("filename "):
             paths[sha] = line.removeprefix("filename ")

@@ -1,1 +1,1 @@
-"""Pact in a working tree: verbs on files and git, with or without a server."""
+"""Pact in a work tree: verbs that act on files and git, with or without a server."""

@@ -1,27 +1,27 @@
-"""The files around the log: charter, entry files, tasks, attributes, shell functions."""
+"""The files around the log: charter, entry files, task files, attributes, shell functions."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from accord.core.dialects import pactfiles
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.work.format import state_and_task_files
 from accord.core.work.state import Seat, Task, Work
-from accord.core.work.words import is_id
-from accord.pact.place import Place
-from accord.stores.ledger import contents, plain, replace_file, too_large
+from accord.core.work.vocabulary import is_work_id
+from accord.pact.ledger import check_plain_file, read_plain_file, replace_file, too_large_refusal
+from accord.pact.location import PactLocation
 
-# What somebody writes by hand; more is no text that a person reads.
-LARGEST_TEXT = 4 << 20
-VERBS = (
+# Generous for files that are written by hand.
+MAX_TEXT_BYTES = 4 << 20
+VERB_NAMES = (
     *("init", "join", "assign", "checkpoint", "accept", "changes"),
     *("merge", "status", "log", "validate", "watch", "key", "help"),
 )
-SHELL = "\n".join(
+SHELL_FUNCTIONS = "\n".join(
     [
         "# Pact for shells: `source .pact/bin/pact.sh` gives pact_<verb>; PACT_AGENT_ID names you.",
         "# `bash .pact/bin/pact.sh <verb> …` does the same without functions.",
-        *(f'pact_{verb}() {{ command accord pact {verb} "$@"; }}' for verb in VERBS),
-        # Other shells must not read the name of the file, whose spelling is bash's own.
+        *(f'pact_{verb}() {{ command accord pact {verb} "$@"; }}' for verb in VERB_NAMES),
+        # Inside eval, so that other shells do not parse bash's own syntax.
         """if [ -n "${BASH_VERSION:-}" ] && eval '[ "${BASH_SOURCE[0]:-}" = "$0" ]'; then""",
         '  [ "${1:-}" = "--help" ] && set -- help',
         '  exec accord pact "${@:-help}"',
@@ -31,97 +31,102 @@ SHELL = "\n".join(
 )
 
 
-def scaffold(place: Place, work: Work) -> None:
-    """Write or refresh every file that `init` looks after; text outside its blocks stays."""
-    inside(place, work.seats)
-    charter = pactfiles.charter(work.project, work.seats)
-    _block(place.directory, place.directory / "PROJECT.md", charter)
+def write_scaffold(place: PactLocation, work: Work) -> None:
+    """Write or refresh the files that `init` manages; text outside managed blocks is kept."""
+    check_paths_inside(place, work.seats)
+    charter = state_and_task_files.render_charter(work.project, work.seats)
+    _write_block(place.directory, place.directory / "PROJECT.md", charter)
     for seat in work.seats:
-        _block(place.root, place.root / seat.entry, pactfiles.welcome(seat))
+        _write_block(
+            place.root, place.root / seat.entry, state_and_task_files.render_entry_block(seat)
+        )
     (place.directory / "tasks").mkdir(exist_ok=True)
-    replace_file(place.directory / "bin" / "pact.sh", SHELL.encode())
+    replace_file(place.directory / "bin" / "pact.sh", SHELL_FUNCTIONS.encode())
     if place.repository:
-        _attributes(place.root / ".gitattributes")
+        _write_attributes(place.root / ".gitattributes")
 
 
-def inside(place: Place, seats: Iterable[Seat]) -> None:
-    """Refuse before anything is written, if one of the files would be elsewhere."""
+def check_paths_inside(place: PactLocation, seats: Iterable[Seat]) -> None:
+    """Refuse, before anything is written, if a file would end up outside the repository."""
     for seat in seats:
-        within(place.root, readable(place.root / seat.entry))
+        check_within(place.root, check_readable(place.root / seat.entry))
     for name in ("PROJECT.md", "bin/pact.sh", "tasks/x"):
-        within(place.directory, readable(place.directory / name))
-    within(place.directory, plain(place.state))
-    readable(place.root / ".gitattributes")
+        check_within(place.directory, check_readable(place.directory / name))
+    check_within(place.directory, check_plain_file(place.state_path))
+    check_readable(place.root / ".gitattributes")
 
 
-def readable(path: Path) -> Path:
-    """The path, where a text is or can be."""
-    if plain(path).exists() and path.stat().st_size > LARGEST_TEXT:
-        raise too_large(path, LARGEST_TEXT)
+def check_readable(path: Path) -> Path:
+    """Refuse if the path is not a regular file or is too large; returns the path."""
+    if check_plain_file(path).exists() and path.stat().st_size > MAX_TEXT_BYTES:
+        raise too_large_refusal(path, MAX_TEXT_BYTES)
     return path
 
 
-def within(root: Path, path: Path) -> None:
-    """Refuse a path that leads out of `root` through a linked directory."""
+def check_within(root: Path, path: Path) -> None:
+    """Refuse a path that leaves `root` through a symlinked directory."""
     if not path.parent.resolve().is_relative_to(root.resolve()):
-        raise Refused(Why.MALFORMED, f"{path} leads out of {root}")
+        raise Refused(Reason.MALFORMED, f"{path} points outside {root}")
 
 
-def _block(root: Path, path: Path, body: str) -> None:
-    text = _own_text(root, path)
-    new = pactfiles.managed(text, body)
+def _write_block(root: Path, path: Path, body: str) -> None:
+    text = _read_own_text(root, path)
+    new = state_and_task_files.with_managed_block(text, body)
     if new != text or path.is_symlink():
-        _put(path, new)
+        _write_text(path, new)
 
 
-def _attributes(path: Path) -> None:
-    text = _own_text(path.parent, path)
-    new = pactfiles.union_attributes(text)
+def _write_attributes(path: Path) -> None:
+    text = _read_own_text(path.parent, path)
+    new = state_and_task_files.with_union_attributes(text)
     if new != text:
-        _put(path, new)
+        _write_text(path, new)
 
 
-def _own_text(root: Path, path: Path) -> str:
-    """What a file says, in whatever encoding and with its own line ends, if it is in `root`."""
-    # A link becomes a file of its own. What its target says is taken over, so that nobody loses
-    # it; but not from outside, whence a hostile repository would fetch what is private.
-    ours = path.resolve().is_relative_to(root.resolve())
-    if not (ours and path.exists()):
+def _read_own_text(root: Path, path: Path) -> str:
+    """A file's text, any encoding and line endings; empty if missing or outside `root`."""
+    # A symlink is replaced by a regular file with its target's text, so that no text is lost. A
+    # target outside is not read: a hostile repository could use that to copy private files.
+    is_inside = path.resolve().is_relative_to(root.resolve())
+    if not (is_inside and path.exists()):
         return ""
-    return contents(path, LARGEST_TEXT).decode("utf-8", "surrogateescape")
+    return read_plain_file(path, MAX_TEXT_BYTES).decode("utf-8", "surrogateescape")
 
 
-def _put(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     replace_file(path, text.encode("utf-8", "surrogateescape"))
 
 
-def task_path(place: Place, id: str) -> Path | None:
-    """Where a task's own file is; an id that is unsafe in a path has none."""
-    return place.directory / "tasks" / f"{id}.md" if is_id(id) else None
+def task_path(place: PactLocation, id: str) -> Path | None:
+    """The path of a task's file; None if its id is not safe in a path."""
+    return place.directory / "tasks" / f"{id}.md" if is_work_id(id) else None
 
 
-def task_file(place: Place, task: Task) -> None:
-    """Make the task's file where there is none."""
+def create_task_file(place: PactLocation, task: Task) -> None:
+    """Create the task's file if it does not exist."""
     path = task_path(place, task.id)
     if path and not path.exists() and not path.is_symlink():
-        within(place.directory, path)
+        check_within(place.directory, path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(pactfiles.task_file(task), "utf-8")
+        path.write_text(state_and_task_files.render_task_file(task), "utf-8")
 
 
-def contradictions(place: Place, work: Work) -> Iterator[str]:
-    """What the files of tasks say otherwise than the log, or why they cannot be read."""
+def find_contradictions(place: PactLocation, work: Work) -> Iterator[str]:
+    """Where task files contradict the log, or why they cannot be read."""
     for task in work.tasks.values():
         path = task_path(place, task.id)
         if path and path.exists() and not path.is_symlink():
-            yield from (f"{place.name(path)}: {each}" for each in _said(task, path))
+            yield from (
+                f"{place.relative_path(path)}: {sentence}"
+                for sentence in _contradictions_in(task, path)
+            )
 
 
-def _said(task: Task, path: Path) -> Iterable[str]:
+def _contradictions_in(task: Task, path: Path) -> Iterable[str]:
     try:
-        text = contents(path, LARGEST_TEXT).decode("utf-8", "replace")
-    except Refused as no:
-        return [no.detail]
-    except OSError as no:
-        return [str(no.strerror)]
-    return pactfiles.contradictions(task, text)
+        text = read_plain_file(path, MAX_TEXT_BYTES).decode("utf-8", "replace")
+    except Refused as error:
+        return [error.detail]
+    except OSError as error:
+        return [str(error.strerror)]
+    return state_and_task_files.contradictions_with_log(task, text)

@@ -1,35 +1,42 @@
-"""Tell the next actor what waits for it, as soon as it does."""
+"""Watch a pact and notify a seat of new inbox items."""
 
 from collections.abc import Callable, Sequence
 
-from accord.core.work.verbs import understood
-from accord.core.work.waiting import Waiting, waiting
-from accord.pact.desk import Desk
+from accord.core.work.inbox import InboxItem, inbox_of
+from accord.core.work.verbs import check_supported
+from accord.pact.workspace import Workspace
 
-Tell = Callable[[Sequence[Waiting]], None]
+Notify = Callable[[Sequence[InboxItem]], None]
 
 
-def watch(desk: Desk, tell: Tell, *, interval: float, patience: float | None, first: bool) -> bool:
-    """Tell what waits for the desk's seat, and whatever comes; False when time was up.
+def watch_inbox(
+    workspace: Workspace,
+    notify: Notify,
+    *,
+    interval: float,
+    timeout_s: float | None,
+    stop_at_first: bool,
+) -> bool:
+    """Notify of current and new inbox items of the workspace's seat; False on timeout.
 
-    With `first` it ends as soon as something was told. The file's size and time are looked at,
-    and it is read when they changed.
+    With `stop_at_first`, return after the first notification. The ledger is polled by size and
+    time, and read only when these changed.
     """
-    told, waited = frozenset[Waiting](), 0.0
-    desk.exists()
+    notified, waited = frozenset[InboxItem](), 0.0
+    workspace.check_exists()
     while True:
-        mark = desk.ledger.mark()
-        work = desk.load().work
-        understood(work)
-        now = list(waiting(work, desk.seat))
-        if fresh := [each for each in now if each not in told]:
-            tell(fresh)
-            if first:
+        mark = workspace.ledger.mark()
+        work = workspace.load().work
+        check_supported(work)
+        items = list(inbox_of(work, workspace.seat))
+        if new_items := [item for item in items if item not in notified]:
+            notify(new_items)
+            if stop_at_first:
                 return True
-        # While git puts another branch's ledger in its place, there is none for a moment.
-        told = frozenset(now) if work.started else told
-        while desk.ledger.mark() == mark:
-            if patience is not None and waited >= patience:
+        # During a branch switch the ledger is missing for a moment; that is not an empty inbox.
+        notified = frozenset(items) if work.started else notified
+        while workspace.ledger.mark() == mark:
+            if timeout_s is not None and waited >= timeout_s:
                 return False
-            desk.world.sleep(interval)
+            workspace.ports.sleep(interval)
             waited += interval

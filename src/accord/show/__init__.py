@@ -1,1 +1,1 @@
-"""How things are put for people: words, cards, conversations, pages."""
+"""What people read: sentences, gate cards, conversations, Markdown and web pages."""

@@ -1,4 +1,4 @@
-"""Results on standard output: columns for people, JSON for programs."""
+"""Results on standard output: tables for people, JSON for programs."""
 
 import shutil
 import sys
@@ -8,54 +8,51 @@ from typing import Any
 import msgspec
 
 from accord.show import text
+from accord.show.columns import column_width, cut, pad
 
-GAP = 2
-NARROWEST = 8
+COLUMN_GAP = 2
+MIN_COLUMN_WIDTH = 8
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def tell(content: Any) -> None:
-    """A result for programs."""
-    print(text.inert(_ENCODER.encode(content).decode()))  # noqa: T201 - this is where results go
+def print_json(content: Any) -> None:
+    """Print one line of JSON that cannot control the terminal."""
+    print(text.escape_json(_ENCODER.encode(content).decode()))  # noqa: T201 - this is where results go
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A result for people, in columns; on a terminal no wider than that."""
-    lines = [heads, *([text.line(cell) for cell in row] for row in rows)]
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print columns; on a terminal they are cut to its width."""
+    lines = [heads, *([text.one_line(cell) for cell in row] for row in rows)]
     if sys.stdout.isatty():
-        lines = fitted(lines, shutil.get_terminal_size().columns)
+        lines = fit_columns(lines, shutil.get_terminal_size().columns)
     widths = _widths(lines)
     for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        cells = (pad(cell, width) for cell, width in zip(line, widths, strict=True))
         print("  ".join(cells).rstrip())  # noqa: T201 - this is where results go
 
 
-def fitted(lines: list[Sequence[str]], room: int) -> list[Sequence[str]]:
-    """The lines cut to fit: empty columns go first, then the widest is shortened, never the first.
+def fit_columns(lines: list[Sequence[str]], width: int) -> list[Sequence[str]]:
+    """Drop empty columns, then shorten the widest until the lines fit.
 
-    The first column is what one types again.
+    The first column stays whole: it holds the id to copy into the next command.
     """
-    if _total(lines) > room:
+    if _total(lines) > width:
         full = [place for place in range(len(lines[0])) if any(line[place] for line in lines[1:])]
         lines = [[line[place] for place in full] for line in lines]
-    while _total(lines) > room:
+    while _total(lines) > width:
         widths = _widths(lines)
         place = max(range(1, len(widths)), key=widths.__getitem__, default=0)
-        if widths[place] <= NARROWEST:
+        if widths[place] <= MIN_COLUMN_WIDTH:
             break
-        most = widths[place] - 1
-        lines = [[*line[:place], _cut(line[place], most), *line[place + 1 :]] for line in lines]
+        max_width = widths[place] - 1
+        lines = [[*line[:place], cut(line[place], max_width), *line[place + 1 :]] for line in lines]
     return lines
 
 
-def _cut(cell: str, most: int) -> str:
-    return cell if len(cell) <= most else f"{cell[: most - 1].rstrip('…')}…"
-
-
 def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
-    return [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    return [max(column_width(line[place]) for line in lines) for place in range(len(lines[0]))]
 
 
 def _total(lines: Sequence[Sequence[str]]) -> int:
     widths = _widths(lines)
-    return sum(widths) + GAP * (len(widths) - 1)
+    return sum(widths) + COLUMN_GAP * (len(widths) - 1)

@@ -1,114 +1,156 @@
-"""Words from others, made fit to be shown: nothing in them can move a cursor or hide a line."""
+"""Text for people; text from others is escaped, so that it cannot control the terminal."""
 
 import json
 import re
 import shlex
-import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from accord.show import screen
+from accord.core.kernel import command_line as command_lines
+from accord.show import terminal_size
+from accord.show.columns import column_width, cut, is_mark, wrapped
+from accord.show.foreign_json import as_int, as_items, as_object, as_text, as_texts
 
-# Holds emoji and letters of some scripts together; all other invisible marks are shown, and so is
-# one beside a plain letter, where it does nothing but make two words look the same.
+# Joins emoji and letters of some scripts. All other invisible characters are escaped, and so is a
+# joiner next to an ASCII letter, where its only effect is to make different words look the same.
 JOINER = re.compile("(?<=[^\x00-\x7f])\u200d(?=[^\x00-\x7f])")
-WIDEST = 100
-ALL_BUT_READING = frozenset(
+# Letters and symbols without any ink.
+BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# Marks on one letter; more would pile up over the lines above and below.
+MAX_MARKS = 4
+VARIATION_SELECTORS = range(0xFE00, 0xFE10)
+MAX_WIDTH = 100
+MIN_TEXT_WIDTH = 20
+ALL_BUT_READ_CATEGORIES = frozenset(
     {
         *("file_write", "file_delete", "shell_execute", "network_request"),
         *("deploy", "database", "secret_access", "external_api"),
     }
 )
-_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
-# What means something else within double quotes.
-_ODD = re.compile(r"[\"$`!]|\\(?:[\\\n]|\Z)")
+# No marks at all: letters of most European languages, punctuation, box drawing.
+_NO_MARKS = re.compile("[\n\t\x20-\x7e\xa0-\u02ff\u2010-\u20cf\u2100-\u2bff]*")
+_ANSI_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
+# Characters with a special meaning inside double quotes.
+_UNSAFE_IN_QUOTES = re.compile(r"[\"$`!]|\\(?:[\\\n]|\Z)")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
-AGES = 1 << 53
+MAX_SPAN_S = 1 << 53
+MAX_QUORUM_DEPTH = 8
 
 
-def safe(text: str) -> str:
-    """The text with every control and formatting character spelled out, lines and tabs aside."""
+def escape_controls(text: str) -> str:
+    """Escape control, formatting and invisible characters except line breaks and tabs."""
     text = text.replace("\r\n", "\n")
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
     held = {match.start() for match in JOINER.finditer(text)}
-    shown = (c if at in held else _shown(c) for at, c in enumerate(text))
-    return "".join(shown).expandtabs(4)
+    shown = (c if at in held else _escape_letter(c) for at, c in enumerate(text))
+    return _escape_marks("".join(shown)).expandtabs(4)
 
 
-def _shown(letter: str) -> str:
-    plain = letter.isprintable() or letter in "\n\t"
-    return letter if plain else letter.encode("unicode_escape").decode()
+def _escape_letter(letter: str) -> str:
+    plain = letter in "\n\t" or (letter.isprintable() and letter not in BLANK_LETTERS)
+    return letter if plain else spell_out(letter)
 
 
-def inert(code: str) -> str:
-    """JSON with every character that could steer a terminal as an escape; it says the same."""
+def spell_out(text: str) -> str:
+    """The text with every character as an escape of Python."""
+    return "".join(letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _escape_marks(text: str) -> str:
+    """Escape marks that would join a margin, pile up over other lines, or are invisible."""
+    if _NO_MARKS.fullmatch(text):
+        return text
+    shown: list[str] = []
+    marks = MAX_MARKS  # at the beginning there is no letter to join
+    before = ""
+    for letter in text:
+        if not is_mark(letter):
+            marks = MAX_MARKS if letter.isspace() else 0
+            shown.append(letter)
+        elif marks >= MAX_MARKS or (ord(letter) in VARIATION_SELECTORS and before.isascii()):
+            shown.append(spell_out(letter))
+        else:
+            marks += 1
+            shown.append(letter)
+        before = letter
+    return "".join(shown)
+
+
+def escape_json(code: str) -> str:
+    """Escape what could control a terminal in a JSON text; its value does not change."""
     if code.replace("\n", "").isprintable():
         return code
     letters = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in code)
     return "".join(letters)
 
 
-def unstyled(text: str) -> str:
-    """The text without colours and other styles, as a terminal would have shown its letters."""
-    return _STYLE.sub("", text)
+def strip_styles(text: str) -> str:
+    """Remove ANSI colours and other styles."""
+    return _ANSI_STYLE.sub("", text)
 
 
-def line(text: str) -> str:
-    """The text on one line."""
-    return " ".join(safe(text).split())
+def replace_surrogates(text: str) -> str:
+    """Text from git, which need not be UTF-8, with a replacement character for each bad byte."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def standing(said: dict[str, Any]) -> str:
-    """The verdict in a line."""
-    sure = f", confidence {said['confidence']}" if said["confidence"] else ""
-    ruling = f"{said['batch']}/{said['item']}: {said['verdict']}, {said['state']}{sure}"
-    return f"{ruling} (ruling {said['sha256'][:12]})"
+def one_line(text: str) -> str:
+    """Escape the text and collapse its white space onto one line."""
+    return " ".join(escape_controls(text).split())
 
 
-def clipped(text: str, room: int) -> str:
-    """As much of it as there is room for."""
-    return text if len(text) <= room else f"{text[: room - 1]}…"
+def describe_verdict(ruling: dict[str, Any]) -> str:
+    """`batch/item: verdict, state, confidence (ruling hash)`."""
+    batch, item, verdict, state, confidence, sha256 = (
+        as_text(ruling.get(name))
+        for name in ("batch", "item", "verdict", "state", "confidence", "sha256")
+    )
+    sure = f", confidence {confidence}" if confidence else ""
+    return f"{batch}/{item}: {verdict}, {state}{sure} (ruling {sha256[:12]})"
 
 
-def width() -> int:
-    """How wide a paragraph may be here."""
-    return min(screen.columns(WIDEST), WIDEST)
+def clip(text: str, width: int) -> str:
+    """Cut the text to `width` columns, ending in an ellipsis."""
+    return cut(text, width)
 
 
-def wrapped(text: str, indent: str = "", most: int | None = None) -> Iterator[str]:
-    """Prose in lines that fit, its own line breaks kept; past `most` lines it says how many."""
-    lines = list(_wrapped(text, indent))
-    yield from lines[:most]
-    if most is not None and len(lines) > most:
-        yield f"{indent}… {count(len(lines) - most, 'more line')}"
+def text_width() -> int:
+    """Columns for a paragraph: those of the terminal, at most 100."""
+    return min(terminal_size.terminal_columns(MAX_WIDTH), MAX_WIDTH)
 
 
-def _wrapped(text: str, indent: str) -> Iterator[str]:
-    room = max(20, width() - len(indent))
-    for paragraph in safe(text).rstrip().split("\n"):
-        hang = paragraph[: len(paragraph) - len(paragraph.lstrip())][: room // 2]
-        parts = textwrap.wrap(
-            paragraph, room, subsequent_indent=hang, break_on_hyphens=False, tabsize=4
-        )
-        yield from (f"{indent}{part}".rstrip() for part in parts or [""])
+def wrap(text: str, indent: str = "", max_lines: int | None = None) -> Iterator[str]:
+    """Wrap prose, keeping its line breaks; what exceeds `max_lines` is counted in a last line."""
+    lines = list(_wrap_paragraphs(text, indent))
+    yield from lines[:max_lines]
+    if max_lines is not None and len(lines) > max_lines:
+        yield f"{indent}… {plural(len(lines) - max_lines, 'more line')}"
 
 
-def count(number: int, thing: str) -> str:
+def _wrap_paragraphs(text: str, indent: str) -> Iterator[str]:
+    width = max(MIN_TEXT_WIDTH, text_width() - column_width(indent))
+    for paragraph in escape_controls(text).rstrip().split("\n"):
+        hang = paragraph[: len(paragraph) - len(paragraph.lstrip())][: width // 2]
+        lines = wrapped(paragraph, width, hang)
+        yield from [f"{indent}{line}".rstrip() for line in lines] or [indent.rstrip()]
+
+
+def plural(number: int, thing: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
-    *most, last = list(words) or [""]
-    return f"{', '.join(most)} and {last}" if most else last
+    *first, last = list(words) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
-def span(seconds: float) -> str:
-    """How long, as people say it; what is past all sense is called so."""
-    if not -AGES < seconds < AGES:
+def format_duration(seconds: float) -> str:
+    """`1 h 30 min`, `2.5 s`, `40 ms`; "ages" for numbers too large to be a real duration."""
+    if not -MAX_SPAN_S < seconds < MAX_SPAN_S:
         return "ages"
     whole = int(seconds)
     for size, letter, smaller, small in (
@@ -117,52 +159,64 @@ def span(seconds: float) -> str:
         (MINUTE, "min", 1, "s"),
     ):
         if whole >= size:
-            most, rest = whole // size, whole % size // smaller
-            return f"{most} {letter} {rest} {small}" if rest else f"{most} {letter}"
+            number, rest = whole // size, whole % size // smaller
+            return f"{number} {letter} {rest} {small}" if rest else f"{number} {letter}"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
     return f"{whole} s" if seconds >= 10 or seconds == whole else f"{seconds:.1f} s"
 
 
-def moment(ts: str) -> datetime:
-    """A timestamp in the reader's own time; the beginning of time for what is none."""
+def local_time(ts: str) -> datetime:
+    """A timestamp in the reader's time zone; 1970-01-01 if it cannot be parsed."""
     try:
         return datetime.fromisoformat(ts).astimezone()
     except (ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(0, UTC).astimezone()
 
 
-def command(arguments: dict[str, Any]) -> str | None:
-    """The command line, where the arguments are one and nothing else."""
-    match arguments:
-        case {"argv": [*words]} if len(arguments) == 1 and all(isinstance(w, str) for w in words):
-            return " ".join(map(quoted, words))
-        case {"command": str(text)} if len(arguments) == 1:
-            return text
-        case _:
-            return None
+CONTRADICTION = "The arguments name different commands; which of them would run is not known:"
 
 
-def quoted(word: str) -> str:
-    """The word as a shell reads it; in double quotes where it has single ones and nothing odd."""
-    doubly = "'" in word and not _ODD.search(word)
-    return f'"{word}"' if doubly else shlex.quote(word)
+def command_line(arguments: dict[str, Any]) -> str | None:
+    """The command line, if the arguments consist of one and nothing else; otherwise None.
+
+    Arguments that name one command twice, and differently, are no command line.
+    """
+    if not arguments.keys() <= command_lines.COMMAND_KEYS or not command_lines.lines_agree(
+        arguments
+    ):
+        return None
+    if (words := command_lines.words_of(arguments)) is not None:
+        return " ".join(map(shell_quote, words))
+    line = arguments.get(command_lines.FULL_COMMAND, arguments.get(command_lines.COMMAND))
+    return line if isinstance(line, str) else None
 
 
-def invocation(arguments: dict[str, Any]) -> str:
-    """What would be run, whole: a command line, else the arguments as JSON."""
-    if (typed := command(arguments)) is not None:
+def shell_quote(word: str) -> str:
+    """Quote a word for a shell; in double quotes if it contains single ones and nothing special."""
+    double_quoted = "'" in word and not _UNSAFE_IN_QUOTES.search(word)
+    return f'"{word}"' if double_quoted else shlex.quote(word)
+
+
+def render_invocation(arguments: Any) -> str:
+    """Everything that would run, uncut: a command line, or else the arguments as JSON."""
+    if not isinstance(arguments, dict):
+        return json.dumps(arguments, indent=2, ensure_ascii=False)
+    if not command_lines.lines_agree(arguments):
+        return f"{CONTRADICTION}\n{json.dumps(arguments, indent=2, ensure_ascii=False)}"
+    if (typed := command_line(arguments)) is not None:
         return f"$ {typed}"
     rest = {name: value for name, value in arguments.items() if name != "decision"}
-    if len(rest) < len(arguments) and (typed := command(rest)) is not None:
-        # The step comes first, in one line: no command can write a line above itself.
+    if len(rest) < len(arguments) and (typed := command_line(rest)) is not None:
+        # The step comes first, on one line, so that no command can imitate it.
         return f"decision {json.dumps(arguments['decision'], ensure_ascii=False)}\n$ {typed}"
     return json.dumps(arguments, indent=2, ensure_ascii=False)
 
 
-def quorum(rule: dict[str, Any]) -> str:
-    """Which approvals are needed, in words."""
-    number = count(rule.get("count", 1), "approval")
+def describe_quorum(quorum: Any, depth: int = 0) -> str:
+    """Which approvals are needed, in words; a rule that is not known here as JSON."""
+    rule = as_object(quorum)
+    number = plural(as_int(rule.get("count", 1)), "approval")
     match rule.get("type"):
         case "any":
             return number
@@ -171,52 +225,55 @@ def quorum(rule: dict[str, Any]) -> str:
         case "majority":
             return "the approval of more than half of those who may"
         case "role":
-            return f"{number} by role {line(rule['role'])}"
+            return f"{number} by role {one_line(as_text(rule.get('role')))}"
         case "label":
-            return f"{number} by label {line(rule['label'])}"
+            return f"{number} by label {one_line(as_text(rule.get('label')))}"
         case "specific":
-            return f"the approval of {listed(map(line, rule['participants']))}"
-        case "all_of":
-            return listed(map(quorum, rule["rules"]))
+            return (
+                f"the approval of {join_words(map(one_line, as_texts(rule.get('participants'))))}"
+            )
+        case "all_of" if depth < MAX_QUORUM_DEPTH:
+            parts = as_items(rule.get("rules"))
+            return join_words(describe_quorum(part, depth + 1) for part in parts)
         case _:
-            return line(json.dumps(rule))
+            return one_line(json.dumps(quorum))
 
 
-def missing(lacks: Iterable[dict[str, Any]], approvals: Iterable[str]) -> str:
-    """Which approvals are still missing, in words; nothing where the next one is enough."""
-    yes, lacks = set(approvals), list(lacks)
-    most = max((each["missing"] for each in lacks if not _is_any(each)), default=0)
-    # Whoever meets another rule counts among any.
-    told = [each for each in lacks if not (_is_any(each) and each["missing"] <= most)]
-    return listed(_lack(each["rule"], each["missing"], yes) for each in told)
+def describe_missing(lacks: Iterable[dict[str, Any]], approvals: Iterable[str]) -> str:
+    """Which approvals are still missing, in words; empty if any next approval is enough."""
+    approvers, lacks = set(approvals), list(lacks)
+    by_rule = max((lack["missing"] for lack in lacks if not _is_any(lack)), default=0)
+    # An approval that another rule needs also counts for `any`.
+    shown = [lack for lack in lacks if not (_is_any(lack) and lack["missing"] <= by_rule)]
+    return join_words(_describe_lack(lack["rule"], lack["missing"], approvers) for lack in shown)
 
 
 def _is_any(lack: dict[str, Any]) -> bool:
     return bool(lack["rule"].get("type") == "any")
 
 
-def _lack(rule: dict[str, Any], number: int, yes: set[str]) -> str:
+def _describe_lack(rule: dict[str, Any], number: int, approvers: set[str]) -> str:
     match rule.get("type"):
         case "any" | "majority":
-            return count(number, "more approval")
+            return plural(number, "more approval")
         case "all":
-            return f"{count(number, 'more approval')}, as everyone must agree"
+            return f"{plural(number, 'more approval')}, as everyone must agree"
         case "specific":
-            return (
-                f"the approval of {listed(line(n) for n in rule['participants'] if n not in yes)}"
-            )
+            absent = (name for name in as_texts(rule.get("participants")) if name not in approvers)
+            return f"the approval of {join_words(map(one_line, absent))}"
         case _:
-            return quorum({**rule, "count": number})
+            return describe_quorum({**rule, "count": number})
 
 
-def gated(config: dict[str, Any]) -> str:
-    """What needs approval in a session, and which."""
-    categories = config["require_approval_for"]
-    rule = quorum(config["default_gate_quorum"])
+def describe_gating(config: dict[str, Any]) -> str:
+    """Which categories need approval in a session, and by whom."""
+    categories = as_texts(config.get("require_approval_for"))
+    rule = describe_quorum(config.get("default_gate_quorum"))
     if not categories:
-        return f"only what is risky needs {rule}"
+        return f"only risky actions need {rule}"
     if "all" in categories:
         return f"everything needs {rule}"
-    if set(categories) >= ALL_BUT_READING:
+    if set(categories) >= ALL_BUT_READ_CATEGORIES:
         return f"everything but reading files needs {rule}"
-    return f"{listed(map(line, categories))} {'needs' if len(categories) == 1 else 'need'} {rule}"
+    verb = "needs" if len(categories) == 1 else "need"
+    return f"{join_words(map(one_line, categories))} {verb} {rule}"

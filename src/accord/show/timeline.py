@@ -1,23 +1,41 @@
-"""A session as a conversation: envelopes in, turns out; chunks are put together again."""
+"""Turn the messages of a session into a conversation: streamed chunks become one turn each."""
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
-from accord.core.kernel.times import too_early
-from accord.show.text import AGES, count, invocation, listed, quorum, span, standing, unstyled
+from accord.core.kernel.timestamps import is_before_timeout
+from accord.show.foreign_json import (
+    JsonObject,
+    as_int,
+    as_items,
+    as_listing,
+    as_object,
+    as_text,
+    as_texts,
+)
+from accord.show.text import (
+    MAX_SPAN_S,
+    describe_quorum,
+    describe_verdict,
+    format_duration,
+    join_words,
+    plural,
+    render_invocation,
+    strip_styles,
+)
 
 SYSTEM = "system"
+TASKS_KEY = "session:tasks"
 
-Envelope = dict[str, Any]
+WireEnvelope = JsonObject
 
 
 class Turn(msgspec.Struct):
-    """Somebody did something. `text` is prose, `code` is what a machine reads or printed.
+    """One thing a member did. `text` is prose; `code` is a command, data or a program's output.
 
-    `mood` is `good`, `bad`, `wait` or nothing.
+    `mood` is `good`, `bad`, `wait` or empty.
     """
 
     kind: str
@@ -32,12 +50,15 @@ class Turn(msgspec.Struct):
 
     @property
     def listing(self) -> str:
-        """The code as it is shown; of what a tool printed the words count, not their colours."""
-        return unstyled(self.code) if self.kind == "output" else self.code
+        """The code as it is shown; tool output loses its terminal colours."""
+        return strip_styles(self.code) if self.kind == "output" else self.code
 
 
 class Timeline:
-    """Turns in the order in which they began."""
+    """Builds turns, in the order in which they began, from envelopes.
+
+    Handlers read payloads only through `foreign_json`, because a payload may have any shape.
+    """
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
@@ -45,329 +66,412 @@ class Timeline:
         self._answers: dict[str, Turn] = {}
         self._outputs: dict[str, Turn] = {}
         self._tools: dict[str, str] = {}
+        self._granted: set[str] = set()
+        self._removed: frozenset[str] = frozenset()
         self._gates: dict[str, str] = {}
         self._limits: dict[str, tuple[str, int]] = {}
         self._present: set[str] = set()
         self._joins: set[str] = set()
         self._merges: dict[str, str] = {}
-        self._tasks: set[str] = set()  # of the pact, as they were told last
+        self._tasks: set[str] = set()  # lines of the task list shown last
 
-    def add(self, said: Envelope) -> None:
-        """One more envelope."""
-        if teller := TELLERS.get(said["type"]):
-            teller(self, said, said["payload"])
+    def add(self, envelope: WireEnvelope) -> None:
+        """Add one envelope; types without a handler, such as heartbeats, are not shown."""
+        message_type = as_text(envelope.get("type"))
+        handler = HANDLERS_BY_TYPE.get(message_type)
+        if handler is None:
+            return
+        payload = envelope.get("payload")
+        if isinstance(payload, dict):
+            handler(self, envelope, payload)
+        else:
+            title = f"sent {message_type} with content that Accord cannot read"
+            self.add_turn(envelope, "note", title, text=as_text(payload))
 
-    def is_whole(self, turn: Turn) -> bool:
-        """Whether nothing will be added to it: an answer that ended, output that has its result."""
+    def is_complete(self, turn: Turn) -> bool:
+        """Whether the turn is final: a response has ended, tool output has its result."""
         unfinished = (*self._answers.values(), *self._outputs.values())
-        return all(turn is not each for each in unfinished)
+        return all(turn is not other for other in unfinished)
 
-    def tell(self, said: Envelope, kind: str, title: str, **more: str) -> Turn:
-        """A new turn of the envelope's sender."""
-        fork = said.get("fork") or ""
-        turn = Turn(kind, said["ts"], said["sender"], title, said.get("seq", 0), fork=fork, **more)
+    def add_turn(self, envelope: WireEnvelope, kind: str, title: str, **more: str) -> Turn:
+        """Add a turn by the envelope's sender."""
+        turn = Turn(
+            kind,
+            as_text(envelope.get("ts")),
+            as_text(envelope.get("sender")),
+            title,
+            as_int(envelope.get("seq")),
+            fork=as_text(envelope.get("fork")),
+            **more,
+        )
         self.turns.append(turn)
         return turn
 
-    # Coming and going
+    # Membership
 
-    def created(self, said: Envelope, payload: Envelope) -> None:
-        self.name = payload.get("name") or ""
-        self._present.add(said["sender"])
-        self.tell(said, "note", "opened the session", text=self.name)
+    def on_session_create(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        self.name = as_text(payload.get("name"))
+        self._present.add(as_text(envelope.get("sender")))
+        self.add_turn(envelope, "note", "opened the session", text=self.name)
 
-    def joined(self, said: Envelope, payload: Envelope) -> None:
-        if payload["participant"]["id"] not in self._present:
-            self._joins.add(said["id"])
+    def on_session_join(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        participant = as_object(payload.get("participant"))
+        if as_text(participant.get("id")) not in self._present:
+            self._joins.add(as_text(envelope.get("id")))
 
-    def announced(self, said: Envelope, payload: Envelope) -> None:
-        if said.get("ref") in self._joins:
-            self._present.add(payload["id"])
-            turn = self.tell(said, "note", f"joined as {listed(payload['roles'])}")
-            turn.who = payload["id"]
-            turn.text = "an agent" if payload["type"] == "agent" else ""
+    def on_announce(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        if as_text(envelope.get("ref")) in self._joins:
+            member = as_text(payload.get("id"))
+            self._present.add(member)
+            roles = join_words(as_texts(payload.get("roles")))
+            turn = self.add_turn(envelope, "note", f"joined as {roles}")
+            turn.who = member
+            turn.text = "an agent" if payload.get("type") == "agent" else ""
 
-    def left(self, said: Envelope, payload: Envelope) -> None:
-        who = payload.get("participant") or said["sender"]
-        self._present.discard(who)
-        self.tell(said, "note", "left", text=payload.get("reason") or "").who = who
+    def on_session_leave(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        member = as_text(payload.get("participant")) or as_text(envelope.get("sender"))
+        self._present.discard(member)
+        turn = self.add_turn(envelope, "note", "left", text=as_text(payload.get("reason")))
+        turn.who = member
 
-    def ended(self, said: Envelope, payload: Envelope) -> None:
-        title = f"ended the session: {payload['final_state']}"
-        self.tell(said, "note", title, text=payload["reason"])
+    def on_session_end(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        title = f"ended the session: {as_text(payload.get('final_state'))}"
+        self.add_turn(envelope, "note", title, text=as_text(payload.get("reason")))
 
-    def configured(self, said: Envelope, payload: Envelope) -> None:
-        changes = [f"{name} = {json.dumps(value)}" for name, value in payload["changes"].items()]
-        title = f"changed the rules: {listed(changes)}"
-        self.tell(said, "note", title, text=payload["reason"])
+    def on_config_update(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        changes = as_object(payload.get("changes"))
+        settings = [f"{name} = {json.dumps(value)}" for name, value in changes.items()]
+        title = f"changed the rules: {join_words(settings)}"
+        self.add_turn(envelope, "note", title, text=as_text(payload.get("reason")))
 
-    def promoted(self, said: Envelope, payload: Envelope) -> None:
-        roles = listed(payload["new_roles"]) or "observer"
-        title = f"made {payload['participant']} {roles}"
-        self.tell(said, "note", title, text=payload.get("reason") or "")
+    def on_role_change(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        who = as_text(payload.get("participant"))
+        roles = join_words(as_texts(payload.get("new_roles")))
+        was_removed = who in self._removed
+        title = f"lets {who} back in, as {roles}" if was_removed else f"made {who} {roles}"
+        title = title if roles else f"removed {who}"
+        self._removed = self._removed - {who} if roles else self._removed | {who}
+        self.add_turn(envelope, "note", title, text=as_text(payload.get("reason")))
 
-    # Talking
+    # Conversation
 
-    def prompted(self, said: Envelope, payload: Envelope) -> None:
-        self.tell(said, "prompt", f"asks {payload['target_agent']}", text=payload["content"])
+    def on_prompt(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        title = f"asks {as_text(payload.get('target_agent'))}"
+        self.add_turn(envelope, "prompt", title, text=as_text(payload.get("content")))
 
-    def answering(self, said: Envelope, _payload: Envelope) -> None:
-        self._answers[said["id"]] = self.tell(said, "answer", "answers")
+    def on_response_start(self, envelope: WireEnvelope, _payload: JsonObject) -> None:
+        turn = self.add_turn(envelope, "answer", "answers")
+        self._answers[as_text(envelope.get("id"))] = turn
 
-    def answered(self, said: Envelope, payload: Envelope) -> None:
-        if turn := self._answers.get(said.get("ref") or ""):
-            turn.text += payload["text"]
+    def on_chunk(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        if turn := self._answers.get(as_text(envelope.get("ref"))):
+            turn.text += as_text(payload.get("text"))
 
-    def finished(self, said: Envelope, payload: Envelope) -> None:
-        turn = self._answers.pop(said.get("ref") or "", None)
-        how = payload["finish_reason"]
-        if turn and how in {"interrupted", "error", "max_tokens"}:
-            turn.title, turn.mood = f"answers ({how.replace('_', ' ')})", "bad"
+    def on_response_end(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        turn = self._answers.pop(as_text(envelope.get("ref")), None)
+        reason = as_text(payload.get("finish_reason"))
+        if turn and reason in {"interrupted", "error", "max_tokens"}:
+            turn.title, turn.mood = f"answers ({reason.replace('_', ' ')})", "bad"
 
-    def amended(self, said: Envelope, payload: Envelope) -> None:
-        title = "amends what was asked"
-        if reason := payload.get("reason"):
+    def on_prompt_amend(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        title = "amends the prompt"
+        if reason := as_text(payload.get("reason")):
             title += f" ({reason})"
-        self.tell(said, "prompt", title, text=payload["amendment"])
+        self.add_turn(envelope, "prompt", title, text=as_text(payload.get("amendment")))
 
-    def thinking(self, said: Envelope, payload: Envelope) -> None:
-        seen = payload["visible_to"]
-        whom = {"all": "", "approvers_only": " for those who may approve"}
-        title = whom[seen] if isinstance(seen, str) else f" for {listed(seen)}"
-        self._answers[said["id"]] = self.tell(said, "thought", f"thinks{title}")
+    def on_thinking_start(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        visible_to = payload.get("visible_to")
+        if visible_to in (None, "all"):
+            readers = ""
+        elif visible_to == "approvers_only":
+            readers = " for those who may approve"
+        else:
+            readers = f" for {join_words(as_texts(visible_to))}"
+        turn = self.add_turn(envelope, "thought", f"thinks{readers}")
+        self._answers[as_text(envelope.get("id"))] = turn
 
-    def thought(self, said: Envelope, payload: Envelope) -> None:
-        turn = self._answers.pop(said.get("ref") or "", None)
-        if turn and not turn.text and payload.get("summary"):
-            turn.text = payload["summary"]
+    def on_thinking_end(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        turn = self._answers.pop(as_text(envelope.get("ref")), None)
+        if turn and not turn.text:
+            turn.text = as_text(payload.get("summary"))
 
-    # Sharing
+    # Shared context
 
-    def shelved(self, said: Envelope, payload: Envelope) -> None:
-        key, seen = payload["key"], payload.get("visible_to")
-        if said["sender"] == SYSTEM and key.startswith("decision:"):
-            self.ruled(said, key, payload["content"])
+    def on_context_add(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        key = as_text(payload.get("key"))
+        if envelope.get("sender") == SYSTEM and self._add_system_item(
+            envelope, key, payload.get("content")
+        ):
             return
-        if said["sender"] == SYSTEM and key == "session:tasks":
-            self.tasked(said, payload["content"])
-            return
-        if said["sender"] == SYSTEM and key.startswith("review:"):
+        visible_to = as_texts(payload.get("visible_to"))
+        readers = f" for {join_words(visible_to)}" if visible_to else ""
+        title = f"adds the context {key}{readers}"
+        self.add_turn(envelope, "context", title, code=context_excerpt(payload))
+
+    def _add_system_item(self, envelope: WireEnvelope, key: str, content: object) -> bool:
+        """Show an item that the server wrote; False if it is none of the known ones."""
+        if key.startswith("decision:"):
+            return self._add_ruling(envelope, key, as_object(content))
+        if key == TASKS_KEY:
+            return self._add_tasks(envelope, as_object(content))
+        if key.startswith("review:") and isinstance(content, str):
             title = f"{key.removeprefix('review:')} waits for review"
-            self.tell(said, "context", title, text=payload["content"], mood="wait")
-            return
-        whom = f" for {listed(seen)}" if seen else ""
-        self.tell(said, "context", f"adds the context {key}{whom}", code=excerpt(payload))
+            self.add_turn(envelope, "context", title, text=content, mood="wait")
+            return True
+        return False
 
-    def ruled(self, said: Envelope, key: str, content: Envelope) -> None:
-        id, _, what = key.removeprefix("decision:").rpartition("#")
-        if what == "convergence":
-            self.tell(said, "context", f"How far {id} is agreed upon", code=content["table"])
-            return
-        lines = (each["why"] for each in content["items"].values())
-        self.tell(said, "context", f"The rules decide on {id}", code="\n".join(lines))
+    def _add_ruling(self, envelope: WireEnvelope, key: str, content: JsonObject) -> bool:
+        id, _, part = key.removeprefix("decision:").rpartition("#")
+        table, items = content.get("table"), content.get("items")
+        if part == "convergence" and isinstance(table, str):
+            self.add_turn(envelope, "context", f"How far the judges agree on {id}", code=table)
+            return True
+        if part != "convergence" and isinstance(items, dict):
+            lines = [as_text(as_object(item).get("why")) for item in items.values()]
+            title = f"The rules decide on {id}"
+            self.add_turn(envelope, "context", title, code="\n".join(lines))
+            return True
+        return False
 
-    def tasked(self, said: Envelope, content: Envelope) -> None:
-        tasks = content["tasks"]
-        lines = [
-            f"{each['id']:12} {each['pact']['status'].replace('_', ' '):18} "
-            f"{each['pact']['owner']} → {each['pact']['reviewer']}"
-            for each in tasks
-        ]
-        fresh = [each for each in lines if each not in self._tasks]
+    def _add_tasks(self, envelope: WireEnvelope, content: JsonObject) -> bool:
+        """List the tasks that changed since the last list; False if there is no list of tasks."""
+        tasks = content.get("tasks")
+        if not isinstance(tasks, list):
+            return False
+        lines = [task_line(task) for task in tasks]
+        changed = [line for line in lines if line not in self._tasks]
         self._tasks = set(lines)
-        title = f"The pact has {count(len(tasks), 'task')}"
-        self.tell(said, "context", title, code="\n".join(fresh))
+        title = f"The pact has {plural(len(tasks), 'task')}"
+        self.add_turn(envelope, "context", title, code="\n".join(changed))
+        return True
 
-    def changed(self, said: Envelope, payload: Envelope) -> None:
-        title = f"changes the context {payload['key']}"
-        self.tell(said, "context", title, text=payload["reason"], code=excerpt(payload))
+    def on_context_update(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        self.add_turn(
+            envelope,
+            "context",
+            f"changes the context {as_text(payload.get('key'))}",
+            text=as_text(payload.get("reason")),
+            code=context_excerpt(payload),
+        )
 
-    def removed(self, said: Envelope, payload: Envelope) -> None:
-        title = f"removes the context {payload['key']}"
-        if said["sender"] == SYSTEM and payload["key"].startswith("review:"):
-            title = f"{payload['key'].removeprefix('review:')} waits for review no longer"
-        elif said["sender"] == SYSTEM and payload["key"] == "session:tasks":
-            title = "The pact is shown here no longer"
+    def on_context_remove(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        key = as_text(payload.get("key"))
+        title = f"removes the context {key}"
+        if envelope.get("sender") == SYSTEM and key.startswith("review:"):
+            title = f"{key.removeprefix('review:')} no longer waits for review"
+        elif envelope.get("sender") == SYSTEM and key == TASKS_KEY:
+            title = "The pact is no longer shown here"
             self._tasks = set()
-        self.tell(said, "note", title, text=payload["reason"])
+        self.add_turn(envelope, "note", title, text=as_text(payload.get("reason")))
 
-    def confided(self, said: Envelope, payload: Envelope) -> None:
-        title = f"shares the secret {payload['key']} with {listed(payload['scope'])}"
-        self.tell(said, "note", title)
+    def on_secret_share(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        scope = join_words(as_texts(payload.get("scope")))
+        title = f"shares the secret {as_text(payload.get('key'))} with {scope}"
+        self.add_turn(envelope, "note", title)
 
-    def revoked(self, said: Envelope, payload: Envelope) -> None:
-        title = f"revokes the secret {payload['key']}"
-        if said["sender"] == SYSTEM:
-            title = f"The secret {payload['key']} is void"
-        self.tell(said, "note", title, text=payload["reason"])
+    def on_secret_revoke(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        key = as_text(payload.get("key"))
+        title = f"revokes the secret {key}"
+        if envelope.get("sender") == SYSTEM:
+            title = f"The secret {key} is no longer valid"
+        self.add_turn(envelope, "note", title, text=as_text(payload.get("reason")))
 
-    # Stopping
+    # Interrupts
 
-    def interrupted(self, said: Envelope, payload: Envelope) -> None:
-        whom = payload.get("target") or "every agent"
-        words = {"pause": "pause", "stop": "stop", "emergency": "stop everything, an emergency"}
-        title = f"tells {whom} to {words.get(payload['urgency'], payload['urgency'])}"
-        text = "\n".join(filter(None, (payload["message"], payload.get("inject_context"))))
-        self.tell(said, "interrupt", title, text=text, mood="bad")
+    def on_interrupt(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        target = as_text(payload.get("target")) or "every agent"
+        urgency = as_text(payload.get("urgency"))
+        demand = "stop everything (emergency)" if urgency == "emergency" else urgency
+        parts = (as_text(payload.get("message")), as_text(payload.get("inject_context")))
+        text = "\n".join(filter(None, parts))
+        self.add_turn(envelope, "interrupt", f"tells {target} to {demand}", text=text, mood="bad")
 
-    def acknowledged(self, said: Envelope, payload: Envelope) -> None:
-        words = {"paused": "has paused", "stopped": "has stopped", "ignored": "goes on regardless"}
-        title = words.get(payload["action_taken"], "has heard the interrupt")
-        self.tell(said, "note", title, text=payload.get("ignore_reason") or "")
+    def on_interrupt_acknowledge(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        titles = {"paused": "has paused", "stopped": "has stopped", "ignored": "continues anyway"}
+        title = titles.get(as_text(payload.get("action_taken")), "has received the interrupt")
+        self.add_turn(envelope, "note", title, text=as_text(payload.get("ignore_reason")))
 
-    # Branching
+    # Forks and merges
 
-    def forked(self, said: Envelope, payload: Envelope) -> None:
-        others = [each for each in payload["participants"] if each != said["sender"]]
-        company = f" with {listed(others)}" if others else ""
-        title = f"opens the fork {said.get('fork') or payload['name']}{company}"
-        self.tell(said, "note", title, text=payload["reason"]).fork = ""
+    def on_fork_create(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        members = as_texts(payload.get("participants"))
+        others = [member for member in members if member != envelope.get("sender")]
+        company = f" with {join_words(others)}" if others else ""
+        name = as_text(envelope.get("fork")) or as_text(payload.get("name"))
+        reason = as_text(payload.get("reason"))
+        self.add_turn(envelope, "note", f"opens the fork {name}{company}", text=reason).fork = ""
 
-    def switched(self, said: Envelope, payload: Envelope) -> None:
-        self.tell(said, "note", f"goes to {payload['target_fork'] or 'main'}")
+    def on_fork_switch(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        title = f"switches to {as_text(payload.get('target_fork')) or 'main'}"
+        self.add_turn(envelope, "note", title)
 
-    def offered(self, said: Envelope, payload: Envelope) -> None:
-        source, target = payload["source_fork"], payload["target_fork"] or "main"
-        self._merges[said["id"]] = source
-        title = f"proposes to merge {source} into {target} ({payload['strategy']})"
-        self.tell(said, "merge", title, text=payload["summary"]).fork = ""
+    def on_merge_propose(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        source = as_text(payload.get("source_fork"))
+        target = as_text(payload.get("target_fork")) or "main"
+        self._merges[as_text(envelope.get("id"))] = source
+        title = f"proposes to merge {source} into {target} ({as_text(payload.get('strategy'))})"
+        self.add_turn(envelope, "merge", title, text=as_text(payload.get("summary"))).fork = ""
 
-    def merged(self, said: Envelope, payload: Envelope) -> None:
-        source = self._merges.get(payload["merge_proposal"], "the fork")
-        answers = payload.get("resolved_conflicts") or ()
-        settled = [f"{each['conflict_id']}: {each['resolution']}" for each in answers]
-        turn = self.tell(said, "merge", f"merges {source}", text=listed(settled), mood="good")
+    def on_merge_execute(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        source = self._merges.get(as_text(payload.get("merge_proposal")), "the fork")
+        resolved = [
+            f"{as_text(conflict.get('conflict_id'))}: {as_text(conflict.get('resolution'))}"
+            for conflict in map(as_object, as_items(payload.get("resolved_conflicts")))
+        ]
+        title = f"merges {source}"
+        turn = self.add_turn(envelope, "merge", title, text=join_words(resolved), mood="good")
         turn.fork = ""
 
-    # Acting
+    # Tools and gates
 
-    def proposed(self, said: Envelope, payload: Envelope) -> None:
-        name = str(payload["tool_name"])
-        self._tools[said["id"]] = name
-        risk, category = payload["risk_level"], payload["category"]
-        self.tell(
-            said,
+    def on_tool_propose(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        name = as_text(payload.get("tool_name"))
+        self._tools[as_text(envelope.get("id"))] = name
+        risk, category = as_text(payload.get("risk_level")), as_text(payload.get("category"))
+        self.add_turn(
+            envelope,
             "proposal",
             f"proposes {name} ({category}, {risk} risk)",
-            text=payload["description"],
-            code=invocation(payload["arguments"]),
+            text=as_text(payload.get("description")),
+            code=render_invocation(payload.get("arguments")),
             mood="bad" if risk in {"high", "critical"} else "",
         )
 
-    def asked(self, said: Envelope, payload: Envelope) -> None:
-        tool = self._tools.get(payload["action_ref"])
-        self._gates[said["id"]] = tool or str(payload["action_type"])
-        seconds = payload["timeout_seconds"]
-        self._limits[said["id"]] = (said["ts"], seconds)
-        within = f", within {span(seconds)}" if seconds else ""
-        title = f"The gate needs {quorum(payload['quorum'])}{within}"
-        rule = payload.get("decision")
-        if said["sender"] != SYSTEM:
-            own = payload["message"]
+    def on_gate_request(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        id = as_text(envelope.get("id"))
+        tool = self._tools.get(as_text(payload.get("action_ref")))
+        self._gates[id] = tool or as_text(payload.get("action_type"))
+        seconds = as_int(payload.get("timeout_seconds"))
+        self._limits[id] = (as_text(envelope.get("ts")), seconds)
+        within = f", within {format_duration(seconds)}" if seconds else ""
+        title = f"The gate needs {describe_quorum(payload.get('quorum'))}{within}"
+        ruling = payload.get("decision")
+        if envelope.get("sender") != SYSTEM:
+            text = as_text(payload.get("message"))
         else:
-            own = f"By the rules of {standing(rule)}" if rule else ""
-        self.tell(said, "gate", title, text=own, mood="wait")
+            text = f"By the rules of {describe_verdict(as_object(ruling))}" if ruling else ""
+        self.add_turn(envelope, "gate", title, text=text, mood="wait")
 
-    def approved(self, said: Envelope, payload: Envelope) -> None:
+    def on_approve(self, envelope: WireEnvelope, payload: JsonObject) -> None:
         title = f"approves {self._subject(payload)}".rstrip()
-        self.tell(said, "vote", title, text=payload.get("comment") or "", mood="good")
+        text = as_text(payload.get("comment"))
+        self.add_turn(envelope, "vote", title, text=text, mood="good")
 
-    def rejected(self, said: Envelope, payload: Envelope) -> None:
-        title = f"rejects {self._subject(payload)}".rstrip()
-        self.tell(said, "vote", title, text=payload["reason"], mood="bad")
+    def on_reject(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        is_granted = as_text(payload.get("tool_proposal")) in self._granted
+        verb = "takes back the approval of" if is_granted else "rejects"
+        title = f"{verb} {self._subject(payload)}".rstrip()
+        self.add_turn(envelope, "vote", title, text=as_text(payload.get("reason")), mood="bad")
 
-    def _subject(self, payload: Envelope) -> str:
-        gate = self._gates.get(payload.get("gate") or "", "")
-        return self._tools.get(payload.get("tool_proposal") or "", gate)
+    def _subject(self, payload: JsonObject) -> str:
+        gate = self._gates.get(as_text(payload.get("gate")), "")
+        return self._tools.get(as_text(payload.get("tool_proposal")), gate)
 
-    def timed_out(self, said: Envelope, payload: Envelope) -> None:
-        subject, how = self._gates.get(payload["gate"], ""), payload["resolution"]
-        got, needed = payload["approvals_received"], payload["approvals_required"]
-        since, limit = self._limits.get(payload["gate"], ("", 0))
-        closed = too_early(since, limit, said["ts"])
-        why = "closed with the session" if closed else f"time is up, {how}"
-        title = f"{subject}: {why} ({got} of {count(needed, 'approval')})"
-        self.tell(said, "vote", title.removeprefix(": "), mood="bad")
+    def on_gate_timeout(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        gate = as_text(payload.get("gate"))
+        received = as_int(payload.get("approvals_received"))
+        required = as_int(payload.get("approvals_required"))
+        opened_at, limit = self._limits.get(gate, ("", 0))
+        closed_early = is_before_timeout(opened_at, limit, as_text(envelope.get("ts")))
+        outcome = f"time is up, {as_text(payload.get('resolution'))}"
+        why = "closed with the session" if closed_early else outcome
+        subject = self._gates.get(gate, "")
+        title = f"{subject}: {why} ({received} of {plural(required, 'approval')})"
+        self.add_turn(envelope, "vote", title.removeprefix(": "), mood="bad")
 
-    def granted(self, said: Envelope, payload: Envelope) -> None:
-        if said["sender"] != SYSTEM:
+    def on_tool_execute(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        if envelope.get("sender") != SYSTEM:
             return
-        name = self._tools.get(payload["tool_proposal"], "it")
-        by = listed(payload["approved_by"])
-        title = f"{name} may run, approved by {by}" if by else f"{name} may run, no gate needed"
-        self.tell(said, "grant", title, mood="good")
+        self._granted.add(as_text(payload.get("tool_proposal")))
+        name = self._tool_name(payload)
+        approvers = join_words(as_texts(payload.get("approved_by")))
+        why = f"approved by {approvers}" if approvers else "no gate needed"
+        self.add_turn(envelope, "grant", f"{name} may run, {why}", mood="good")
 
-    def printed(self, said: Envelope, payload: Envelope) -> None:
-        proposal = payload["tool_proposal"]
+    def on_tool_output(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        proposal = as_text(payload.get("tool_proposal"))
         if proposal not in self._outputs:
-            name = self._tools.get(proposal, "it")
-            self._outputs[proposal] = self.tell(said, "output", f"runs {name}")
-        self._outputs[proposal].code += payload["text"]
+            title = f"runs {self._tool_name(payload)}"
+            self._outputs[proposal] = self.add_turn(envelope, "output", title)
+        self._outputs[proposal].code += as_text(payload.get("text"))
 
-    def resulted(self, said: Envelope, payload: Envelope) -> None:
-        self._outputs.pop(payload["tool_proposal"], None)
-        name = self._tools.get(payload["tool_proposal"], "it")
-        took = span(min(payload["duration_ms"], AGES * 1000) / 1000)
-        good = payload["success"]
-        title = f"finished {name} in {took}" if good else f"failed at {name} after {took}"
-        mood = "good" if good else "bad"
-        self.tell(said, "result", title, text=payload.get("error") or "", mood=mood)
+    def on_tool_result(self, envelope: WireEnvelope, payload: JsonObject) -> None:
+        self._outputs.pop(as_text(payload.get("tool_proposal")), None)
+        name = self._tool_name(payload)
+        took = format_duration(min(as_int(payload.get("duration_ms")), MAX_SPAN_S * 1000) / 1000)
+        succeeded = bool(payload.get("success"))
+        title = f"finished {name} in {took}" if succeeded else f"failed at {name} after {took}"
+        mood = "good" if succeeded else "bad"
+        self.add_turn(envelope, "result", title, text=as_text(payload.get("error")), mood=mood)
+
+    def _tool_name(self, payload: JsonObject) -> str:
+        return self._tools.get(as_text(payload.get("tool_proposal")), "it")
 
 
-Teller = Callable[[Timeline, Envelope, Envelope], None]
+MessageHandler = Callable[[Timeline, WireEnvelope, JsonObject], None]
 
-TELLERS: dict[str, Teller] = {
-    "session.create": Timeline.created,
-    "session.join": Timeline.joined,
-    "session.leave": Timeline.left,
-    "session.end": Timeline.ended,
-    "session.config_update": Timeline.configured,
-    "participant.announce": Timeline.announced,
-    "participant.role_change": Timeline.promoted,
-    "prompt.submit": Timeline.prompted,
-    "prompt.amend": Timeline.amended,
-    "thinking.start": Timeline.thinking,
-    "thinking.chunk": Timeline.answered,
-    "thinking.end": Timeline.thought,
-    "context.add": Timeline.shelved,
-    "context.update": Timeline.changed,
-    "context.remove": Timeline.removed,
-    "secret.share": Timeline.confided,
-    "secret.revoke": Timeline.revoked,
-    "interrupt.raise": Timeline.interrupted,
-    "interrupt.acknowledge": Timeline.acknowledged,
-    "fork.create": Timeline.forked,
-    "fork.switch": Timeline.switched,
-    "merge.propose": Timeline.offered,
-    "merge.execute": Timeline.merged,
-    "response.start": Timeline.answering,
-    "response.chunk": Timeline.answered,
-    "response.end": Timeline.finished,
-    "tool.propose": Timeline.proposed,
-    "tool.approve": Timeline.approved,
-    "tool.reject": Timeline.rejected,
-    "tool.execute": Timeline.granted,
-    "tool.output": Timeline.printed,
-    "tool.result": Timeline.resulted,
-    "gate.request": Timeline.asked,
-    "gate.approve": Timeline.approved,
-    "gate.reject": Timeline.rejected,
-    "gate.timeout": Timeline.timed_out,
+HANDLERS_BY_TYPE: dict[str, MessageHandler] = {
+    "session.create": Timeline.on_session_create,
+    "session.join": Timeline.on_session_join,
+    "session.leave": Timeline.on_session_leave,
+    "session.end": Timeline.on_session_end,
+    "session.config_update": Timeline.on_config_update,
+    "participant.announce": Timeline.on_announce,
+    "participant.role_change": Timeline.on_role_change,
+    "prompt.submit": Timeline.on_prompt,
+    "prompt.amend": Timeline.on_prompt_amend,
+    "thinking.start": Timeline.on_thinking_start,
+    "thinking.chunk": Timeline.on_chunk,
+    "thinking.end": Timeline.on_thinking_end,
+    "context.add": Timeline.on_context_add,
+    "context.update": Timeline.on_context_update,
+    "context.remove": Timeline.on_context_remove,
+    "secret.share": Timeline.on_secret_share,
+    "secret.revoke": Timeline.on_secret_revoke,
+    "interrupt.raise": Timeline.on_interrupt,
+    "interrupt.acknowledge": Timeline.on_interrupt_acknowledge,
+    "fork.create": Timeline.on_fork_create,
+    "fork.switch": Timeline.on_fork_switch,
+    "merge.propose": Timeline.on_merge_propose,
+    "merge.execute": Timeline.on_merge_execute,
+    "response.start": Timeline.on_response_start,
+    "response.chunk": Timeline.on_chunk,
+    "response.end": Timeline.on_response_end,
+    "tool.propose": Timeline.on_tool_propose,
+    "tool.approve": Timeline.on_approve,
+    "tool.reject": Timeline.on_reject,
+    "tool.execute": Timeline.on_tool_execute,
+    "tool.output": Timeline.on_tool_output,
+    "tool.result": Timeline.on_tool_result,
+    "gate.request": Timeline.on_gate_request,
+    "gate.approve": Timeline.on_approve,
+    "gate.reject": Timeline.on_reject,
+    "gate.timeout": Timeline.on_gate_timeout,
 }
 
 
-def excerpt(payload: Envelope) -> str:
-    """What stands in a context item, or what changed in it."""
+def task_line(task: object) -> str:
+    """`T1  in progress  owner → reviewer`; a task of another shape as JSON."""
+    id, pact = as_object(task).get("id"), as_object(as_object(task).get("pact"))
+    status, owner, reviewer = (pact.get(name) for name in ("status", "owner", "reviewer"))
+    if not (isinstance(id, str) and isinstance(status, str)):
+        return as_text(task)
+    return f"{id:12} {status.replace('_', ' '):18} {as_text(owner)} → {as_text(reviewer)}"
+
+
+def context_excerpt(payload: JsonObject) -> str:
+    """The content of a context item, its change, or where the content is stored."""
     content = payload.get("content") or payload.get("new_content") or payload.get("diff")
     if content is None:
-        ref = payload.get("content_ref") or payload.get("new_content_ref") or {}
-        return f"{ref.get('uri') or ref.get('hash', '')} ({ref.get('mime_type', '')})"
-    return content if isinstance(content, str) else json.dumps(content, indent=2)
+        ref = as_object(payload.get("content_ref") or payload.get("new_content_ref"))
+        location = as_text(ref.get("uri")) or as_text(ref.get("hash"))
+        return f"{location} ({as_text(ref.get('mime_type'))})"
+    return as_listing(content)
 
 
-def turns(envelopes: Iterable[Envelope]) -> list[Turn]:
-    """The whole conversation."""
+def turns_of(envelopes: Iterable[WireEnvelope]) -> list[Turn]:
+    """All turns of a conversation."""
     timeline = Timeline()
-    for each in envelopes:
-        timeline.add(each)
+    for envelope in envelopes:
+        timeline.add(envelope)
     return timeline.turns

@@ -1,10 +1,10 @@
-"""Where the log lives: a URL names the store, and every store keeps the same promises."""
+"""Stores of the log, selected by a URL; all of them pass the same contract suite."""
 
 from collections.abc import Awaitable, Callable
 
 from accord.engine.ports import EventLog, UnknownStoreError
 
-Opener = Callable[[str, str], Awaitable[EventLog]]
+StoreOpener = Callable[[str, str], Awaitable[EventLog]]
 
 
 async def _memory(_place: str, _durability: str) -> EventLog:
@@ -19,17 +19,17 @@ async def _sqlite(place: str, durability: str) -> EventLog:
     return await SqliteLog.open(place, durability=durability)
 
 
-OPENERS: dict[str, Opener] = {
+OPENERS: dict[str, StoreOpener] = {
     "memory": _memory,
     "sqlite": _sqlite,
 }
 
 
 async def open_log(url: str, *, durability: str = "full") -> EventLog:
-    """The log that `url` names, ready to use; `close` it when done."""
+    """Open the log that `url` names; the caller must `close` it."""
     scheme, colon, place = url.partition(":")
     if not colon or scheme not in OPENERS:
         known = ", ".join(f"{name}:" for name in OPENERS)
-        detail = f"{url!r} names no store I know; a store begins with one of {known}"
+        detail = f"{url!r} is not a known store; a store URL begins with one of {known}"
         raise UnknownStoreError(detail)
     return await OPENERS[scheme](place, durability)

@@ -1,18 +1,17 @@
-"""A log in dictionaries, for tests and demos; it is gone with the process."""
+"""A log in memory, for tests and demos."""
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 
-from accord.core.kernel.chain import Covered, Head
+from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHead
 from accord.engine.ports import Conflict, Duplicate, Row, Snapshot, StoreError
-from accord.stores.bell import Bell
-from accord.stores.place import check_place
+from accord.stores.append import CommitSignal, check_append
 
-BATCH = 1000
+TAIL_BATCH_ROWS = 1000
 
 
 class MemoryLog:
-    """The port in its plainest form."""
+    """The simplest implementation of the port."""
 
     def __init__(self) -> None:
         self._all: list[Row] = []
@@ -20,25 +19,25 @@ class MemoryLog:
         self._ids: defaultdict[str, dict[str, Row]] = defaultdict(dict)
         self._cursors: dict[str, int] = {}
         self._snapshots: dict[str, Snapshot] = {}
-        self._heads: defaultdict[str, dict[Head, None]] = defaultdict(dict)
-        self._bell = Bell()
+        self._heads: defaultdict[str, dict[SignedHead, None]] = defaultdict(dict)
+        self._commit_signal = CommitSignal()
         self._closed = False
 
     async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:
-        check_place(stream, expected, rows)
+        check_append(stream, expected, rows)
         self._check_open()
         self._check_version(stream, expected)
-        fresh = self._fresh(stream, rows)
+        fresh = self._new_ids(stream, rows)
         self._ids[stream] |= fresh
         self._streams[stream] += rows
         self._all += rows
-        self._bell.ring()
+        self._commit_signal.notify()
 
     async def read(self, stream: str, after: int = 0, limit: int | None = None) -> list[Row]:
         self._check_open()
         first = max(after, 0)
         last = None if limit is None else first + limit
-        return self._of(stream)[first:last]
+        return self._rows_of(stream)[first:last]
 
     async def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
         self._check_open()
@@ -63,12 +62,12 @@ class MemoryLog:
         while True:
             self._check_open()
             if position < len(self._all):
-                rows = self._all[position : position + BATCH]
+                rows = self._all[position : position + TAIL_BATCH_ROWS]
                 batch = list(enumerate(rows, position + 1))
                 position += len(batch)
                 yield batch
             else:
-                await self._bell.next().wait()
+                await self._commit_signal.next().wait()
 
     async def cursor(self, name: str) -> int:
         self._check_open()
@@ -82,35 +81,35 @@ class MemoryLog:
         self._check_open()
         return self._snapshots.get(stream)
 
-    async def keep(self, stream: str, snapshot: Snapshot) -> None:
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         self._check_open()
         kept = self._snapshots.get(stream)
         if kept is None or kept.version <= snapshot.version:
             self._snapshots[stream] = snapshot
 
-    async def heads(self, stream: str) -> list[Head]:
+    async def heads(self, stream: str) -> list[SignedHead]:
         self._check_open()
         return list(self._heads.get(stream, ()))
 
-    async def signed(self, stream: str) -> int:
+    async def signed_version(self, stream: str) -> int:
         return max((head.version for head in await self.heads(stream)), default=0)
 
-    async def covered(self) -> Covered:
+    async def signature_coverage(self) -> SignatureCoverage:
         self._check_open()
         signed = [heads for heads in self._heads.values() if heads]
         records = sum(max(head.version for head in heads) for heads in signed)
         counted = [head for heads in signed for head in heads if head.total]
-        return Covered(records, max(counted, key=lambda head: head.total, default=None))
+        return SignatureCoverage(records, max(counted, key=lambda head: head.total, default=None))
 
-    async def sign(self, head: Head) -> None:
+    async def add_head(self, head: SignedHead) -> None:
         self._check_open()
         self._heads[head.stream][head] = None
 
     async def close(self) -> None:
         self._closed = True
-        self._bell.ring()
+        self._commit_signal.notify()
 
-    def _of(self, stream: str) -> list[Row]:
+    def _rows_of(self, stream: str) -> list[Row]:
         return self._streams.get(stream, [])
 
     def _check_open(self) -> None:
@@ -118,11 +117,11 @@ class MemoryLog:
             raise StoreError("The log is closed")
 
     def _check_version(self, stream: str, expected: int) -> None:
-        version = len(self._of(stream))
+        version = len(self._rows_of(stream))
         if version != expected:
             raise Conflict(f"{stream} is at version {version}, not {expected}")
 
-    def _fresh(self, stream: str, rows: Sequence[Row]) -> dict[str, Row]:
+    def _new_ids(self, stream: str, rows: Sequence[Row]) -> dict[str, Row]:
         held, fresh = self._ids.get(stream, {}), dict[str, Row]()
         for row in rows:
             if row.id in held or row.id in fresh:

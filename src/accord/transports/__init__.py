@@ -1,1 +1,1 @@
-"""Bytes from the world in, bytes out; each transport hands typed messages to the engine."""
+"""WebSocket, HTTP and git bridge: each decodes bytes and hands typed messages to the engine."""

@@ -7,15 +7,17 @@ import msgspec
 import pytest
 
 from accord.core.dialects import pvp
-from accord.core.dialects.canonical import seal
-from accord.core.dialects.codes import CODES
+from accord.core.dialects.error_codes import ERROR_CODES
+from accord.core.dialects.stored_records import encode_record
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
-from accord.core.kernel.log import Event, Failure, Message, Record
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.members import Joined, SessionJoin, SessionLeave
-from tests.core.dialects.wire import PAYLOADS, envelope, wire, with_payload
-from tests.helpers.room import T0, refused
+from accord.core.kernel.messages import Failure, Message
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.membership.joining import MemberJoined, SessionJoin
+from accord.core.room.membership.leaving import SessionLeave
+from tests.core.dialects.envelopes import PAYLOADS, envelope, wire, with_payload
+from tests.helpers.room.scenario import T0, expect_refusal
 from tests.spec import proves
 
 # PVP 4.3, row by row.
@@ -102,7 +104,7 @@ def test_every_field_of_a_spoken_type_comes_through(name: str) -> None:
 @proves("OPEN-2", "PVP-4.1-6", "PVP-17-2")
 @pytest.mark.parametrize("name", ["", "chat", "session", "Session.Join", "tick", "x" * 1000])
 def test_a_type_that_pvp_does_not_have_is_refused(name: str) -> None:
-    with refused(Why.MALFORMED, "is not a type of PVP v1"):
+    with expect_refusal(Reason.MALFORMED, "is not a message type of PVP v1"):
         pvp.decode(wire(name))
 
 
@@ -113,8 +115,8 @@ def test_unknown_fields_are_ignored_and_not_relayed(name: str) -> None:
     message = pvp.decode(wire(name, payload=payload, flavour="vanilla"))
 
     assert message == pvp.decode(wire(name))
-    assert b"flavour" not in pvp.relayed(message)
-    assert b"flavour" not in (pvp.frame(record(message)) or b"")
+    assert b"flavour" not in pvp.encode_relayed(message)
+    assert b"flavour" not in (pvp.encode_frame(record(message)) or b"")
 
 
 # The token of a join
@@ -125,7 +127,7 @@ def test_the_token_of_a_join_is_read_once_and_goes_no_further() -> None:
     data = with_payload("session.join", token="s3cret")
     message = pvp.decode(data)
     assert isinstance(message.body, SessionJoin)
-    joined = Joined(
+    joined = MemberJoined(
         said=message.body,
         kind=Kind.AGENT,
         roles=frozenset(),
@@ -134,7 +136,7 @@ def test_the_token_of_a_join_is_read_once_and_goes_no_further() -> None:
         settled=False,
     )
 
-    sealed = seal(record(message, event=joined))
+    sealed = encode_record(record(message, event=joined))
 
     assert pvp.token_of(data) == "s3cret"
     assert "s3cret" not in repr(message)
@@ -166,25 +168,25 @@ def test_there_is_no_token_but_in_a_join(data: bytes) -> None:
 def test_a_record_goes_out_with_its_seq_and_the_sender_s_own_time() -> None:
     message = pvp.decode(wire(seq=99))
 
-    frame = pvp.frame(record(message, ref="s", causal_refs=("a",), fork="f"))
+    frame = pvp.encode_frame(record(message, ref="s", causal_refs=("a",), fork="f"))
 
     assert frame is not None
     assert read(frame) == envelope() | {"ref": "s", "seq": 2, "causal_refs": ["a"], "fork": "f"}
 
 
 def test_a_record_without_a_form_on_the_wire_is_not_sent() -> None:
-    assert pvp.frame(record(pvp.decode(wire()), said=None)) is None
+    assert pvp.encode_frame(record(pvp.decode(wire()), said=None)) is None
 
 
 def test_an_optional_field_that_is_not_there_is_not_written() -> None:
-    assert read(pvp.relayed(pvp.decode(wire("session.leave", payload={})))) == envelope(
+    assert read(pvp.encode_relayed(pvp.decode(wire("session.leave", payload={})))) == envelope(
         "session.leave", payload={}
     )
 
 
 @proves("PVP-4.2-6", "PVP-4.2-4", "UNI-25")
 def test_the_server_speaks_as_system_in_utc() -> None:
-    said = read(pvp.told("m", T0, "ses_1", SessionLeave(participant="bob"), ref="r"))
+    said = read(pvp.encode_notice("m", T0, "ses_1", SessionLeave(participant="bob"), ref="r"))
 
     assert said == {
         "v": 1,
@@ -200,9 +202,9 @@ def test_the_server_speaks_as_system_in_utc() -> None:
 
 @proves("PVP-17-1", "PVP-17-12", "PVP-4.2-7", "OPEN-28")
 def test_a_refusal_says_what_went_wrong_with_which_message() -> None:
-    no = Refused(Why.FULL, "The session is full", {"reason": "max_participants", "limit": 5})
+    no = Refused(Reason.FULL, "The session is full", {"reason": "max_participants", "limit": 5})
 
-    said = read(pvp.refusal("e", T0, "ses_1", no, "m"))
+    said = read(pvp.encode_refusal("e", T0, "ses_1", no, "m"))
 
     assert said["type"] == "error"
     assert (said["sender"], said["ref"]) == (SYSTEM, "m")
@@ -216,21 +218,21 @@ def test_a_refusal_says_what_went_wrong_with_which_message() -> None:
 
 
 @proves("PVP-17-1", "PVP-17-12", "OPEN-49")
-@pytest.mark.parametrize("why", Why)
-def test_every_reason_to_refuse_becomes_an_error_that_pvp_knows(why: Why) -> None:
-    data = pvp.refusal("e", T0, "ses_1", Refused(why, "No"), "m")
+@pytest.mark.parametrize("why", Reason)
+def test_every_reason_to_refuse_becomes_an_error_that_pvp_knows(why: Reason) -> None:
+    data = pvp.encode_refusal("e", T0, "ses_1", Refused(why, "No"), "m")
 
     assert pvp.decode(data).body.type == "error"
-    assert read(data)["payload"]["recoverable"] is CODES[why].recoverable
+    assert read(data)["payload"]["recoverable"] is ERROR_CODES[why].recoverable
 
 
 @proves("OPEN-49", "PVP-17-2")
 def test_the_answer_to_what_cannot_be_read_names_no_session_and_no_message() -> None:
     with pytest.raises(Refused) as no:
         pvp.decode(b"{")
-    session, related = pvp.gist(b"{")
+    session, related = pvp.session_and_id_of(b"{")
 
-    said = read(pvp.refusal("e", T0, session, no.value, related))
+    said = read(pvp.encode_refusal("e", T0, session, no.value, related))
 
     assert said["session"] == ""
     assert "related_to" not in said["payload"]
@@ -239,8 +241,8 @@ def test_the_answer_to_what_cannot_be_read_names_no_session_and_no_message() -> 
 
 
 def test_an_error_is_itself_a_message_that_anybody_can_read() -> None:
-    problem = pvp.refusal("e", T0, "ses_1", Refused(Why.INTERNAL, "Sorry"), "m")
-    news = pvp.failure("e", T0, "ses_1", Failure(Why.GATE_FAILED, "Rejected by bob", "t"))
+    problem = pvp.encode_refusal("e", T0, "ses_1", Refused(Reason.INTERNAL, "Sorry"), "m")
+    news = pvp.encode_failure("e", T0, "ses_1", Failure(Reason.GATE_FAILED, "Rejected by bob", "t"))
 
     assert pvp.decode(problem).body.type == "error"
     assert read(news)["payload"] == {
@@ -267,4 +269,4 @@ def test_an_error_is_itself_a_message_that_anybody_can_read() -> None:
 def test_of_refused_bytes_session_and_id_are_made_out_where_possible(
     data: bytes, gist: tuple[str, str | None]
 ) -> None:
-    assert pvp.gist(data) == gist
+    assert pvp.session_and_id_of(data) == gist

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from accord.core.dialects import pvp
-from accord.core.kernel.log import Message
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.streams import ResponseChunk
-from tests.core.dialects.wire import envelope, wire
-from tests.helpers.room import refused
+from accord.core.kernel.messages import Message
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.conversation.responses import ResponseChunk
+from tests.core.dialects.envelopes import envelope, wire
+from tests.helpers.room.scenario import expect_refusal
 from tests.spec import proves
 
 
@@ -63,14 +63,14 @@ def test_another_version_is_refused_with_the_ones_we_speak(version: int) -> None
     with pytest.raises(Refused) as no:
         pvp.decode(wire(v=version))
 
-    assert no.value.why is Why.VERSION
+    assert no.value.reason is Reason.UNSUPPORTED_VERSION
     assert no.value.details == {"supported_versions": [1]}
 
 
 @proves("PVP-4.1-1")
 @pytest.mark.parametrize("version", ["1", 1.5, None, True, [1]])
 def test_a_version_that_is_no_integer_is_refused(version: object) -> None:
-    with refused(Why.MALFORMED):
+    with expect_refusal(Reason.MALFORMED):
         pvp.decode(wire(v=version))
 
 
@@ -80,20 +80,20 @@ def test_every_required_field_of_the_envelope_is_required(field: str) -> None:
     whole = envelope()
     del whole[field]
 
-    with refused(Why.MALFORMED, f"missing required field `{field}`"):
+    with expect_refusal(Reason.MALFORMED, f"missing required field `{field}`"):
         pvp.decode(json.dumps(whole).encode())
 
 
 @pytest.mark.parametrize("field", ["id", "ts", "session", "sender", "type", "ref", "fork"])
 @pytest.mark.parametrize("value", [7, True, [], {}])
 def test_a_field_of_another_type_is_refused(field: str, value: object) -> None:
-    with refused(Why.MALFORMED, f"at `\\$.{field}`"):
+    with expect_refusal(Reason.MALFORMED, f"at `\\$.{field}`"):
         pvp.decode(wire(**{field: value}))
 
 
 @pytest.mark.parametrize("field", ["v", "id", "ts", "session", "sender", "type", "payload"])
 def test_a_required_field_may_not_be_null(field: str) -> None:
-    with refused(Why.MALFORMED):
+    with expect_refusal(Reason.MALFORMED):
         pvp.decode(wire(**{field: None}))
 
 
@@ -112,7 +112,7 @@ def test_an_id_may_be_any_printable_text(field: str, text: str) -> None:
 @pytest.mark.parametrize("field", ["id", "sender", "ref"])
 @pytest.mark.parametrize("text", ["", "x" * 129])
 def test_an_id_is_neither_empty_nor_huge(field: str, text: str) -> None:
-    with refused(Why.MALFORMED, "length"):
+    with expect_refusal(Reason.MALFORMED, "length"):
         pvp.decode(wire(**{field: text}))
 
 
@@ -120,21 +120,21 @@ def test_an_id_is_neither_empty_nor_huge(field: str, text: str) -> None:
 @pytest.mark.parametrize("field", ["id", "sender"])
 @pytest.mark.parametrize("text", ["a\nb", "\0", "\x7f", "\u202e", "a\u00a0b", "\ue000"])
 def test_an_id_has_no_characters_that_cannot_be_seen(field: str, text: str) -> None:
-    with refused(Why.MALFORMED, "printable"):
+    with expect_refusal(Reason.MALFORMED, "printable"):
         pvp.decode(wire(**{field: text}))
 
 
 @pytest.mark.parametrize("field", ["session", "fork"])
 def test_names_that_may_be_empty_are_still_not_huge(field: str) -> None:
     assert pvp.decode(wire(**{field: ""})).body.type
-    with refused(Why.MALFORMED, "length"):
+    with expect_refusal(Reason.MALFORMED, "length"):
         pvp.decode(wire(**{field: "x" * 129}))
 
 
 def test_a_message_depends_on_at_most_64_others() -> None:
     assert len(pvp.decode(wire(causal_refs=["r"] * 64)).causal_refs) == 64
     for refs in (["r"] * 65, [""], [7], "r", ["x" * 129]):
-        with refused(Why.MALFORMED):
+        with expect_refusal(Reason.MALFORMED):
             pvp.decode(wire(causal_refs=refs))
 
 
@@ -156,5 +156,5 @@ def test_any_time_is_kept_as_it_was_told_however_wrong_the_clock(ts: str) -> Non
 @proves("PVP-4.1-3")
 @pytest.mark.parametrize("ts", ["", "now", "1769803200000", "2026-13-01T00:00:00Z", "T" * 65])
 def test_what_is_no_time_is_refused(ts: str) -> None:
-    with refused(Why.MALFORMED):
+    with expect_refusal(Reason.MALFORMED):
         pvp.decode(wire(ts=ts))

@@ -9,17 +9,10 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from accord.core.dialects import nesting, pvp
-from accord.core.dialects.nesting import DEEPEST
-from accord.core.kernel.refusal import Refused, Why
-from tests.core.dialects.wire import (
-    PAYLOADS,
-    QUICK,
-    envelope,
-    json_values,
-    wire,
-    with_payload,
-)
-from tests.helpers.room import refused
+from accord.core.dialects.nesting import MAX_NESTING_DEPTH
+from accord.core.kernel.refusal import Reason, Refused
+from tests.core.dialects.envelopes import PAYLOADS, QUICK, envelope, json_values, wire, with_payload
+from tests.helpers.room.scenario import expect_refusal
 from tests.spec import proves
 
 FREE = [
@@ -38,17 +31,17 @@ def raw(payload: bytes, type: str = "response.chunk") -> bytes:
 def safely(data: bytes) -> None:
     """Reading this either works, and then for good, or is refused."""
     pvp.token_of(data)
-    pvp.gist(data)
+    pvp.session_and_id_of(data)
     refusals: list[Refused] = []
     try:
         message = pvp.decode(data)
     except Refused as no:
         refusals.append(no)
     else:
-        assert pvp.decode(pvp.relayed(message)) == message
+        assert pvp.decode(pvp.encode_relayed(message)) == message
     for each in refusals:
-        assert each.why in {Why.MALFORMED, Why.VERSION, Why.TOO_LARGE}
-        assert pvp.decode(pvp.refusal("e", 0, "", each)).body.type == "error"
+        assert each.reason in {Reason.MALFORMED, Reason.UNSUPPORTED_VERSION, Reason.TOO_LARGE}
+        assert pvp.decode(pvp.encode_refusal("e", 0, "", each)).body.type == "error"
 
 
 @proves("OPEN-51", "PVP-17-2")
@@ -78,7 +71,7 @@ def safely(data: bytes) -> None:
     ],
 )
 def test_what_is_not_exactly_one_envelope_is_refused(data: bytes) -> None:
-    with refused(Why.MALFORMED, "Not a PVP envelope"):
+    with expect_refusal(Reason.MALFORMED, "Not a PVP envelope"):
         pvp.decode(data)
 
 
@@ -95,7 +88,7 @@ def test_a_message_over_one_mebibyte_is_refused_and_told_the_limit() -> None:
     with pytest.raises(Refused) as no:
         pvp.decode(with_payload("response.chunk", text="x" * (room + 1)))
 
-    assert no.value.why is Why.TOO_LARGE
+    assert no.value.reason is Reason.TOO_LARGE
     assert no.value.details == {"limit": "message", "most": 1 << 20}
 
 
@@ -131,7 +124,7 @@ def test_text_that_is_no_unicode_is_refused_wherever_it_is(text: bytes) -> None:
         wire(type="S").replace(b'"S"', text),
         wire(ref="S").replace(b'"S"', text),
     ):
-        with refused(Why.MALFORMED):
+        with expect_refusal(Reason.MALFORMED):
             pvp.decode(data)
         safely(data)
 
@@ -151,7 +144,7 @@ def test_numbers_that_json_does_not_have_are_refused(number: bytes) -> None:
         ),
         wire(v="N").replace(b'"N"', number),
     ):
-        with refused(Why.MALFORMED):
+        with expect_refusal(Reason.MALFORMED):
             pvp.decode(data)
         safely(data)
 
@@ -162,7 +155,7 @@ def test_integers_past_64_bits_stay_exact_in_free_objects(number: int) -> None:
 
     message = pvp.decode(data)
 
-    assert json.loads(pvp.relayed(message))["payload"]["details"] == {"n": number}
+    assert json.loads(pvp.encode_relayed(message))["payload"]["details"] == {"n": number}
     safely(data)
 
 
@@ -170,7 +163,7 @@ def test_integers_with_thousands_of_digits_are_refused() -> None:
     data = raw(b'{"code": "TIMEOUT", "message": "", "recoverable": true, "details": {"n": %b}}')
     data = data.replace(b"%b", b"1" * 5000).replace(b"response.chunk", b"error")
 
-    with refused(Why.MALFORMED, "out of range"):
+    with expect_refusal(Reason.MALFORMED, "out of range"):
         pvp.decode(data)
 
 
@@ -186,7 +179,7 @@ def test_a_negative_number_past_64_bits_is_still_negative(name: str, field: str)
     number = -(10**30)
     value = {"input_tokens": number, "output_tokens": 1} if field == "usage" else number
 
-    with refused(Why.MALFORMED):
+    with expect_refusal(Reason.MALFORMED):
         pvp.decode(with_payload(name, **{field: value}))
 
 
@@ -197,15 +190,15 @@ def test_of_a_key_given_twice_the_last_one_counts_and_the_first_is_not_relayed()
     message = pvp.decode(data)
 
     assert (message.sender, message.body) == ("claude", pvp.BODIES["response.chunk"]("last"))
-    assert b"first" not in pvp.relayed(message)
-    assert b"mallory" not in pvp.relayed(message)
+    assert b"first" not in pvp.encode_relayed(message)
+    assert b"mallory" not in pvp.encode_relayed(message)
 
 
 @pytest.mark.parametrize("field", [b"unknown", b"f\xff"])
 def test_what_nobody_reads_is_text_nevertheless(field: bytes) -> None:
     data = raw(b'{"text": "t", "%b": "\xff"}' % field)
 
-    with refused(Why.MALFORMED, "Not a PVP envelope"):
+    with expect_refusal(Reason.MALFORMED, "Not a PVP envelope"):
         pvp.decode(data)
 
 
@@ -225,7 +218,7 @@ def test_what_stands_in_the_wrong_place_is_not_repeated(name: str, payload: dict
     with pytest.raises(Refused) as no:
         pvp.decode(with_payload(name, **payload))
 
-    assert no.value.why is Why.MALFORMED
+    assert no.value.reason is Reason.MALFORMED
     assert "hunter2" not in no.value.detail
     assert f"`$.{next(iter(payload))}" in no.value.detail
 
@@ -251,7 +244,7 @@ def test_brackets_without_end_are_refused_wherever_they_are(
         wire(id="D").replace(b'"D"', endless),
         wire(flavour="D").replace(b'"D"', endless),
     ):
-        with refused(Why.MALFORMED):
+        with expect_refusal(Reason.MALFORMED):
             pvp.decode(data)
         safely(data)
 
@@ -262,12 +255,12 @@ def test_a_free_object_may_be_nested_64_levels_and_no_deeper(
     name: str, field: str, nested: Callable[[Any], Any]
 ) -> None:
     value: Any = "bottom"
-    for _ in range(DEEPEST - 2):
+    for _ in range(MAX_NESTING_DEPTH - 2):
         value = nested(value)
     deepest, too_deep = with_payload(name, **{field: {"a": value}}), {"a": nested(value)}
 
     assert pvp.decode(deepest).body.type == name
-    with refused(Why.MALFORMED, "64 levels"):
+    with expect_refusal(Reason.MALFORMED, "64 levels"):
         pvp.decode(with_payload(name, **{field: too_deep}))
 
 
@@ -277,7 +270,7 @@ def test_a_quorum_within_quorums_has_an_end(levels: int) -> None:
     for _ in range(levels):
         quorum = {"type": "all_of", "rules": [quorum]}
 
-    with refused(Why.MALFORMED):
+    with expect_refusal(Reason.MALFORMED):
         pvp.decode(with_payload("gate.request", quorum=quorum))
 
 
@@ -290,7 +283,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
 def test_only_types_that_can_nest_pay_for_the_bound() -> None:
     bounded = {
         name
-        for name, read in pvp._payloads.items()
+        for name, read in pvp._payload_decoders.items()
         if getattr(read, "__module__", None) == nesting.__name__
     }
 
@@ -298,7 +291,7 @@ def test_only_types_that_can_nest_pay_for_the_bound() -> None:
         *("session.create", "session.join", "session.config_update", "participant.announce"),
         *("prompt.submit", "tool.propose", "tool.result", "gate.request", "error"),
         "response.end",
-        *("context.add", "context.update", "merge.execute"),
+        *("context.add", "context.update", "merge.propose", "merge.execute"),
     }
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from accord.core.dialects import pvp
-from accord.core.kernel.refusal import Why
-from tests.core.dialects.wire import CONTENT_REF, PAYLOADS, wire, with_payload, without
-from tests.helpers.room import refused
+from accord.core.kernel.refusal import Reason
+from tests.core.dialects.envelopes import CONTENT_REF, PAYLOADS, wire, with_payload, without
+from tests.helpers.room.scenario import expect_refusal
 from tests.spec import proves
 
 
@@ -26,7 +26,7 @@ from tests.spec import proves
 def test_a_session_s_configuration_is_whole(field: str) -> None:
     config = {k: v for k, v in PAYLOADS["session.create"]["config"].items() if k != field}
 
-    with refused(Why.MALFORMED, f"missing required field `{field}`"):
+    with expect_refusal(Reason.MALFORMED, f"missing required field `{field}`"):
         pvp.decode(with_payload("session.create", config=config))
 
 
@@ -55,7 +55,7 @@ def test_a_session_s_configuration_is_whole(field: str) -> None:
 def test_a_session_s_configuration_is_well_formed(field: str, value: object) -> None:
     config = PAYLOADS["session.create"]["config"] | {field: value}
 
-    with refused(Why.MALFORMED, "Bad payload of session.create"):
+    with expect_refusal(Reason.MALFORMED, "Bad payload of session.create"):
         pvp.decode(with_payload("session.create", config=config))
 
 
@@ -132,9 +132,9 @@ def test_a_payload_may_lack_what_is_optional_and_nothing_else(name: str, field: 
         assert pvp.decode(without(name, field)) == pvp.decode(with_payload(name, **{field: None}))
         return
 
-    with refused(Why.MALFORMED, f"missing required field `{field}`"):
+    with expect_refusal(Reason.MALFORMED, f"missing required field `{field}`"):
         pvp.decode(without(name, field))
-    with refused(Why.MALFORMED, f"Bad payload of {name}"):
+    with expect_refusal(Reason.MALFORMED, f"Bad payload of {name}"):
         pvp.decode(with_payload(name, **{field: None}))
 
 
@@ -235,14 +235,14 @@ def test_a_payload_may_lack_what_is_optional_and_nothing_else(name: str, field: 
     ],
 )
 def test_a_value_outside_its_type_is_refused(name: str, field: str, value: object) -> None:
-    with refused(Why.MALFORMED, f"Bad payload of {name}"):
+    with expect_refusal(Reason.MALFORMED, f"Bad payload of {name}"):
         pvp.decode(with_payload(name, **{field: value}))
 
 
 @proves("PVP-4.1-7")
 @pytest.mark.parametrize("payload", [[], "{}", 1, False, None, [{}]])
 def test_a_payload_is_an_object(payload: object) -> None:
-    with refused(Why.MALFORMED, "Bad payload of session.leave"):
+    with expect_refusal(Reason.MALFORMED, "Bad payload of session.leave"):
         pvp.decode(wire("session.leave", payload=payload))
 
 
@@ -263,6 +263,6 @@ FREE = {"colour": "☃", "deep": {"list": [1, -2.5, None, True, {"big": 2**70}]}
     ],
 )
 def test_free_objects_pass_whole(name: str, payload: dict[str, Any]) -> None:
-    said = pvp.relayed(pvp.decode(with_payload(name, **payload)))
+    said = pvp.encode_relayed(pvp.decode(with_payload(name, **payload)))
 
     assert json.loads(said)["payload"] == PAYLOADS[name] | payload

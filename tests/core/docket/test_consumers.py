@@ -9,23 +9,34 @@ import pytest
 
 from accord.core import docket
 from accord.core.dialects import papvp
-from accord.core.docket import convergence, emit, executor
-from accord.core.docket.convergence import Peer
-from accord.core.docket.model import Config, Outcome
-from accord.core.docket.snapshot import Snapshot
-from accord.core.docket.words import Policy
-from tests.helpers.docket import decide, evidence, item, named, ok, probe, result, step
+from accord.core.docket import convergence, executor_contract
+from accord.core.docket.convergence import PeerConvergence
+from accord.core.docket.model import DecisionOutcome, KernelConfig
+from accord.core.docket.rendering import snapshot_writer
+from accord.core.docket.snapshot import DecisionSnapshot
+from accord.core.docket.vocabulary import KernelPolicy
+from tests.helpers.docket.batch_text import (
+    evidence,
+    item,
+    item_named,
+    parsed_snapshot,
+    probe,
+    result,
+    run_batch,
+    step,
+    valid_judgement,
+)
 from tests.spec import proves
 
 HEAD = "<<<B expire_days=30 resource_pool=ENG:1>>>\n"
 GOLDEN = (
     HEAD
-    + item("UP", ok("UP", "u"), attrs="uses=ENG:1")
-    + item("A", ok("A"), attrs="depends_on=UP")
-    + item("R", ok("R", "r", urgency="LOW"), attrs="uses=ENG:1")
+    + item("UP", valid_judgement("UP", "u"), attrs="uses=ENG:1")
+    + item("A", valid_judgement("A"), attrs="depends_on=UP")
+    + item("R", valid_judgement("R", "r", urgency="LOW"), attrs="uses=ENG:1")
     + item(
         "P",
-        ok(
+        valid_judgement(
             *("P", "lat"),
             domain_type="Complex",
             urgency="HIGH",
@@ -53,14 +64,14 @@ WAITING: (none)
 RISK = "| lat | 1 | 3 | P | OPEN | - |\n"
 
 
-def snap(text: str, **config: Any) -> Snapshot:
-    return docket.snapshot_of(decide(text, **config))
+def snap(text: str, **config: Any) -> DecisionSnapshot:
+    return parsed_snapshot(run_batch(text, **config))
 
 
 @proves("PA-OUTPUT-4", "PA-OUTPUT-5", "PA-OUTPUT-7", "PA-QUEUE-1", "PA-QUEUE-2")
 @proves("PA-TABLE-1", "PA-TABLE-2", "PA-TABLE-3", "PA-SCALE-2")
 def test_the_golden_sample_is_printed_letter_by_letter() -> None:
-    text = papvp.message(decide(GOLDEN))
+    text = papvp.render_outcome(run_batch(GOLDEN))
 
     assert f"[QUEUE]\n{QUEUE}[ITEM id=UP]\n[ITEM_PANEL]\n" in text
     assert OPS in text
@@ -73,14 +84,14 @@ def test_the_golden_sample_is_printed_letter_by_letter() -> None:
 
 @proves("PA-TABLE-4", "PA-INPUT-5", "OPEN-87")
 def test_a_pasted_answer_goes_on_and_its_tables_are_ignored() -> None:
-    text = papvp.message(decide(GOLDEN)).replace("| UP | DO NOW", "| UP | DISCARD")
+    text = papvp.render_outcome(run_batch(GOLDEN)).replace("| UP | DO NOW", "| UP | DISCARD")
 
-    bare = decide(text)
-    after = decide(text + item("UP", None, plan=None, more=result(1)))
+    bare = run_batch(text)
+    after = run_batch(text + item("UP", None, plan=None, more=result(1)))
 
     assert [each.state for each in bare.items] == ["ACTIVE", "STANDBY", "STANDBY", "PROBING"]
     assert [each.state for each in after.items] == ["CLOSED", "ACTIVE", "ACTIVE", "PROBING"]
-    assert named(after, "UP").closure == "SIM"
+    assert item_named(after, "UP").closure_tier == "SIM"
     assert all(each.surface == "DELTA" for each in after.items)
 
 
@@ -88,9 +99,9 @@ def test_a_pasted_answer_goes_on_and_its_tables_are_ignored() -> None:
 @proves("PA-REPORT-9", "PA-REPORT-10", "PA-REPORT-11", "PA-REPORT-12", "PA-REPORT-13")
 @proves("PA-REPORT-14", "PA-REPORT-15", "PA-REPORT-3", "OPEN-91", "PA-LAYER-1")
 def test_a_report_tells_the_snapshot_and_adds_four_percentages() -> None:
-    text = papvp.message(decide(GOLDEN))
+    text = papvp.render_outcome(run_batch(GOLDEN))
 
-    lite, full = papvp.answer(f"REPORT LITE\n{text}").text, papvp.answer(f"REPORT\n{text}").text
+    lite, full = papvp.respond(f"REPORT LITE\n{text}").text, papvp.respond(f"REPORT\n{text}").text
 
     assert lite.startswith("PA_PVP REPORT LITE\nBatchID: 00000000-")
     assert "States: DRAFT=0 ACTIVE=1 STANDBY=2 PROBING=1 CLOSED=0" in lite
@@ -116,15 +127,15 @@ def test_a_report_tells_the_snapshot_and_adds_four_percentages() -> None:
 
 @proves("PA-REPORT-4", "PA-REPORT-5", "PA-INVALID-1")
 def test_a_report_without_its_one_snapshot_is_one_line() -> None:
-    text = papvp.message(decide(GOLDEN))
-    invalid = emit.fenced(decide("nothing here"))
-    told = papvp.answer(f"REPORT\n{text}").text
+    text = papvp.render_outcome(run_batch(GOLDEN))
+    invalid = snapshot_writer.render_fenced(run_batch("nothing here"))
+    told = papvp.respond(f"REPORT\n{text}").text
 
     for bad in ("", text + text, invalid, told):
-        assert papvp.answer(f"REPORT LITE\n{bad}").text == "ERROR: missing or invalid snapshot\n"
+        assert papvp.respond(f"REPORT LITE\n{bad}").text == "ERROR: missing or invalid snapshot\n"
     assert "[QUEUE]" not in invalid
     assert "OutputValidity: INVALID\nInvalidReason: OTHER\n" in invalid
-    assert not decide(told).valid
+    assert not run_batch(told).is_valid
 
 
 def test_a_snapshot_that_says_little_is_reported_as_such() -> None:
@@ -138,7 +149,7 @@ def test_a_snapshot_that_says_little_is_reported_as_such() -> None:
         "impact: LOW\n[ITEM id=a]b]\n"
     )
 
-    text = papvp.answer(f"REPORT\n{thin}").text
+    text = papvp.respond(f"REPORT\n{thin}").text
 
     assert "BatchID: missing in snapshot" in text
     assert "driver=missing in snapshot; conf=missing in snapshot; next=(none)" in text
@@ -152,8 +163,8 @@ SMOKE = step("Run", "smoke", "smoke", 10)
 LOAD, SHIP = step("Run", "load", "load", 20), step("Push", "it", "deploy", 30)
 
 
-def host(*steps: str, **changes: Any) -> Snapshot:
-    return snap(item("X", ok("X", steps=list(steps), **changes)))
+def host(*steps: str, **changes: Any) -> DecisionSnapshot:
+    return snap(item("X", valid_judgement("X", steps=list(steps), **changes)))
 
 
 FIRST = (SMOKE, LOAD, SHIP)
@@ -172,7 +183,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def told(peer: Peer) -> tuple[str, str]:
+def told(peer: PeerConvergence) -> tuple[str, str]:
     return f"{peer.va} {peer.ga} {peer.so} {peer.cd} {peer.kind}", peer.next_action
 
 
@@ -180,19 +191,19 @@ def told(peer: Peer) -> tuple[str, str]:
 @proves("PA-CONV-6", "PA-CONV-7", "PA-CONV-8", "PA-CONV-9")
 @pytest.mark.parametrize(("a", "b", "measures", "action"), PAIRS)
 def test_two_hosts_are_compared_by_fixed_measures(
-    a: Snapshot, b: Snapshot, measures: str, action: str
+    a: DecisionSnapshot, b: DecisionSnapshot, measures: str, action: str
 ) -> None:
-    (peer,) = convergence.compare([a, b])
+    (peer,) = convergence.compare_snapshots([a, b])
 
     assert told(peer) == (measures, action)
 
 
 @proves("OPEN-92", "OPEN-93")
 def test_guarded_hosts_that_disagree_execute_nothing() -> None:
-    (hard,) = docket.converge([PAIRS[3][0], PAIRS[3][1]])
-    (empty,) = docket.converge([PAIRS[5][0], PAIRS[5][1]])
-    other = snap(item("Y", ok("Y")))
-    alone = convergence.compare([PAIRS[0][0], other])
+    (hard,) = convergence.compare_snapshots(PAIRS[3][:2], KernelPolicy.GUARDED)
+    (empty,) = convergence.compare_snapshots(PAIRS[5][:2], KernelPolicy.GUARDED)
+    other = snap(item("Y", valid_judgement("Y")))
+    alone = convergence.compare_snapshots([PAIRS[0][0], other])
 
     assert hard.next_action == "HOLD smoke"
     assert told(empty) == ("1 1 0.00 0 SOFT_DIVERGENCE", "NONE")
@@ -207,8 +218,8 @@ def test_many_hosts_need_a_majority() -> None:
     late = host(SMOKE, proposed_verdict="DO LATER")
     lone = host(step("Do", "other", "other", 5))
 
-    def action(*hosts: Snapshot) -> str:
-        return convergence.compare(list(hosts))[0].next_action
+    def action(*hosts: DecisionSnapshot) -> str:
+        return convergence.compare_snapshots(list(hosts))[0].next_action
 
     assert action(now, now, late) == "EXECUTE smoke"
     assert action(now, now, cut) == "HOLD smoke"
@@ -217,36 +228,38 @@ def test_many_hosts_need_a_majority() -> None:
     assert action(cut, cut, cut) == "DISCARD"
     assert action(lone, host(SMOKE), host(LOAD)) == "EXECUTE other"
     text = "\n".join(f"```\n{chr(10).join(each.lines)}\n```" for each in (now, now, late))
-    answer = papvp.answer(f"COMPARE\n{text}")
+    answer = papvp.respond(f"COMPARE\n{text}")
     assert answer.text == (
         "[PEER_CONVERGENCE]\n| id | VA | GA | SO | CD | class | next_action | votes |\n"
         "|---|---|---|---|---|---|---|---|\n"
         "| X | 0 | 1 | 0.33 | 0 | SOFT_DIVERGENCE | EXECUTE smoke | 2/3 |\n"
     )
-    assert not papvp.answer("COMPARE\nnothing").good
+    assert not papvp.respond("COMPARE\nnothing").is_valid
 
 
 def test_hosts_without_panels_or_steps_still_compare() -> None:
     bare = PAIRS[0][0]
-    thin = Snapshot(1, bare.lines, heads=bare.heads, queue=bare.queue, rows=bare.rows)
+    thin = DecisionSnapshot(
+        1, bare.lines, block_heads=bare.block_heads, queue=bare.queue, row_by_id=bare.row_by_id
+    )
     empty = host(proposed_verdict="DISCARD")
     row = empty.queue[0]
     row.verdict = "DO NOW"
 
-    (peer,) = convergence.compare([bare, thin])
+    (peer,) = convergence.compare_snapshots([bare, thin])
 
     assert told(peer) == ("1 1 0.00 3 SOFT_DIVERGENCE", "EXECUTE smoke")
-    (nothing,) = convergence.compare([thin, thin, thin], Policy.GUARDED)
+    (nothing,) = convergence.compare_snapshots([thin, thin, thin], KernelPolicy.GUARDED)
     assert nothing.next_action == "NONE"
-    (steps,) = convergence.compare([thin, empty, bare])
+    (steps,) = convergence.compare_snapshots([thin, empty, bare])
     assert steps.next_action == "HOLD smoke"
 
 
 GATE = (
     "<<<B exec_capability=RUNTIME_OK close_policy=REAL_ONLY resource_pool=PROD:1>>>\n"
-    + item("TESTS", ok("TESTS", "suite_green", steps=[
+    + item("TESTS", valid_judgement("TESTS", "suite_green", steps=[
         step("Run", "unit test suite", "suite_green=YES/NO", 20, "any_test_red")]))
-    + item("DEPLOY", ok("DEPLOY", "error_rate", domain_type="Complex", urgency="HIGH", ratings="HLLH",
+    + item("DEPLOY", valid_judgement("DEPLOY", "error_rate", domain_type="Complex", urgency="HIGH", ratings="HLLH",
         confidence="HIGH", probe=probe("error_rate", probe_id="DEPLOY_PRB_01"), steps=[
             step("Run", "canary on 5pct traffic", "canary_ok=YES/NO", 10, "error_rate>1.0"),
             step("Deploy", "api v42", "deployed=YES/NO", 20, "error_rate>1.0")]),
@@ -254,23 +267,30 @@ GATE = (
 )  # fmt: skip
 
 
-def line(outcome: Outcome) -> str:
-    tests, deploy = named(outcome, "TESTS"), named(outcome, "DEPLOY")
+def line(outcome: DecisionOutcome) -> str:
+    tests, deploy = item_named(outcome, "TESTS"), item_named(outcome, "DEPLOY")
     token = deploy.next_step.output if deploy.next_step else "-"
-    states = f"{tests.before}->{tests.state} {deploy.before}->{deploy.state}"
-    return f"{states} {deploy.closure} {deploy.trigger} {token} {deploy.reopen_total}"
+    states = f"{tests.previous_state}->{tests.state} {deploy.previous_state}->{deploy.state}"
+    return f"{states} {deploy.closure_tier} {deploy.trigger} {token} {deploy.reopen_total}"
+
+
+def allowed(outcome: DecisionOutcome, name: str, token: str) -> bool:
+    snapshot = docket.snapshot_of(outcome)
+    return executor_contract.allow_step(snapshot, name, token, KernelPolicy.GUARDED).allowed
 
 
 @proves("PA-CLOSE-2", "PA-CLOSE-4", "PA-REOPEN-1", "PA-REOPEN-2", "PA-ORCH-1", "OPEN-88")
 def test_a_deploy_is_gated_from_the_first_proposal_to_the_second_incident() -> None:
-    def goes_on(before: Outcome, name: str, more: str, **judge: Any) -> Outcome:
-        return decide(emit.fenced(before) + item(name, judge or None, plan=None, more=more))
+    def goes_on(before: DecisionOutcome, name: str, more: str, **judge: Any) -> DecisionOutcome:
+        return run_batch(
+            snapshot_writer.render_fenced(before) + item(name, judge or None, plan=None, more=more)
+        )
 
     validated = probe(
         *("error_rate",), probe_id="DEPLOY_PRB_01", status="VALIDATED", kill_switch_value="0.2",
         evidence_tier="EXPERIMENT",
     )  # fmt: skip
-    one = decide(GATE)
+    one = run_batch(GATE)
     two = goes_on(one, "TESTS", f"{result(1)}\n{evidence()}")
     three = goes_on(two, "DEPLOY", result(1), probe_results=[validated])
     blocked = goes_on(three, "DEPLOY", result(2))
@@ -289,64 +309,64 @@ def test_a_deploy_is_gated_from_the_first_proposal_to_the_second_incident() -> N
         "CLOSED->CLOSED ACTIVE->CLOSED REAL NONE - 1",
         "CLOSED->CLOSED CLOSED->CLOSED REAL REOPEN_BLOCKED_BUDGET - 1",
     ]
-    assert named(seven, "DEPLOY").blocked == 1
-    assert (named(one, "DEPLOY").tb, named(one, "DEPLOY").cx) == (40, 6)
-    assert (named(two, "DEPLOY").tb, named(two, "DEPLOY").cx) == (30, 3)
-    assert docket.allow(one, "DEPLOY", "canary_ok=YES/NO").allowed
-    assert not docket.allow(two, "DEPLOY", "deployed=YES/NO").allowed
-    assert docket.allow(three, "DEPLOY", "deployed=YES/NO").allowed
-    assert not docket.allow(four, "DEPLOY", "deployed=YES/NO").allowed
+    assert item_named(seven, "DEPLOY").reopen_blocked_count == 1
+    assert (
+        item_named(one, "DEPLOY").timebox_minutes,
+        item_named(one, "DEPLOY").complexity_tax,
+    ) == (40, 6)
+    assert (
+        item_named(two, "DEPLOY").timebox_minutes,
+        item_named(two, "DEPLOY").complexity_tax,
+    ) == (30, 3)
+    assert allowed(one, "DEPLOY", "canary_ok=YES/NO")
+    assert not allowed(two, "DEPLOY", "deployed=YES/NO")
+    assert allowed(three, "DEPLOY", "deployed=YES/NO")
+    assert not allowed(four, "DEPLOY", "deployed=YES/NO")
 
 
 def test_leave_to_act_is_given_for_the_next_step_alone() -> None:
     told = snap(GATE)
 
-    def why(item_id: str, token: str, s: Snapshot = told, p: Policy = Policy.UPSTREAM) -> str:
-        said = executor.allow(s, item_id, token, p)
+    def why(
+        item_id: str,
+        token: str,
+        s: DecisionSnapshot = told,
+        p: KernelPolicy = KernelPolicy.UPSTREAM,
+    ) -> str:
+        said = executor_contract.allow_step(s, item_id, token, p)
         assert not said.allowed
-        return said.why
+        return said.reason
 
     assert why("TESTS", "other") == "The next step of TESTS is suite_green=YES/NO, not other."
     assert "no item X" in why("X", "a")
-    assert "not valid" in why("X", "a", Snapshot(1, []))
-    late = snap(item("A", ok("A"), attrs="depends_on=B") + item("B", ok("B")))
+    assert "not valid" in why("X", "a", DecisionSnapshot(1, []))
+    late = snap(
+        item("A", valid_judgement("A"), attrs="depends_on=B") + item("B", valid_judgement("B"))
+    )
     assert "STANDBY (DO LATER), trigger DEPENDENCY_BLOCK" in why("A", "A_shipped=YES/NO", late)
-    (late.items["A"].next,) = (each for each in late.items["A"].steps if each.action == "Ship A")
-    late.rows["A"].state, late.rows["A"].verdict = "ACTIVE", "DO NOW"
+    (late.items["A"].next_step,) = (
+        each for each in late.items["A"].steps if each.action == "Ship A"
+    )
+    late.row_by_id["A"].state, late.row_by_id["A"].verdict = "ACTIVE", "DO NOW"
     assert why("A", "A_shipped=YES/NO", late) == "A waits for B first."
-    late.rows["A"].gate = "EXTERNAL_BLOCK"
+    late.row_by_id["A"].gate = "EXTERNAL_BLOCK"
     assert "behind EXTERNAL_BLOCK" in why("A", "A_shipped=YES/NO", late)
-    done = decide(
+    done = run_batch(
         GATE.replace("depends_on=TESTS", "").replace("<<<END>>>", f"{result(1)}\n<<<END>>>")
     )
-    assert named(done, "DEPLOY").state == "PROBING"
+    assert item_named(done, "DEPLOY").state == "PROBING"
     guarded = docket.snapshot_of(done)
-    assert executor.allow(guarded, "DEPLOY", "deployed=YES/NO").allowed
-    assert "still being probed" in why("DEPLOY", "deployed=YES/NO", guarded, Policy.GUARDED)
-
-
-def test_what_is_shaky_and_closed_deserves_one_probe() -> None:
-    told = snap(
-        item("A", ok("A", close_intent="YES", contested="YES", proposed_verdict="DO LATER"))
-        + item("B", ok("B"))
-    )
-    told.items["A"].state = told.items["A"].state.__class__.CLOSED
-
-    (look,) = executor.looks(told)
-
-    assert look.action == "PROPOSE_PROBE"
-    assert look.step
-    told.items["A"].reopened = 1
-    assert next(executor.looks(told)).action == "NO_ACTION"
+    assert executor_contract.allow_step(guarded, "DEPLOY", "deployed=YES/NO").allowed
+    assert "still being probed" in why("DEPLOY", "deployed=YES/NO", guarded, KernelPolicy.GUARDED)
 
 
 def test_what_a_snapshot_does_not_say_is_missing_in_its_report() -> None:
     """Rulebook 6.1: nothing is filled in."""
-    text = emit.fenced(decide(item("A", ok("A"))))
+    text = snapshot_writer.render_fenced(run_batch(item("A", valid_judgement("A"))))
     bare = text.replace("best_evidence_tier: SIMULATED\n", "").replace(
         "falsification_debt: NONE\n", ""
     )
-    resumed = emit.fenced(decide(text))
+    resumed = snapshot_writer.render_fenced(run_batch(text))
 
     for told in (text, resumed):
         lines = papvp.report(told, lite=False).text.split("\n")
@@ -360,51 +380,55 @@ def test_what_a_snapshot_does_not_say_is_missing_in_its_report() -> None:
 def test_a_host_without_a_line_of_the_queue_is_read_from_its_panel() -> None:
     """Rulebook 6.2: the verdict of the queue, else of the panel."""
     whole, bare = host(*FIRST), host(*FIRST)
-    bare.queue, bare.rows = [], {}
-    (peer,) = convergence.compare([whole, bare])
+    bare.queue, bare.row_by_id = [], {}
+    (peer,) = convergence.compare_snapshots([whole, bare])
     assert told(peer) == ("1 1 1.00 0 CONVERGED", "EXECUTE smoke")
 
     bare.items["X"].verdict = None
-    (gone,) = convergence.compare([whole, bare])
+    (gone,) = convergence.compare_snapshots([whole, bare])
     assert told(gone) == ("0 0 0.00 3 HARD_DIVERGENCE", "ACQUIRE_EVIDENCE")
-    assert convergence.compare([bare, bare]) == []
+    assert convergence.compare_snapshots([bare, bare]) == []
 
 
 @proves("PA-INTEG-1", "OPEN-78")
 def test_the_hash_is_over_the_block_and_outside_of_it() -> None:
-    outcome = decide(GOLDEN)
+    outcome = run_batch(GOLDEN)
     digest = docket.snapshot_hash(outcome)
 
     assert len(digest) == 64
-    assert digest not in emit.block(outcome)
-    assert digest == docket.snapshot_hash(decide(GOLDEN))
+    assert digest not in snapshot_writer.render_block(outcome)
+    assert digest == docket.snapshot_hash(run_batch(GOLDEN))
 
 
 def checked(text: str, **options: Any) -> list[str]:
-    return list(papvp.checked(text, **options).checked.lines())
+    return list(papvp.check_snapshot(text, **options).checked.render())
 
 
 def test_a_check_knows_what_a_batch_may_not_do() -> None:
-    closed = item("A", ok("A", close_intent="YES"), attrs="depends_on=B") + item(
-        "B", ok("B"), attrs="uses=ENG:2"
+    closed = item("A", valid_judgement("A", close_intent="YES"), attrs="depends_on=B") + item(
+        "B", valid_judgement("B"), attrs="uses=ENG:2"
     )
-    text = emit.fenced(decide(closed.replace("depends_on=B", "")))
+    text = snapshot_writer.render_fenced(run_batch(closed.replace("depends_on=B", "")))
     for old, new, what in (
         ("ClosePolicy: SIM_OK", "ClosePolicy: REAL_ONLY", "closed on a simulation"),
         ("depends_on: -", "depends_on: B", ""),
         ("[ITEM id=B]", "[ITEM id=A]", "missing={B}"),
     ):
         assert what in "\n".join(checked(text.replace(old, new, 1)))
-    loops = emit.fenced(decide(item("A", ok("A")) + item("B", ok("B"))))
+    loops = snapshot_writer.render_fenced(
+        run_batch(item("A", valid_judgement("A")) + item("B", valid_judgement("B")))
+    )
     loops = loops.replace("depends_on: -", "depends_on: B", 1).replace(
         "depends_on: -", "depends_on: A", 1
     )
     assert "it waits for itself and cannot run" in "\n".join(checked(loops))
-    debts = emit.fenced(decide("".join(item(n, ok(n)) for n in "ABC")))
+    debts = snapshot_writer.render_fenced(
+        run_batch("".join(item(n, valid_judgement(n)) for n in "ABC"))
+    )
     for name in "xyz":
         debts = debts.replace("falsification_debt: NONE", f"falsification_debt: OPEN({name})", 1)
     assert "3 drivers in debt" in "\n".join(checked(debts))
-    fine = emit.fenced(decide(GOLDEN))
+    fine = snapshot_writer.render_fenced(run_batch(GOLDEN))
     assert checked(fine) == ["RESULT: VALID"]
     assert checked(fine, expected=("UP",))[-1] == "RESULT: INVALID(BATCH_COVERAGE)"
     assert checked(f"{fine}\n```\nmore\n```")[-1] == "RESULT: INVALID(CODE_BLOCK_PURITY)"
@@ -415,27 +439,34 @@ def test_a_check_knows_what_a_batch_may_not_do() -> None:
 
 
 def test_a_model_that_lies_is_put_right() -> None:
-    honest = decide(
-        item("A", ok("A", confidence="LOW", domain_type="Complex", probe=probe(), why="so"))
-        + item("B", ok("B", contested="YES"))
-        + item("C", ok("C", close_intent="YES", steps=[step("Do", "it")]), more=result(1))
+    honest = run_batch(
+        item(
+            "A",
+            valid_judgement("A", confidence="LOW", domain_type="Complex", probe=probe(), why="so"),
+        )
+        + item("B", valid_judgement("B", contested="YES"))
+        + item(
+            "C", valid_judgement("C", close_intent="YES", steps=[step("Do", "it")]), more=result(1)
+        )
     )
-    lie = emit.fenced(honest).replace("DRAFT->PROBING", "DRAFT->ACTIVE")
+    lie = snapshot_writer.render_fenced(honest).replace("DRAFT->PROBING", "DRAFT->ACTIVE")
 
-    answer = papvp.answer(f"CHECK repair=YES\n{lie}")
-    missing = papvp.checked(lie, ("A", "Z"), Config(), mend=True)
+    answer = papvp.respond(f"CHECK repair=YES\n{lie}")
+    missing = papvp.check_snapshot(lie, ("A", "Z"), KernelConfig(), mend=True)
 
-    assert not answer.good
+    assert not answer.is_valid
     assert "V12 A" in answer.text
     assert "A | DRAFT->PROBING | DO NOW" in answer.text
     assert missing.repaired
-    assert missing.repaired.invalid == "BATCH_COVERAGE"
-    assert "CoverageDiff: missing={Z}; extra={B,C}" in emit.block(missing.repaired)
-    assert papvp.answer(f"CHECK\n{emit.fenced(honest)}").good
+    assert missing.repaired.invalid_reason == "BATCH_COVERAGE"
+    assert "CoverageDiff: missing={Z}; extra={B,C}" in snapshot_writer.render_block(
+        missing.repaired
+    )
+    assert papvp.respond(f"CHECK\n{snapshot_writer.render_fenced(honest)}").is_valid
 
 
 def test_a_judgement_alone_is_checked_field_by_field() -> None:
-    flaws = papvp.judgement_flaws(
+    flaws = papvp.judgement_errors(
         '{"urgency": "SOON", "x": 1, "probe": 3, "why": [], "binding": 1, "steps": ["a", {}], '
         '"hedge": {"window_exceeded": true, "risk_cap": false}, "drivers": null, '
         '"delta": {"refs": ["x", {}]}, "split": [{"binding": {"Odd": {}, "Cost": 2}}]}'
@@ -454,15 +485,5 @@ def test_a_judgement_alone_is_checked_field_by_field() -> None:
         "step 2: ",
     ]
     assert all(each.hint for each in flaws)
-    assert papvp.judgement_flaws("[" * 9999)[0].code == "JUDGE_SYNTAX"
-    assert papvp.judgement_flaws("[1]")[0].detail == "it is no object"
-
-
-def test_remarks_may_follow_the_tables() -> None:
-    outcome = decide(item("A", ok("A", close_intent="MAYBE")))
-
-    text = papvp.message(outcome, papvp.Ui(ops=False, risk=False, diag=True))
-
-    assert "[HUMAN_TABLE_OPS]" not in text
-    assert "[KERNEL_DIAG]\n- JUDGE_VALUE A line=7 close_intent" in text
-    assert "- (none)" in papvp.message(decide(item("A", ok("A"))), papvp.Ui(diag=True))
+    assert papvp.judgement_errors("[" * 9999)[0].code == "JUDGE_SYNTAX"
+    assert papvp.judgement_errors("[1]")[0].detail == "it is no object"

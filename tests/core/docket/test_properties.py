@@ -1,9 +1,13 @@
-"""What holds for every batch, whatever is in it."""
+"""Invariants that hold for every batch.
+
+The same examples in every run; `ACCORD_LONG=1` tries many more of them, and others each time.
+"""
 
 import json
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,232 +16,226 @@ from hypothesis import strategies as st
 
 from accord.core import docket
 from accord.core.dialects import papvp
-from accord.core.docket import emit, evidence, graph
-from accord.core.docket.intake import waived_by
-from accord.core.docket.model import Config, Item, Outcome
-from accord.core.docket.snapshot import Snapshot
-from accord.core.docket.text import one_line
-from accord.core.docket.words import (
-    RUNNING,
-    TERMINAL,
-    VERDICTS,
+from accord.core.docket.model import DecisionItem, DecisionOutcome, KernelConfig
+from accord.core.docket.rendering import snapshot_writer
+from accord.core.docket.rules import dependency_graph, ratings
+from accord.core.docket.steps import dependencies_waived_by
+from accord.core.docket.vocabulary import (
+    RUNNING_STATES,
+    TERMINAL_STATES,
+    VERDICTS_OF_STATE,
     ClosePolicy,
-    Closure,
-    Policy,
-    State,
+    ClosureTier,
+    ItemState,
+    KernelPolicy,
     Surface,
     Trigger,
 )
-from tests.helpers.batches import WORDS, Maker
-from tests.helpers.docket import decide, item
+from tests.helpers.docket.batch_text import item, parsed_snapshot, run_batch
+from tests.helpers.docket.random_batches import ODD_TEXTS, BatchGenerator
 from tests.spec import proves
 
+LONG = bool(os.environ.get("ACCORD_LONG"))
+EXAMPLES = settings(max_examples=2000 if LONG else 60, deadline=None, derandomize=not LONG)
+MAX_ROUNDS = 8
 seeds = st.integers(0, 2**40)
-# Thousands over all properties where CI decides what is merged; while one writes, hundreds.
-COUNT = 500 if os.environ.get("CI") else 300
-MANY = settings(max_examples=COUNT, deadline=None)
-policies = st.sampled_from(list(Policy))
-pytestmark = pytest.mark.timeout(300)  # so many take a while where each line is counted
+policies = st.sampled_from(list(KernelPolicy))
+pytestmark = pytest.mark.timeout(3600 if LONG else 300)  # measuring coverage multiplies the time
 
 
-def lives(outcome: Outcome) -> list[Item]:
-    return [each for each in outcome.items if each.state not in TERMINAL]
+def live_items(outcome: DecisionOutcome) -> list[DecisionItem]:
+    return [entry for entry in outcome.items if entry.state not in TERMINAL_STATES]
 
 
-def holds(outcome: Outcome) -> None:
-    """Every invariant of a single outcome."""
-    assert outcome.valid, outcome.diags
-    for each in outcome.items:
-        assert each.verdict in VERDICTS[each.state]
-        assert len(each.plan) <= 5
-        assert each.next <= len(each.plan)
-        assert not each.next or each.plan[each.next - 1].pending
-        assert bool(each.next) or each.state not in RUNNING
-        assert each.reopen_total <= 1
-        strict = each.irreversible or outcome.close_policy is ClosePolicy.REAL_ONLY
-        assert not (each.closure is Closure.SIM and strict)
-    for each in lives(outcome):
-        assert each.confidence <= evidence.cap(each) or each.held
-    assert len({each.debt for each in outcome.items} - {"NONE"}) <= 2
-    within_pool(outcome)
-    no_cycle_runs(outcome)
+def check_invariants(outcome: DecisionOutcome) -> None:
+    assert outcome.is_valid, outcome.diagnostics
+    for entry in outcome.items:
+        assert entry.verdict in VERDICTS_OF_STATE[entry.state]
+        assert len(entry.planned_steps) <= 5
+        assert entry.next_number <= len(entry.planned_steps)
+        assert not entry.next_number or entry.planned_steps[entry.next_number - 1].is_pending
+        assert bool(entry.next_number) or entry.state not in RUNNING_STATES
+        assert entry.reopen_total <= 1
+        strict = entry.is_irreversible or outcome.close_policy is ClosePolicy.REAL_ONLY
+        assert not (entry.closure_tier is ClosureTier.SIM and strict)
+    for entry in live_items(outcome):
+        assert entry.confidence <= ratings.confidence_cap(entry) or entry.held
+    assert len({entry.falsification_debt for entry in outcome.items} - {"NONE"}) <= 2
+    check_resource_pool(outcome)
+    check_cycles_stand_by(outcome)
 
 
-def within_pool(outcome: Outcome) -> None:
+def check_resource_pool(outcome: DecisionOutcome) -> None:
     used: Counter[str] = Counter()
-    for each in outcome.items:
-        if each.state is State.ACTIVE:
-            used.update(each.uses)
-    for name, limit in (outcome.pool or {}).items():
+    for entry in outcome.items:
+        if entry.state is ItemState.ACTIVE:
+            used.update(entry.uses)
+    for name, limit in (outcome.resource_pool or {}).items():
         assert used[name] <= limit
 
 
-def no_cycle_runs(outcome: Outcome) -> None:
-    live = {each.id: each for each in lives(outcome)}
+def check_cycles_stand_by(outcome: DecisionOutcome) -> None:
+    live = {entry.id: entry for entry in live_items(outcome)}
     edges = {
-        name: [dep for dep in each.depends_on if dep in live and dep not in each.waived]
-        for name, each in live.items()
+        name: [dep for dep in entry.depends_on if dep in live and dep not in entry.waived]
+        for name, entry in live.items()
     }
-    for name in graph.cycles(edges):
-        assert live[name].state is State.STANDBY
+    for name in dependency_graph.cycle_members(edges):
+        assert live[name].state is ItemState.STANDBY
 
 
 @proves("PA-OUTPUT-1", "PA-OUTPUT-2", "PA-OUTPUT-3", "PA-OUTPUT-6")
 @proves("PA-RES-2", "OPEN-84", "OPEN-85")
-@MANY
+@EXAMPLES
 @given(seeds, policies)
-def test_every_batch_is_decided_within_the_rules(seed: int, policy: Policy) -> None:
-    text = Maker(seed).batch()
+def test_every_decided_batch_satisfies_the_invariants(seed: int, policy: KernelPolicy) -> None:
+    text = BatchGenerator(seed).batch()
 
-    outcome = decide(text, policy=policy)
+    outcome = run_batch(text, policy=policy)
 
-    holds(outcome)
-    assert emit.block(decide(text, policy=policy)) == emit.block(outcome)
+    check_invariants(outcome)
+    assert snapshot_writer.render_block(
+        run_batch(text, policy=policy)
+    ) == snapshot_writer.render_block(outcome)
     asked = set(re.findall(r"^<<<I id=([^ >]+)", text, re.MULTILINE))
-    assert {each.id for each in outcome.items if not each.inp.split_from} == asked
+    assert {entry.id for entry in outcome.items if not entry.input.split_from} == asked
 
 
-@MANY
+@EXAMPLES
 @given(seeds)
-def test_the_order_of_items_changes_only_the_order(seed: int) -> None:
-    maker = Maker(seed)
-    head = maker.header()
-    first = list({each.split(" ")[1]: each for each in maker.items()}.values())
+def test_order_of_items_does_not_change_their_decisions(seed: int) -> None:
+    generator = BatchGenerator(seed)
+    head = generator.header()
+    first = list({entry.split(" ")[1]: entry for entry in generator.items()}.values())
     second = list(first)
-    maker.random.shuffle(second)
+    generator.random.shuffle(second)
 
-    one, two = decide(head + "".join(first)), decide(head + "".join(second))
+    one, other = run_batch(head + "".join(first)), run_batch(head + "".join(second))
 
-    def told(outcome: Outcome) -> dict[str, tuple[Any, ...]]:
+    def decisions(outcome: DecisionOutcome) -> dict[str, tuple[Any, ...]]:
         return {
-            each.id: (each.state, each.verdict, each.trigger, each.confidence, each.plan, each.debt)
-            for each in outcome.items
+            entry.id: (
+                entry.state,
+                entry.verdict,
+                entry.trigger,
+                entry.confidence,
+                entry.planned_steps,
+                entry.falsification_debt,
+            )
+            for entry in outcome.items
         }
 
-    assert told(one) == told(two)
+    assert decisions(one) == decisions(other)
 
 
 @proves("PA-INPUT-5")
-@MANY
+@EXAMPLES
 @given(seeds, policies)
-def test_pasting_the_answer_back_settles(seed: int, policy: Policy) -> None:
-    text = emit.fenced(decide(Maker(seed).batch(), policy=policy))
-    for _ in range(8):
-        again = decide(text, policy=policy)
-        holds(again)
-        same, text = emit.fenced(again) == text, emit.fenced(again)
-        if same:
+def test_feeding_a_snapshot_back_reaches_a_fixed_point(seed: int, policy: KernelPolicy) -> None:
+    text = snapshot_writer.render_fenced(run_batch(BatchGenerator(seed).batch(), policy=policy))
+    for _ in range(MAX_ROUNDS):
+        again = run_batch(text, policy=policy)
+        check_invariants(again)
+        previous, text = text, snapshot_writer.render_fenced(again)
+        if text == previous:
             return
-    pytest.fail("it never settles")
+    pytest.fail(f"no fixed point after {MAX_ROUNDS} rounds")
 
 
-@MANY
+@EXAMPLES
 @given(seeds)
-def test_a_second_round_on_the_answer_stays_within_the_rules(seed: int) -> None:
-    maker = Maker(seed)
-    before = decide(maker.batch())
+def test_second_round_satisfies_the_invariants_and_keeps_every_item(seed: int) -> None:
+    generator = BatchGenerator(seed)
+    before = run_batch(generator.batch())
 
-    after = decide(papvp.message(before) + "".join(maker.items()))
+    after = run_batch(papvp.render_outcome(before) + "".join(generator.items()))
 
-    holds(after)
-    totals = {each.id: each.reopen_total for each in reversed(before.items)}
-    assert all(each.reopen_total >= totals.get(each.id, 0) for each in after.items if each.prev)
-    assert {each.id for each in before.items} <= {each.id for each in after.items}
+    check_invariants(after)
+    totals = {entry.id: entry.reopen_total for entry in reversed(before.items)}
+    assert all(entry.reopen_total >= totals.get(entry.id, 0) for entry in after.items if entry.prev)
+    assert {entry.id for entry in before.items} <= {entry.id for entry in after.items}
 
 
-def reads_back(outcome: Outcome) -> None:
-    """Every field that is printed of an item is found again in the text."""
-    snap = docket.snapshot_of(outcome)
-    assert [row.id for row in snap.queue] == [each.id for each in outcome.items]
-    for each in outcome.items:
-        if each.trigger is Trigger.DUPLICATE_ID_REJECTED:
+# Fields that only the next run needs, and so the text alone has to hold.
+ONLY_IN_TEXT: dict[str, Any] = {"updated_at": "", "keep_open": None, "expire_days": None}
+
+
+def check_round_trip(outcome: DecisionOutcome) -> None:
+    """The text of a snapshot parses back to the values that rules and tables take from objects."""
+    made, parsed = docket.snapshot_of(outcome), parsed_snapshot(outcome)
+    assert parsed.queue == made.queue
+    assert list(parsed.items) == list(made.items)
+    for name, read in parsed.items.items():
+        assert replace(read, **ONLY_IN_TEXT) == made.items[name]
+    assert made.panel.items() <= parsed.panel.items()
+    for entry in outcome.items:
+        if entry.trigger is Trigger.DUPLICATE_ID_REJECTED:
             continue
-        it, row = snap.items[each.id], snap.rows[each.id]
-        assert (row.before, row.state, row.verdict) == (each.before, each.state, each.verdict)
-        assert (row.expires, row.pace, row.gate) == (each.expires, each.pace, each.gate)
-        assert (it.title, it.mode) == (one_line(each.title), each.mode)
-        assert (it.profile, it.domain) == (each.profile, each.domain)
-        assert (it.state, it.verdict, it.impact) == (each.state, each.verdict, each.impact)
-        assert (it.urgency, it.score, it.contested) == (each.urgency, each.score, each.contested)
-        assert (it.depends_on, it.uses) == (each.depends_on, each.uses)
-        assert (it.reversibility, it.fail_fast) == (each.reversibility, each.fail_fast)
-        assert (it.missing_ratings, it.hedge) == (each.missing_ratings, each.hedge)
-        assert (it.why, it.tradeoff) == (each.why, each.tradeoff)
-        assert (it.uncertainty, it.critical) == (each.uncertainty, each.critical)
-        assert (it.trigger, it.confidence, it.tier) == (each.trigger, each.confidence, each.tier)
-        assert (it.debt, it.gate, it.pace) == (each.debt, each.gate, each.pace)
-        assert (it.split_from, it.split_into) == (each.inp.split_from, each.split_into)
-        assert (it.closure, it.reopened) == (each.closure, each.reopen_total)
-        assert it.blocked == each.blocked
-        assert set(each.waived) <= {*it.waived, *waived_by(it.steps)}
-        counters = {name: str(getattr(each.counters, name)) for name in ("pc", "nm", "nmd", "inc")}
-        assert {name: it.counters[name] for name in counters} == counters
-        numbers = [number for number, _ in (line.step for line in steps_of(snap, each.id))]
-        assert numbers == list(range(1, len(each.plan) + 1))
-        assert [one.line() for one in it.steps] == [one.line() for one in each.plan]
-        assert it.next == (it.steps[each.next - 1] if each.next else None)
-        if each.surface in (Surface.DEBUG, Surface.DELTA):
-            assert it.binding == each.binding
-        if each.surface is not Surface.MIN_SURFACE:
-            assert list(it.log) == each.log_out
-
-
-def steps_of(snap: Snapshot, name: str) -> list[Any]:
-    block = next(each for each in snap.blocks if each.id == name)
-    return [each for each in block.steps if each.text != "(none)"]
+        found = parsed.items[entry.id]
+        assert [step.render() for step in found.steps] == [
+            step.render() for step in entry.planned_steps
+        ]
+        assert set(entry.waived) <= {*found.waived, *dependencies_waived_by(found.steps)}
+        if entry.surface is Surface.DELTA:
+            assert found.updated_at == entry.updated_at
+        if entry.surface is not Surface.MIN_SURFACE:
+            assert list(found.probe_log) == entry.full_probe_log
 
 
 @proves("OPEN-82")
-@MANY
+@EXAMPLES
 @given(seeds)
-def test_what_is_printed_reads_back_the_same(seed: int) -> None:
-    maker = Maker(seed)
-    first = decide(maker.batch())
-    reads_back(first)
+def test_rendered_snapshot_parses_back_to_the_same_fields(seed: int) -> None:
+    generator = BatchGenerator(seed)
+    first = run_batch(generator.batch())
+    check_round_trip(first)
 
-    second = decide(papvp.message(first) + "".join(maker.items()))
+    second = run_batch(papvp.render_outcome(first) + "".join(generator.items()))
 
-    reads_back(second)
-    text = emit.fenced(second)
-    assert papvp.checked(text, tuple({each.id for each in second.items})).checked.flaws == []
+    check_round_trip(second)
+    text = snapshot_writer.render_fenced(second)
+    assert (
+        papvp.check_snapshot(text, tuple({entry.id for entry in second.items})).checked.flaws == []
+    )
 
 
 LETTERS = st.sampled_from("<>[]{}\\=|:- \nAIBPS1\"'`é") | st.characters()
 LEADS = ("", "REPORT\n", "COMPARE\n", "CHECK repair=YES\n", "<<<I id=A>>>\n<<<JUDGE>>>\n")
 
 
-@MANY
+@EXAMPLES
 @given(st.text(alphabet=LETTERS, max_size=200))
-def test_no_text_breaks_the_parser(text: str) -> None:
+def test_parser_survives_any_text(text: str) -> None:
     for lead in LEADS:
-        papvp.answer(lead + text)
+        papvp.respond(lead + text)
 
 
-@settings(max_examples=100, deadline=None)
+@EXAMPLES
 @given(seeds)
-def test_no_damage_to_a_snapshot_breaks_the_parser(seed: int) -> None:
-    maker = Maker(seed)
-    lines = papvp.message(decide(maker.batch())).split("\n")
-    for _ in range(maker.random.randint(1, 6)):
-        at = maker.random.randrange(len(lines))
-        odd = (*WORDS, "[PANEL]", "[ITEM id=Z]", "STATE: DECISION.X", lines[at][::-1])
-        lines[at] = maker.one(odd)
+def test_parser_survives_a_damaged_snapshot(seed: int) -> None:
+    generator = BatchGenerator(seed)
+    lines = papvp.render_outcome(run_batch(generator.batch())).split("\n")
+    for _ in range(generator.random.randint(1, 6)):
+        at = generator.random.randrange(len(lines))
+        odd = (*ODD_TEXTS, "[PANEL]", "[ITEM id=Z]", "STATE: DECISION.X", lines[at][::-1])
+        lines[at] = generator.choose(odd)
     damaged = "\n".join(lines)
 
     for lead in LEADS:
-        papvp.answer(lead + damaged)
+        papvp.respond(lead + damaged)
 
 
 @proves("PA-INVALID-2")
+@EXAMPLES
 @given(seeds)
-def test_an_invalid_output_is_never_state(seed: int) -> None:
-    text = emit.fenced(decide(Maker(seed).batch())).replace(
+def test_snapshot_marked_invalid_is_never_used_as_state(seed: int) -> None:
+    text = snapshot_writer.render_fenced(run_batch(BatchGenerator(seed).batch())).replace(
         "[PANEL]\n", "[PANEL]\nOutputValidity: INVALID\n"
     )
 
-    outcome = decide(text)
+    outcome = run_batch(text)
 
-    assert outcome.invalid == "OTHER"
+    assert outcome.invalid_reason == "OTHER"
     assert outcome.items == []
 
 
@@ -248,15 +246,18 @@ ANY_JSON = st.recursive(
 )
 
 
+@EXAMPLES
 @given(ANY_JSON)
-def test_any_json_is_a_judgement_of_sorts(data: Any) -> None:
-    decide(item("A", None, more=f"<<<JUDGE>>>\n{json.dumps(data)}"), policy=Policy.GUARDED)
+def test_guarded_policy_accepts_any_json_as_a_judgement(data: Any) -> None:
+    run_batch(item("A", None, more=f"<<<JUDGE>>>\n{json.dumps(data)}"), policy=KernelPolicy.GUARDED)
 
 
-def test_a_run_leaves_its_batch_alone() -> None:
-    batch = docket.parse(item("A", {"proposed_verdict": "DISCARD"}, attrs="depends_on=Z uses=R:1"))
-    config = Config()
+def test_run_does_not_modify_its_batch() -> None:
+    batch = docket.parse_batch(
+        item("A", {"proposed_verdict": "DISCARD"}, attrs="depends_on=Z uses=R:1")
+    )
+    config = KernelConfig()
 
     first, second = docket.run(batch, config), docket.run(batch, config)
 
-    assert emit.block(first) == emit.block(second)
+    assert snapshot_writer.render_block(first) == snapshot_writer.render_block(second)

@@ -20,26 +20,26 @@ from accord.core.kernel.ballot import (
     OfRole,
     Quorum,
     Voter,
-    check,
-    eligible,
-    enrol,
-    hopeless,
-    lacks,
+    cannot_pass,
+    check_quorum,
+    eligible_voters,
+    fix_electorate,
+    has_rule_without_voters,
     tally,
-    vacant,
+    unmet_rules,
 )
-from accord.core.kernel.refusal import Why
-from tests.helpers.ballot import (
+from accord.core.kernel.refusal import Reason
+from tests.helpers.room.ballots import (
     APPROVER,
     AWAY,
     NAVIGATOR,
     SECURITY,
-    opened,
-    passes,
-    people,
+    is_passed,
+    make_voters,
+    open_ballot,
     with_yes,
 )
-from tests.helpers.room import refused
+from tests.helpers.room.scenario import expect_refusal
 from tests.spec import proves
 
 # The five kinds, and ours
@@ -47,60 +47,60 @@ from tests.spec import proves
 
 @proves("PVP-14.2-1")
 def test_any_is_enough_with_so_many_approvals_of_whomever() -> None:
-    voters = people(3)
+    voters = make_voters(3)
 
-    assert not passes(AnyOf(2), voters, "n0")
-    assert passes(AnyOf(2), voters, "n0", "n2")
-    assert passes(AnyOf(2), voters, "n0", "n1", "n2")
+    assert not is_passed(AnyOf(2), voters, "n0")
+    assert is_passed(AnyOf(2), voters, "n0", "n2")
+    assert is_passed(AnyOf(2), voters, "n0", "n1", "n2")
 
 
 @proves("PVP-14.2-2")
 def test_all_needs_everybody_who_could_approve() -> None:
-    voters = people(3)
+    voters = make_voters(3)
 
-    assert not passes(Everyone(), voters, "n0", "n1")
-    assert passes(Everyone(), voters, "n0", "n1", "n2")
+    assert not is_passed(Everyone(), voters, "n0", "n1")
+    assert is_passed(Everyone(), voters, "n0", "n1", "n2")
 
 
 @proves("PVP-14.2-3")
 def test_a_role_needs_so_many_of_its_holders() -> None:
     voters = {"a": APPROVER, "b": APPROVER, "n": NAVIGATOR}
 
-    assert not passes(OfRole(Role.APPROVER, 2), voters, "a", "n")
-    assert passes(OfRole(Role.APPROVER, 2), voters, "a", "b")
+    assert not is_passed(OfRole(Role.APPROVER, 2), voters, "a", "n")
+    assert is_passed(OfRole(Role.APPROVER, 2), voters, "a", "b")
 
 
 @proves("PVP-14.2-4")
 def test_specific_needs_each_of_the_named() -> None:
-    voters = people(3)
+    voters = make_voters(3)
 
-    assert not passes(Named(("n0", "n1")), voters, "n0", "n2")
-    assert passes(Named(("n0", "n1")), voters, "n0", "n1")
+    assert not is_passed(Named(("n0", "n1")), voters, "n0", "n2")
+    assert is_passed(Named(("n0", "n1")), voters, "n0", "n1")
 
 
 def test_a_label_needs_so_many_who_carry_it() -> None:
     voters = {"s": SECURITY, "n": NAVIGATOR}
 
-    assert not passes(OfLabel("security", 1), voters, "n")
-    assert passes(OfLabel("security", 1), voters, "s")
+    assert not is_passed(OfLabel("security", 1), voters, "n")
+    assert is_passed(OfLabel("security", 1), voters, "s")
 
 
 @proves("PVP-14.2-5", "OPEN-16")
 @given(able=st.integers(1, 40), yes=st.integers(0, 40))
 @settings(deadline=None)
 def test_a_majority_is_more_than_half(able: int, yes: int) -> None:
-    voters = people(able)
+    voters = make_voters(able)
     approvals = list(voters)[:yes]
 
-    assert passes(Majority(), voters, *approvals) is (2 * len(approvals) > able)
+    assert is_passed(Majority(), voters, *approvals) is (2 * len(approvals) > able)
 
 
 @proves("OPEN-16")
 @pytest.mark.parametrize(("able", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (10, 6)])
 def test_half_is_not_a_majority(able: int, needed: int) -> None:
-    voters = people(able)
+    voters = make_voters(able)
 
-    assert tally(opened(Majority(), voters), voters).required == needed
+    assert tally(open_ballot(Majority(), voters), voters).required == needed
 
 
 @proves("OPEN-25")
@@ -117,9 +117,9 @@ def test_half_is_not_a_majority(able: int, needed: int) -> None:
     ],
 )
 def test_approvals_required_is_what_the_rule_says(quorum: Quorum, needed: int) -> None:
-    voters = people(4)
+    voters = make_voters(4)
 
-    assert tally(opened(quorum, voters), voters).required == needed
+    assert tally(open_ballot(quorum, voters), voters).required == needed
 
 
 # Nobody there
@@ -139,31 +139,31 @@ def test_approvals_required_is_what_the_rule_says(quorum: Quorum, needed: int) -
     ],
 )
 def test_nobody_is_never_enough(quorum: Quorum) -> None:
-    ballot = opened(quorum, {})
+    ballot = open_ballot(quorum, {})
     standing = tally(ballot, {})
 
     assert not standing.passed
     assert standing.required >= 1
-    assert hopeless(ballot, {})
-    assert vacant(ballot, {})
+    assert cannot_pass(ballot, {})
+    assert has_rule_without_voters(ballot, {})
 
 
 @proves("OPEN-15")
 def test_a_count_larger_than_the_room_stays_pending() -> None:
-    voters = people(2)
-    ballot = opened(AnyOf(3), voters)
+    voters = make_voters(2)
+    ballot = open_ballot(AnyOf(3), voters)
 
-    assert hopeless(ballot, voters)
-    assert not vacant(ballot, voters)
-    assert not passes(AnyOf(3), voters, "n0", "n1")
+    assert cannot_pass(ballot, voters)
+    assert not has_rule_without_voters(ballot, voters)
+    assert not is_passed(AnyOf(3), voters, "n0", "n1")
 
 
 @proves("OPEN-15")
 def test_a_name_given_twice_is_one_person() -> None:
-    voters = people(2)
+    voters = make_voters(2)
 
-    assert tally(opened(Named(("n0", "n0")), voters), voters).required == 1
-    assert passes(Named(("n0", "n0")), voters, "n0")
+    assert tally(open_ballot(Named(("n0", "n0")), voters), voters).required == 1
+    assert is_passed(Named(("n0", "n0")), voters, "n0")
 
 
 @proves("OPEN-15")
@@ -209,8 +209,8 @@ def test_each_rule_is_read_as_it_is_written(said: dict[str, Any], meant: Quorum)
 
 @proves("UNI-15", "OPEN-14")
 def test_the_barred_never_count() -> None:
-    voters = people(2)
-    ballot = with_yes(opened(AnyOf(1), voters, barred=frozenset({"n0"})), "n0")
+    voters = make_voters(2)
+    ballot = with_yes(open_ballot(AnyOf(1), voters, barred=frozenset({"n0"})), "n0")
 
     assert ballot.roll == {"n1"}
     assert not tally(ballot, voters).passed
@@ -219,9 +219,9 @@ def test_the_barred_never_count() -> None:
 
 @proves("OPEN-17")
 def test_the_roll_is_fixed_the_first_time_that_somebody_is_on_it() -> None:
-    empty = opened(Everyone(), {})
-    first = enrol(empty, people(1))
-    later = enrol(first, people(3))
+    empty = open_ballot(Everyone(), {})
+    first = fix_electorate(empty, make_voters(1))
+    later = fix_electorate(first, make_voters(3))
 
     assert (empty.enrolled, empty.roll) == (False, frozenset())
     assert first.roll == later.roll == {"n0"}
@@ -229,9 +229,9 @@ def test_the_roll_is_fixed_the_first_time_that_somebody_is_on_it() -> None:
 
 @proves("OPEN-17")
 def test_who_comes_later_counts_for_any_and_not_for_all() -> None:
-    early, now = people(2), people(3)
-    everyone = with_yes(opened(Everyone(), early), "n0", "n2")
-    anybody = with_yes(opened(AnyOf(2), early), "n0", "n2")
+    early, now = make_voters(2), make_voters(3)
+    everyone = with_yes(open_ballot(Everyone(), early), "n0", "n2")
+    anybody = with_yes(open_ballot(AnyOf(2), early), "n0", "n2")
 
     assert not tally(everyone, now).passed
     assert tally(everyone, now).counted == {"n0"}
@@ -240,18 +240,18 @@ def test_who_comes_later_counts_for_any_and_not_for_all() -> None:
 
 @proves("OPEN-17")
 def test_whoever_left_with_a_vote_given_still_counts() -> None:
-    ballot = with_yes(opened(Everyone(), people(2)), "n0", "n1")
+    ballot = with_yes(open_ballot(Everyone(), make_voters(2)), "n0", "n1")
     ballot = replace(ballot, gone={"n0": NAVIGATOR})
     now = {"n1": NAVIGATOR}
 
-    assert eligible(ballot, now).keys() == {"n0", "n1"}
+    assert eligible_voters(ballot, now).keys() == {"n0", "n1"}
     assert tally(ballot, now).passed
 
 
 @proves("OPEN-18")
 def test_skip_leaves_out_the_absent_who_have_not_voted() -> None:
     voters = {"a": NAVIGATOR, "b": AWAY, "c": AWAY}
-    ballot = with_yes(opened(Everyone(), voters), "a", "b")
+    ballot = with_yes(open_ballot(Everyone(), voters), "a", "b")
 
     assert not tally(ballot, voters).passed
     assert tally(ballot, voters, skip_absent=True).passed
@@ -260,18 +260,18 @@ def test_skip_leaves_out_the_absent_who_have_not_voted() -> None:
 
 @proves("OPEN-18")
 def test_skip_never_leaves_nobody() -> None:
-    voters = people(3, AWAY)
-    ballot = opened(Majority(), voters)
+    voters = make_voters(3, AWAY)
+    ballot = open_ballot(Majority(), voters)
 
     assert tally(ballot, voters, skip_absent=True).required == 2
 
 
 @proves("OPEN-18")
 def test_skip_concerns_no_other_rule() -> None:
-    voters = people(2, AWAY)
+    voters = make_voters(2, AWAY)
 
-    assert tally(opened(AnyOf(2), voters), voters, skip_absent=True).required == 2
-    assert not tally(opened(Named(("n0",)), voters), voters, skip_absent=True).passed
+    assert tally(open_ballot(AnyOf(2), voters), voters, skip_absent=True).required == 2
+    assert not tally(open_ballot(Named(("n0",)), voters), voters, skip_absent=True).passed
 
 
 def test_what_is_missing_is_told_rule_by_rule() -> None:
@@ -280,7 +280,7 @@ def test_what_is_missing_is_told_rule_by_rule() -> None:
 
     def lacking(*yes: str) -> list[tuple[str, int, bool]]:
         ballot = Ballot(quorum, yes=frozenset(yes))
-        return [(type(x.rule).__name__, x.missing, x.possible) for x in lacks(ballot, voters)]
+        return [(type(x.rule).__name__, x.missing, x.possible) for x in unmet_rules(ballot, voters)]
 
     assert lacking("b") == [("AnyOf", 1, True), ("OfLabel", 1, False), ("OfRole", 1, True)]
     assert lacking("a", "b", "stranger") == [("OfLabel", 1, False)]
@@ -300,6 +300,6 @@ def test_what_is_missing_is_told_rule_by_rule() -> None:
     ],
 )
 def test_a_quorum_is_of_people_that_can_be_read_and_counted(rule: Quorum) -> None:
-    with refused(Why.MALFORMED):
-        check(rule)
-    check(AllOf((OfLabel("sécurité – 漢", 1000), Named(("alice",)))))
+    with expect_refusal(Reason.MALFORMED):
+        check_quorum(rule)
+    check_quorum(AllOf((OfLabel("sécurité – 漢", 1000), Named(("alice",)))))

@@ -12,19 +12,19 @@ from accord.core.kernel.ballot import (
     AnyOf,
     Ballot,
     Everyone,
-    Leaf,
     Majority,
     Named,
     OfLabel,
     OfRole,
     Quorum,
+    SimpleRule,
     Voter,
     Voters,
-    hopeless,
-    leaves,
+    cannot_pass,
+    simple_rules,
     tally,
 )
-from tests.helpers.ballot import opened, with_yes
+from tests.helpers.room.ballots import open_ballot, with_yes
 from tests.spec import proves
 
 SEATS = "abcdef"
@@ -67,10 +67,10 @@ def smallest_by_trying(ballot: Ballot, voters: Voters, *, skip_absent: bool) -> 
 def test_approvals_required_is_the_smallest_set_that_passes(
     quorum: Quorum, voters: Voters, barred: frozenset[str]
 ) -> None:
-    ballot = opened(quorum, voters, barred)
+    ballot = open_ballot(quorum, voters, barred)
     smallest = smallest_by_trying(ballot, voters, skip_absent=False)
 
-    assert hopeless(ballot, voters) is (smallest is None)
+    assert cannot_pass(ballot, voters) is (smallest is None)
     assert smallest is None or tally(ballot, voters).required == smallest
 
 
@@ -79,13 +79,13 @@ def test_approvals_required_is_the_smallest_set_that_passes(
 def test_more_approvals_never_turn_a_pass_into_less(
     quorum: Quorum, voters: Voters, yes: frozenset[str], more: frozenset[str]
 ) -> None:
-    ballot = replace(opened(quorum, voters), yes=yes)
+    ballot = replace(open_ballot(quorum, voters), yes=yes)
     louder = replace(ballot, yes=yes | more)
 
     assert tally(louder, voters).passed or not tally(ballot, voters).passed
 
 
-def enough(rule: Leaf, yes: Voters, roll: frozenset[str]) -> bool:
+def enough(rule: SimpleRule, yes: Voters, roll: frozenset[str]) -> bool:
     """The specification's words for one rule, without any arithmetic of ours."""
     match rule:
         case AnyOf(count):
@@ -108,8 +108,8 @@ def enough(rule: Leaf, yes: Voters, roll: frozenset[str]) -> bool:
 def test_a_ballot_passes_exactly_when_each_rule_has_enough(
     quorum: Quorum, voters: Voters, yes: frozenset[str]
 ) -> None:
-    ballot = replace(opened(quorum, voters), yes=yes)
+    ballot = replace(open_ballot(quorum, voters), yes=yes)
     heard = {seat: voter for seat, voter in voters.items() if seat in yes}
-    each = [enough(rule, heard, frozenset(voters)) for rule in leaves(quorum)]
+    each = [enough(rule, heard, frozenset(voters)) for rule in simple_rules(quorum)]
 
     assert tally(ballot, voters).passed is all(each)

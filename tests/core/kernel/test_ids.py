@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.ids import aliases, derived, is_id, sequel, slug
-from accord.core.kernel.ulid import ulid
+from accord.core.kernel.ids import ids_by_slug, is_id, slug
+from accord.core.kernel.ulid import derive_ulid, derive_ulid_after, ulid
 from tests.spec import proves
 
 instants = st.integers(0, 2**48 - 1)
@@ -38,9 +38,9 @@ def test_a_known_ulid_is_written_as_everybody_writes_it() -> None:
 
 
 def test_the_same_cause_at_the_same_instant_has_the_same_id() -> None:
-    assert derived(5, "room/r", "m", "1") == derived(5, "room/r", "m", "1")
-    assert derived(5, "room/r", "m", "1") != derived(5, "room/r", "m", "2")
-    assert derived(5, "room/r", "m", "1") != derived(6, "room/r", "m", "1")
+    assert derive_ulid(5, "room/r", "m", "1") == derive_ulid(5, "room/r", "m", "1")
+    assert derive_ulid(5, "room/r", "m", "1") != derive_ulid(5, "room/r", "m", "2")
+    assert derive_ulid(5, "room/r", "m", "1") != derive_ulid(6, "room/r", "m", "1")
 
 
 @proves("OPEN-4", "PVP-5.1-1")
@@ -66,13 +66,13 @@ def test_a_foreign_id_has_one_way_to_be_written_as_a_slug(id: str, written: str)
 
 @proves("UNI-3")
 def test_two_that_would_be_written_alike_are_never_taken_for_each_other() -> None:
-    assert aliases(["ann", "alice_01", "Bob", "é"]) == {
+    assert ids_by_slug(["ann", "alice_01", "Bob", "é"]) == {
         "ann": "ann",
         "alice-01": "alice_01",
         "bob": "Bob",
     }
-    assert aliases(["a_b", "A-B"]) == {}
-    assert aliases(["a_b", "a-b"]) == {"a-b": "a-b"}
+    assert ids_by_slug(["a_b", "A-B"]) == {}
+    assert ids_by_slug(["a_b", "a-b"]) == {"a-b": "a-b"}
 
 
 @given(instants, st.binary(min_size=10, max_size=10), st.text(min_size=1), st.text(min_size=1))
@@ -81,17 +81,17 @@ def test_what_follows_from_the_same_is_the_same_and_sorts_as_it_does(
 ) -> None:
     id = ulid(at, entropy)
 
-    assert sequel(id, cause) == sequel(id, cause)
-    assert sequel(id, cause)[:10] == id[:10]
-    assert (sequel(id, cause) == sequel(id, other)) is (cause == other)
-    assert sequel(id, cause) != id
+    assert derive_ulid_after(id, cause) == derive_ulid_after(id, cause)
+    assert derive_ulid_after(id, cause)[:10] == id[:10]
+    assert (derive_ulid_after(id, cause) == derive_ulid_after(id, other)) is (cause == other)
+    assert derive_ulid_after(id, cause) != id
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_what_follows_from_any_id_is_a_ulid(id: str, other: str) -> None:
-    made = sequel(id, "alice")
+    made = derive_ulid_after(id, "alice")
 
     assert len(made) == 26
     assert set(made) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     assert made[0] <= "7"
-    assert (made == sequel(other, "alice")) is (id == other)
+    assert (made == derive_ulid_after(other, "alice")) is (id == other)

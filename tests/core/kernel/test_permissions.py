@@ -6,43 +6,44 @@ import pytest
 
 from accord.core import room as rooms
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, May, Role, verbs
-from accord.core.kernel.log import Body
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.room.members import SessionLeave
-from accord.core.room.notices import ErrorReport
+from accord.core.kernel.authority import Kind, Permission, Role, permissions_for
+from accord.core.kernel.messages import Body
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room import admission
+from accord.core.room.approval.gate_timeouts import GateTimeout
+from accord.core.room.conversation.error_reports import ErrorReport
+from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.permissions import PERMISSIONS
-from accord.core.room.state import Presence, Resolution, Room
-from accord.core.room.streams import ResponseChunk, ResponseEnd, ResponseStart
-from accord.core.room.timeouts import GateTimeout
-from tests.helpers.bodies import more_of_each
-from tests.helpers.room import (
+from accord.core.room.state import GateResolution, Presence, Room
+from tests.helpers.room.message_bodies import other_message_bodies
+from tests.helpers.room.scenario import (
     ALICE,
     BOB,
     CLAUDE,
     T0,
-    announces,
-    approves,
-    approves_tool,
-    asked,
-    changes_roles,
-    configures,
-    creates,
-    ends,
-    executes,
-    finishes,
+    build_command,
+    create_step,
+    expect_refusal,
+    gate_approve,
+    gate_reject,
+    gate_request,
     given,
-    joined,
-    joins,
-    now,
-    opened,
-    prints,
-    prompts,
-    proposes,
-    refused,
-    rejects,
-    rejects_tool,
-    requests,
+    join_step,
+    participant_announce,
+    presence_step,
+    prompt_submit,
+    role_change,
+    session_config_update,
+    session_create,
+    session_end,
+    session_join,
+    tool_approve,
+    tool_execute,
+    tool_output,
+    tool_propose,
+    tool_reject,
+    tool_result,
     when,
 )
 from tests.spec import proves
@@ -121,7 +122,7 @@ def test_the_table_has_every_type_and_no_other() -> None:
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("kind", [Kind.HUMAN, Kind.AGENT])
 def test_each_type_is_for_those_whom_the_specification_names(role: Role, kind: Kind) -> None:
-    able = verbs(kind, frozenset({role}), frozenset())
+    able = permissions_for(kind, frozenset({role}), frozenset())
 
     assert {type for type in PERMISSIONS if may_send(type, kind, role)} == {
         type for type, needs in PERMISSIONS.items() if needs in able
@@ -133,36 +134,36 @@ def test_each_type_is_for_those_whom_the_specification_names(role: Role, kind: K
 
 def some_of_each(me: Actor) -> Iterator[Body]:
     """A well-formed body of every type that a member can send."""
-    yield joins(me, Role.OBSERVER)
+    yield session_join(me, Role.OBSERVER)
     yield SessionLeave()
-    yield ends()
-    yield configures(max_participants=11)
-    yield announces(me)
-    yield changes_roles(me, ALICE, [Role.ADMIN], [Role.ADMIN])
-    yield now(me, Presence.ACTIVE).body
-    yield prompts()
-    yield ResponseStart(agent=me.seat, prompt_ref="p")
+    yield session_end()
+    yield session_config_update(max_participants=11)
+    yield participant_announce(me)
+    yield role_change(me, ALICE, [Role.ADMIN], [Role.ADMIN])
+    yield presence_step(me, Presence.ACTIVE).body
+    yield prompt_submit()
+    yield ResponseStart(agent=me.principal, prompt_ref="p")
     yield ResponseChunk(text="so")
     yield ResponseEnd(finish_reason="complete")
-    yield proposes(me)
-    yield approves_tool(me, "p")
-    yield rejects_tool(me, "p")
-    yield executes("p")
-    yield prints("p")
-    yield finishes("p")
-    yield requests("p")
-    yield approves(me, "g")
-    yield rejects(me, "g")
-    yield GateTimeout("g", 0, 1, Resolution.REJECTED)
+    yield tool_propose(me)
+    yield tool_approve(me, "p")
+    yield tool_reject(me, "p")
+    yield tool_execute("p")
+    yield tool_output("p")
+    yield tool_result("p")
+    yield gate_request("p")
+    yield gate_approve(me, "g")
+    yield gate_reject(me, "g")
+    yield GateTimeout("g", 0, 1, GateResolution.REJECTED)
     yield ErrorReport(code="AGENT_ERROR", message="Oh", recoverable=True)
-    yield from more_of_each(me)
+    yield from other_message_bodies(me)
 
 
 def admitted(room: Room, me: Actor, body: Body) -> bool:
     try:
-        rooms.admit(room, asked(me, body))
+        admission.admit(room, build_command(me, body))
     except Refused as no:
-        return no.why is not Why.FORBIDDEN
+        return no.reason is not Reason.FORBIDDEN
     return True
 
 
@@ -170,7 +171,7 @@ def admitted(room: Room, me: Actor, body: Body) -> bool:
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("me", [BOB, CLAUDE], ids=lambda who: who.kind.value)
 def test_the_server_asks_the_table_for_every_type(role: Role, me: Actor) -> None:
-    room = given(opened(by=ALICE), joined(me, role))
+    room = given(create_step(by=ALICE), join_step(me, role))
 
     for body in some_of_each(me):
         assert admitted(room, me, body) is may_send(body.type, me.kind, role), body.type
@@ -185,25 +186,27 @@ def test_every_type_that_is_decided_is_tried_here() -> None:
 
 @proves("OPEN-10")
 def test_anybody_whom_the_edge_let_in_may_create() -> None:
-    room = rooms.CONTEXT.start("room/r")
+    room = rooms.CONTEXT.initial_state("room/r")
 
-    rooms.admit(room, asked(BOB, creates()))
+    admission.admit(room, build_command(BOB, session_create()))
 
 
 @proves("OPEN-10")
 def test_only_the_server_says_that_a_gate_timed_out() -> None:
-    room = given(opened(by=ALICE))
+    room = given(create_step(by=ALICE))
 
-    with refused(Why.FORBIDDEN, "Only the server sends gate.timeout"):
-        when(room, ALICE, GateTimeout("g", 0, 1, Resolution.AUTO_APPROVED), at=T0)
+    with expect_refusal(Reason.FORBIDDEN, "Only the server sends gate.timeout"):
+        when(room, ALICE, GateTimeout("g", 0, 1, GateResolution.AUTO_APPROVED), at=T0)
 
 
 def test_a_refusal_names_the_right_that_is_missing() -> None:
-    room = given(opened(by=ALICE), joined(BOB, Role.DRIVER))
+    room = given(create_step(by=ALICE), join_step(BOB, Role.DRIVER))
 
-    with refused(Why.FORBIDDEN, "bob may not send gate.approve: it needs the right to approve"):
-        when(room, BOB, approves(BOB, "g"))
+    with expect_refusal(
+        Reason.FORBIDDEN, "bob may not send gate.approve: it needs the right to approve"
+    ):
+        when(room, BOB, gate_approve(BOB, "g"))
 
 
 def test_each_verb_is_needed_by_some_type() -> None:
-    assert set(PERMISSIONS.values()) == set(May)
+    assert set(PERMISSIONS.values()) == set(Permission)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from accord.core.kernel.actor import TIMER, Actor
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.people import CONTEXT
+from accord.core.kernel.actor import TIMER_ACTOR, Actor
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.people.context import CONTEXT
 from accord.core.people.keys import KeyRotate, KeyRotated
-from accord.core.people.state import Key
-from tests.core.people.story import BOB, FIRST, OLGA, OTTO, ROBOT, SECOND, given, then, when
+from accord.core.people.state import SigningKey
+from tests.core.people.scenario import BOB, FIRST, OLGA, OTTO, ROBOT, SECOND, given, then, when
 
 
-@pytest.mark.parametrize("actor", [OLGA, TIMER], ids=lambda actor: actor.seat)
+@pytest.mark.parametrize("actor", [OLGA, TIMER_ACTOR], ids=lambda actor: actor.principal)
 def test_the_log_knows_every_key_and_which_one_signs(actor: Actor) -> None:
     people = given(KeyRotated(key=FIRST))
 
@@ -18,7 +18,7 @@ def test_the_log_knows_every_key_and_which_one_signs(actor: Actor) -> None:
 
     assert after.active == "K2"
     assert dict(after.keys) == {"K1": FIRST, "K2": SECOND}
-    assert CONTEXT.knows(after, "K1", "")
+    assert CONTEXT.knows_id(after, "K1", "")
 
 
 def test_the_key_that_signs_already_is_no_news() -> None:
@@ -27,14 +27,14 @@ def test_the_key_that_signs_already_is_no_news() -> None:
 
 def test_a_key_keeps_its_name() -> None:
     with pytest.raises(Refused) as no:
-        when(given(KeyRotated(key=FIRST)), OLGA, KeyRotate(Key("K1", SECOND.public)))
+        when(given(KeyRotated(key=FIRST)), OLGA, KeyRotate(SigningKey("K1", SECOND.public)))
 
-    assert no.value.why is Why.KEY_REUSED
+    assert no.value.reason is Reason.KEY_REUSED
 
 
-@pytest.mark.parametrize("actor", [BOB, ROBOT, OTTO], ids=lambda actor: actor.seat)
+@pytest.mark.parametrize("actor", [BOB, ROBOT, OTTO], ids=lambda actor: actor.principal)
 def test_only_the_houses_operators_change_keys(actor: Actor) -> None:
     with pytest.raises(Refused) as no:
         when(given(), actor, KeyRotate(FIRST))
 
-    assert no.value.why is Why.FORBIDDEN
+    assert no.value.reason is Reason.FORBIDDEN

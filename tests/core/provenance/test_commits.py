@@ -7,15 +7,17 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from accord.core.dialects.canonical import seal, unseal
-from accord.core.kernel.actor import TIMER, Actor
+from accord.core.dialects.stored_records import decode_record, encode_record
+from accord.core.kernel.actor import TIMER_ACTOR, Actor
 from accord.core.kernel.authority import Kind
-from accord.core.kernel.log import Ask, Body, Event, Message, Record, fold
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.context import Command, fold
+from accord.core.kernel.messages import Body, Message
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance.commits import (
     CONTEXT,
-    MOST_LEDGERS,
-    MOST_SESSIONS,
+    MAX_BOUND_SESSIONS,
+    MAX_LEDGERS,
     CommitLinked,
     CommitRecord,
     LedgerPlace,
@@ -30,10 +32,10 @@ from accord.core.provenance.commits import (
     link_id,
 )
 from accord.core.provenance.decision import DecisionCommit
-from tests.core.provenance.samples import DECISION
+from tests.core.provenance.decision_samples import DECISION
 
-BRIDGE = Actor(seat="system:bridge", kind=Kind.SYSTEM)
-ALICE = Actor(seat="alice", kind=Kind.HUMAN)
+BRIDGE = Actor(principal="system:bridge", kind=Kind.SYSTEM)
+ALICE = Actor(principal="alice", kind=Kind.HUMAN)
 STREAM = "repo/r1"
 T0 = 1_750_000_000_000
 
@@ -44,12 +46,14 @@ def record(event: Event) -> Record:
 
 def repo(*events: Event) -> Repo:
     """The repository after these events, each through its stored bytes."""
-    stored = (unseal(STREAM, 1, seal(record(event)).body).record for event in events)
-    return fold(CONTEXT, CONTEXT.start(STREAM), stored)
+    stored = (
+        decode_record(STREAM, 1, encode_record(record(event)).body).record for event in events
+    )
+    return fold(CONTEXT, CONTEXT.initial_state(STREAM), stored)
 
 
 def when(state: Repo, body: Body, actor: Actor = BRIDGE) -> list[Event]:
-    ask = Ask(Message("M1", "", "r1", actor.seat, body), actor, T0, {}, None)
+    ask = Command(Message("M1", "", "r1", actor.principal, body), actor, T0, {}, None)
     CONTEXT.admit(state, ask)
     return [f for f in CONTEXT.decide[type(body)](state, ask, body) if isinstance(f, Event)]
 
@@ -73,7 +77,7 @@ def test_a_stretch_that_another_commit_took_meanwhile_is_refused() -> None:
     with pytest.raises(Refused) as no:
         when(state, CommitRecord(decision(0, 9)))
 
-    assert no.value.why is Why.WRONG_STATE
+    assert no.value.reason is Reason.WRONG_STATE
     assert no.value.details == {"linked": 5}
 
 
@@ -115,12 +119,12 @@ def test_a_session_is_bound_once_and_unbound_once() -> None:
 
 
 def test_there_is_an_end_to_the_sessions_of_a_repository() -> None:
-    full = repo(*(SessionBound(session=f"s{n}") for n in range(MOST_SESSIONS)))
+    full = repo(*(SessionBound(session=f"s{n}") for n in range(MAX_BOUND_SESSIONS)))
 
     with pytest.raises(Refused) as no:
         when(full, SessionBind("one more"))
 
-    assert no.value.why is Why.FULL
+    assert no.value.reason is Reason.FULL
 
 
 @pytest.mark.parametrize("body", [CommitRecord(decision(0, 1)), SessionBind("s1")])
@@ -128,7 +132,7 @@ def test_nobody_but_the_server_records_a_commit(body: Body) -> None:
     with pytest.raises(Refused) as no:
         when(repo(), body, ALICE)
 
-    assert no.value.why is Why.FORBIDDEN
+    assert no.value.reason is Reason.FORBIDDEN
 
 
 def test_where_a_pact_lies_is_recorded_once_and_removed_when_somebody_says_so() -> None:
@@ -144,12 +148,12 @@ def test_where_a_pact_lies_is_recorded_once_and_removed_when_somebody_says_so() 
 
 
 def test_no_place_of_a_pact_gives_way_to_another() -> None:
-    places = [LedgerPlaced(path=f"/w/{n}/.pact") for n in range(MOST_LEDGERS + 1)]
+    places = [LedgerPlaced(path=f"/w/{n}/.pact") for n in range(MAX_LEDGERS + 1)]
     full = repo(*places[:-1])
 
     with pytest.raises(Refused, match="accord git places") as no:
         when(full, LedgerPlace(places[-1].path))
-    assert no.value.why is Why.FULL
+    assert no.value.reason is Reason.FULL
     assert when(full, LedgerPlace(places[0].path)) == []
     assert repo(*places).ledgers == tuple(each.path for each in places[1:]), "as older servers did"
 
@@ -157,6 +161,6 @@ def test_no_place_of_a_pact_gives_way_to_another() -> None:
 def test_time_changes_nothing() -> None:
     state = repo(SessionBound(session="s1"))
 
-    assert when(state, CONTEXT.tick, TIMER) == []
+    assert when(state, CONTEXT.tick_body, TIMER_ACTOR) == []
     assert list(CONTEXT.deadlines(state, None)) == []
-    assert not CONTEXT.knows(state, link_id("a" * 40), "alice")
+    assert not CONTEXT.knows_id(state, link_id("a" * 40), "alice")

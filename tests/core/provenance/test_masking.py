@@ -1,8 +1,13 @@
 """What was masked once stays masked."""
 
-from accord.core.provenance.masking import LONGEST, masked, still_masked
-from accord.core.provenance.redaction import REDACTED, redactor
-from accord.core.provenance.thread import ConversationThread, Utterance
+from accord.core.kernel.redaction import REDACTED, redactor
+from accord.core.provenance.decision import (
+    MAX_MASKED_LENGTH,
+    ConversationThread,
+    Utterance,
+    masked_messages,
+    reapply_masks,
+)
 
 VALUE = "correct horse"
 TOKEN = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -16,14 +21,14 @@ def thread(**said: str) -> ConversationThread:
 def test_only_what_the_value_alone_gives_away_is_kept_masked() -> None:
     whole = thread(a=f"Use {VALUE} here", b="Nothing of it", c=f"And {TOKEN}")
 
-    assert masked(whole, redactor([VALUE])) == {"a": f"Use {REDACTED} here"}
-    assert masked(whole, redactor()) == {}
+    assert masked_messages(whole, redactor([VALUE])) == {"a": f"Use {REDACTED} here"}
+    assert masked_messages(whole, redactor()) == {}
 
 
 def test_it_is_told_as_before_when_nobody_knows_the_value_any_more() -> None:
     whole = thread(a=f"Use {VALUE} here", b="Nothing of it")
 
-    told = still_masked(whole, masked(whole, redactor([VALUE])))
+    told = reapply_masks(whole, masked_messages(whole, redactor([VALUE])))
 
     assert [each.content for each in told.messages] == [f"Use {REDACTED} here", "Nothing of it"]
     assert told.id == whole.id
@@ -32,4 +37,4 @@ def test_it_is_told_as_before_when_nobody_knows_the_value_any_more() -> None:
 def test_of_a_long_message_the_beginning_is_kept() -> None:
     whole = thread(a=f"{VALUE} {'x' * 10_000}")
 
-    assert len(masked(whole, redactor([VALUE]))["a"]) == LONGEST
+    assert len(masked_messages(whole, redactor([VALUE]))["a"]) == MAX_MASKED_LENGTH

@@ -8,21 +8,22 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from accord.core.dialects.canonical import EVENTS, seal, unseal
+from accord.core.dialects.stored_records import EVENTS, decode_record, encode_record
 from accord.core.kernel.authority import Role
-from accord.core.kernel.log import Event, Record, Seats
+from accord.core.kernel.messages import MemberIds
+from accord.core.kernel.records import Event, Record
 from accord.core.room import CONTEXT
-from accord.core.room.audience import audience
-from accord.core.room.forks import ForkCreate, ForkSwitch
-from accord.core.room.interrupts import InterruptRaise
-from accord.core.room.members import SessionLeave
-from accord.core.room.secrets import SecretShare
-from accord.core.room.shelf import ContextAdd
+from accord.core.room.conversation.interrupts import InterruptRaise
+from accord.core.room.conversation.responses import ResponseStart
+from accord.core.room.conversation.thinking import ThinkingStart
+from accord.core.room.forking.forks import ForkCreate, ForkSwitch
+from accord.core.room.membership.leaving import SessionLeave
+from accord.core.room.shared_context.context_items import ContextAdd
+from accord.core.room.shared_context.secrets import SecretShare
 from accord.core.room.state import Fork, Presence, Room, Urgency
-from accord.core.room.streams import ResponseStart
-from accord.core.room.thinking import ThinkingStart
-from tests.core.dialects.wire import QUICK, records
-from tests.helpers.room import (
+from accord.core.room.visibility import record_audience
+from tests.core.dialects.envelopes import QUICK, records
+from tests.helpers.room.scenario import (
     ALICE,
     BOB,
     CAROL,
@@ -30,17 +31,17 @@ from tests.helpers.room import (
     DAVE,
     STREAM,
     Step,
-    changes_roles,
-    configures,
-    ends,
-    executes,
+    create_step,
     given,
-    joined,
-    now,
-    opened,
-    prompts,
-    proposes,
-    step,
+    join_step,
+    presence_step,
+    prompt_submit,
+    role_change,
+    script_step,
+    session_config_update,
+    session_end,
+    tool_execute,
+    tool_propose,
     when,
 )
 from tests.spec import proves
@@ -54,37 +55,37 @@ def some_room(*script: Step) -> Room:
     """Alice, Bob and Claude are in the fork `try`; Carol approves and Dave looks on outside."""
     fork = ForkCreate("Try", "prompt", "To see", ("bob", "claude"), copy_context=False)
     return given(
-        opened(),
-        joined(BOB, R.DRIVER),
-        joined(CAROL, R.APPROVER),
-        joined(DAVE, R.OBSERVER),
-        joined(CLAUDE, R.DRIVER),
-        step(ALICE, prompts(), id="prompt"),
-        step(ALICE, fork),
+        create_step(),
+        join_step(BOB, R.DRIVER),
+        join_step(CAROL, R.APPROVER),
+        join_step(DAVE, R.OBSERVER),
+        join_step(CLAUDE, R.DRIVER),
+        script_step(ALICE, prompt_submit(), id="prompt"),
+        script_step(ALICE, fork),
         *script,
     )
 
 
-def seen(room: Room, record: Record) -> Seats:
+def seen(room: Room, record: Record) -> MemberIds:
     """Those in the room who may see it."""
-    to = CONTEXT.audience(room, record)
+    to = CONTEXT.presence.audience(room, record)
     here = frozenset(room.members)
     return here if to is None else here & to
 
 
-def names(text: str) -> Seats:
+def names(text: str) -> MemberIds:
     return frozenset(text.split())
 
 
 EVERYBODY = names("alice bob carol dave claude")
 THINKS = ThinkingStart("claude", "prompt", "all")
-IN_TRUNK: list[tuple[Any, Any, Seats]] = [
-    (ALICE, configures(allow_forks=False), EVERYBODY),
-    (ALICE, ends(), EVERYBODY),
-    (ALICE, changes_roles(ALICE, BOB, [R.DRIVER], [R.OBSERVER]), EVERYBODY),
+IN_TRUNK: list[tuple[Any, Any, MemberIds]] = [
+    (ALICE, session_config_update(allow_forks=False), EVERYBODY),
+    (ALICE, session_end(), EVERYBODY),
+    (ALICE, role_change(ALICE, BOB, [R.DRIVER], [R.OBSERVER]), EVERYBODY),
     (DAVE, SessionLeave(), EVERYBODY),
-    (BOB, now(BOB, Presence.IDLE).body, EVERYBODY),
-    (BOB, prompts(), EVERYBODY),
+    (BOB, presence_step(BOB, Presence.IDLE).body, EVERYBODY),
+    (BOB, prompt_submit(), EVERYBODY),
     (BOB, InterruptRaise(Urgency.STOP, "Wait"), EVERYBODY),
     (BOB, ContextAdd("k", "text", "text"), EVERYBODY),
     (BOB, ContextAdd("k", "text", "text", visible_to=("dave",)), names("bob dave")),
@@ -94,19 +95,19 @@ IN_TRUNK: list[tuple[Any, Any, Seats]] = [
     (CLAUDE, THINKS, EVERYBODY),
     (CLAUDE, ThinkingStart("claude", "prompt", ("dave",)), names("claude dave")),
     (CLAUDE, ThinkingStart("claude", "prompt", "approvers_only"), names("alice carol claude")),
-    (CLAUDE, proposes(), EVERYBODY),
+    (CLAUDE, tool_propose(), EVERYBODY),
     (ALICE, ForkSwitch("try"), EVERYBODY),
     (BOB, ForkCreate("More", "prompt", "So", ("alice",), copy_context=False), EVERYBODY),
 ]
 INSIDE = names("alice bob claude")
-IN_FORK: list[tuple[Any, Any, Seats]] = [
-    (BOB, prompts(), INSIDE),
+IN_FORK: list[tuple[Any, Any, MemberIds]] = [
+    (BOB, prompt_submit(), INSIDE),
     (BOB, ContextAdd("k", "text", "text"), INSIDE),
     (BOB, ContextAdd("k", "text", "text", visible_to=("dave", "alice")), names("alice bob")),
     (CLAUDE, THINKS, INSIDE),
     (CLAUDE, ThinkingStart("claude", "prompt", "approvers_only"), names("alice claude")),
     (CLAUDE, ResponseStart("claude", "prompt"), INSIDE),
-    (CLAUDE, proposes(), INSIDE),
+    (CLAUDE, tool_propose(), INSIDE),
     (BOB, ForkCreate("More", "prompt", "So", ("alice",), copy_context=False), EVERYBODY),
 ]
 
@@ -119,10 +120,10 @@ IN_FORK: list[tuple[Any, Any, Seats]] = [
     + [f"fork-{n}-{row[1].type}" for n, row in enumerate(IN_FORK)],
 )
 def test_everything_said_is_seen_by_those_it_is_for(
-    fork: str | None, who: Any, body: Any, readers: Seats
+    fork: str | None, who: Any, body: Any, readers: MemberIds
 ) -> None:
     room = some_room()
-    known = when(room, ALICE, prompts(), id="prompt").records
+    known = when(room, ALICE, prompt_submit(), id="prompt").records
 
     facts = when(room, who, body, fork=fork, known=known)
 
@@ -135,12 +136,12 @@ def test_everything_said_is_seen_by_those_it_is_for(
 @proves("UNI-12")
 def test_leave_to_run_is_for_the_agent_alone() -> None:
     room = given(
-        opened(require_approval_for=()),
-        joined(CLAUDE, R.DRIVER),
-        step(CLAUDE, proposes(), id="p"),
+        create_step(require_approval_for=()),
+        join_step(CLAUDE, R.DRIVER),
+        script_step(CLAUDE, tool_propose(), id="p"),
     )
 
-    (record,) = when(room, CLAUDE, executes("p")).records
+    (record,) = when(room, CLAUDE, tool_execute("p")).records
 
     assert seen(room, record) == {"claude"}
 
@@ -148,7 +149,7 @@ def test_leave_to_run_is_for_the_agent_alone() -> None:
 @proves("UNI-12")
 def test_what_was_said_in_a_fork_opens_to_those_who_may_read_it_now() -> None:
     room = some_room()
-    known = when(room, ALICE, prompts(), id="prompt").records
+    known = when(room, ALICE, prompt_submit(), id="prompt").records
     (record,) = when(room, CLAUDE, THINKS, fork="try", known=known).records
     fork = room.forks["try"]
     wider = msgspec.structs.replace(fork, readers=fork.readers | {"dave"})
@@ -175,7 +176,7 @@ def test_the_rule_for_any_record(name: str, data: st.DataObject) -> None:
     record = msgspec.structs.replace(drawn, event=event, to=to, fork=place)
     room = Room(id="r", forks={} if readers is None else {"f": fork(readers)})
 
-    found = audience(room, record)
+    found = record_audience(room, record)
 
     if place is None or name in ANNOUNCED:
         assert found == to
@@ -194,16 +195,16 @@ def test_a_restart_changes_nobody_s_view(name: str, data: st.DataObject) -> None
         return
     room = Room(id="r", forks={record.fork or "": fork(data.draw(seats))})
 
-    read = unseal(STREAM, record.version, seal(record).body).record
+    read = decode_record(STREAM, record.version, encode_record(record).body).record
 
-    assert audience(room, read) == audience(room, record)
+    assert record_audience(room, read) == record_audience(room, record)
 
 
-def fork(readers: Seats) -> Fork:
+def fork(readers: MemberIds) -> Fork:
     return Fork("f", "f", None, "p", frozenset(), readers, "a", 0, 0)
 
 
 def test_what_is_announced_is_written_down_here() -> None:
-    assert {name for name, event in EVENTS.items() if event.announced} == ANNOUNCED
-    assert not Event.announced
-    assert [name for name, event in EVENTS.items() if event.whispers] == ["secret.shared"]
+    assert {name for name, event in EVENTS.items() if event.room_wide} == ANNOUNCED
+    assert not Event.room_wide
+    assert [name for name, event in EVENTS.items() if event.carries_secret] == ["secret.shared"]

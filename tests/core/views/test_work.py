@@ -1,6 +1,6 @@
 """What programs read of a pact."""
 
-from accord.core.views.work import view
+from accord.core.views.work import work_view
 from accord.core.work import verbs
 from tests.core.work.story import BOB, Team
 
@@ -10,7 +10,7 @@ def test_a_view_has_the_state_of_each_feature_and_task() -> None:
     team.assign("T1")
     team.by(BOB, verbs.checkpoint, "T1", "shown")
 
-    seen = view(team.work)
+    seen = work_view(team.work)
 
     assert (seen.project, seen.protocol_version, seen.base_branch) == ("demo", 1, "main")
     assert [seat.id for seat in seen.seats] == ["ann", "bob", "cy"]

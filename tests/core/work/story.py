@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from accord.core.dialects import pact
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.refusal import Reason, Refused
 from accord.core.work import verbs
-from accord.core.work.event import Draft, Entry
+from accord.core.work.event import EventDraft, LogEntry
 from accord.core.work.fold import Fold, fold
+from accord.core.work.format import log_lines
 from accord.core.work.state import Work
-from accord.core.work.verbs import Assignment, Caller
+from accord.core.work.verbs import ActingSeat, Assignment
 
 ANN, BOB, CY = "ann", "bob", "cy"
 SEATS = ["ann:orchestrator,reviewer:CLAUDE.md", "bob:worker:AGENTS.md", "cy:worker,reviewer:C.md"]
@@ -42,12 +42,12 @@ def log(*lines: dict[str, Any]) -> bytes:
 
 def folded(*lines: dict[str, Any]) -> Work:
     """What they come to."""
-    return fold(pact.read(log(*lines)).entries)
+    return fold(log_lines.parse_log(log(*lines)).entries)
 
 
 def skipped(*lines: dict[str, Any]) -> list[tuple[int, str]]:
     """Which of them change nothing, and by which rule."""
-    made = Fold().take(pact.read(log(*lines)).entries)
+    made = Fold().add(log_lines.parse_log(log(*lines)).entries)
     return [(each.line, each.check) for each in made.skipped]
 
 
@@ -62,7 +62,7 @@ class Team:
     """A log that grows by verbs, as the command line would let it."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self.data = b""
         self.by(ANN, verbs.init, "demo", SEATS, "main")
 
@@ -70,18 +70,18 @@ class Team:
     def work(self) -> Work:
         return fold(self.entries)
 
-    def by(self, seat: str, verb: Callable[..., list[Draft]], *words: Any) -> list[Draft]:
+    def by(self, seat: str, verb: Callable[..., list[EventDraft]], *words: Any) -> list[EventDraft]:
         """What the verb records, which is then on the log."""
-        drafts = verb(self.work, Caller(seat), *words)
+        drafts = verb(self.work, ActingSeat(seat), *words)
         self.record(seat, drafts)
         return drafts
 
-    def record(self, seat: str, drafts: Sequence[Draft]) -> None:
+    def record(self, seat: str, drafts: Sequence[EventDraft]) -> None:
         number = len(self.entries)
         ids = [f"{number}-{place}" for place in range(len(drafts))]
         ts = f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
-        self.data += pact.write(drafts, ids, ts, seat)
-        self.entries = pact.read(self.data).entries
+        self.data += log_lines.encode_events(drafts, ids, ts, seat)
+        self.entries = log_lines.parse_log(self.data).entries
 
     def assign(self, task: str = "T1", feature: str = "F", **rest: str) -> None:
         said = {"branch": "feat", "owner": BOB, "reviewer": ANN} | rest
@@ -91,8 +91,8 @@ class Team:
         return self.work.tasks[task].status.value
 
 
-def refused(verb: Callable[..., object], *words: Any) -> tuple[Why, str]:
+def refused(verb: Callable[..., object], *words: Any) -> tuple[Reason, str]:
     """Why not, and in which words."""
     with pytest.raises(Refused) as no:
         verb(*words)
-    return no.value.why, no.value.detail
+    return no.value.reason, no.value.detail

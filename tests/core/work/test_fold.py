@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from accord.core.dialects import pact
-from accord.core.dialects.pactfiles import state_yml
-from accord.core.work.extended import extended
-from accord.core.work.fold import Fold, fold, version
-from accord.core.work.words import Stage, Status
+from accord.core.work.fold import Fold, fold, parse_version
+from accord.core.work.foreign_events import fold_with_foreign_events
+from accord.core.work.format import log_lines
+from accord.core.work.format.state_and_task_files import render_state_yml
+from accord.core.work.vocabulary import FeatureStage, TaskStatus
 from tests.core.work.story import ANN, BOB, CY, assigned, folded, line, log, skipped
 from tests.spec import proves
 
@@ -24,9 +24,9 @@ def real(name: str) -> bytes:
 
 @proves("PACT-1-2", "PACT-3.2-1", "PACT-3.2-2", "OPEN-98", "PACT-1.2-3")
 def test_a_real_log_renders_to_the_state_that_its_own_tool_wrote() -> None:
-    work = fold(pact.read(real("golden53.log.jsonl")).entries)
+    work = fold(log_lines.parse_log(real("golden53.log.jsonl")).entries)
 
-    assert state_yml(work).encode() == real("golden53.STATE.yml")
+    assert render_state_yml(work).encode() == real("golden53.STATE.yml")
 
 
 # What each real log holds, and the lines in it that break a rule.
@@ -44,8 +44,8 @@ REAL = {
 @proves("PACT-1.2-1", "PACT-1.2-2", "PACT-2.2-1", "PACT-2.2-2", "OPEN-134", "OPEN-103")
 @pytest.mark.parametrize("name", REAL)
 def test_real_logs_of_other_tools_fold(name: str) -> None:
-    reading = pact.read(real(name))
-    made = Fold().take(reading.entries)
+    reading = log_lines.parse_log(real(name))
+    made = Fold().add(reading.entries)
 
     broken = [(each.line, each.check) for each in made.skipped]
 
@@ -56,19 +56,21 @@ def test_real_logs_of_other_tools_fold(name: str) -> None:
 @proves("PACT-2.1-5")
 def test_a_role_that_contradicts_its_event_is_not_believed() -> None:
     data = real("showcase.log.jsonl")
-    lines = [found for _, found in pact.objects(data)]
+    lines = [found for _, found in log_lines.parse_objects(data)]
     claims = {each["role"] for each in lines if each["event_type"] == "join"}
-    told = fold(pact.read(data).entries)
+    told = fold(log_lines.parse_log(data).entries)
 
     assert claims == {"worker", "orchestrator"}
-    assert told.tasks["t1"].status is Status.ACCEPTED
+    assert told.tasks["t1"].status is TaskStatus.ACCEPTED
     for claim in ("orchestrator", "reviewer", "god"):
-        assert told == fold(pact.read(log(*(each | {"role": claim} for each in lines))).entries)
+        assert told == fold(
+            log_lines.parse_log(log(*(each | {"role": claim} for each in lines))).entries
+        )
 
 
 @proves("OPEN-107")
 def test_the_extended_view_knows_what_other_tools_added() -> None:
-    entries = pact.read(real("events-golden.jsonl")).entries
+    entries = log_lines.parse_log(real("events-golden.jsonl")).entries
     golden = json.loads(real("state-golden.json"))
 
     def shape(work: Any) -> list[list[str]]:
@@ -79,8 +81,10 @@ def test_the_extended_view_knows_what_other_tools_added() -> None:
         for feature in golden["features"]
         for task in feature["tasks"]
     ]
-    assert shape(extended(entries)) == wanted
-    assert [seat.id for seat in extended(entries).seats] == [a["id"] for a in golden["agents"]]
+    assert shape(fold_with_foreign_events(entries)) == wanted
+    assert [seat.id for seat in fold_with_foreign_events(entries).seats] == [
+        a["id"] for a in golden["agents"]
+    ]
     assert [seat.id for seat in fold(entries).seats] == ["claude", "opencode"]
 
 
@@ -104,7 +108,7 @@ def test_version_one_passes_later_events_by_and_the_extended_view_does_not() -> 
         line("add-seat", ANN, id="y", at=5) | {"payload": {"id": "dee", "roles": ["reviewer"]}},
         line("rebaseline", ANN, base_branch="trunk", at=6),
     ]
-    later = extended(pact.read(log(*lines)).entries)
+    later = fold_with_foreign_events(log_lines.parse_log(log(*lines)).entries)
     v1 = folded(*lines)
 
     assert {id: task.status.value for id, task in v1.tasks.items()} == {
@@ -123,9 +127,9 @@ def test_version_one_passes_later_events_by_and_the_extended_view_does_not() -> 
 def test_a_feature_without_tasks_is_planned() -> None:
     lines = [assigned("T1"), line("cancel", ANN, "T1", "F", at=1), line("merge", feature="F", at=2)]
 
-    work = extended(pact.read(log(*lines)).entries)
+    work = fold_with_foreign_events(log_lines.parse_log(log(*lines)).entries)
 
-    assert work.stage(work.features["F"]) is Stage.PLANNED
+    assert work.stage(work.features["F"]) is FeatureStage.PLANNED
 
 
 @proves("PACT-4.1-1", "PACT-4.1-2", "PACT-4.2-1", "OPEN-95", "OPEN-96", "OPEN-97")
@@ -166,7 +170,7 @@ def test_existing_tools_show_changes_until_something_new_is_shown_and_so_do_we()
         line("join", BOB, at=5),
     ]
 
-    assert "status: changes_requested" in state_yml(folded(*lines))
+    assert "status: changes_requested" in render_state_yml(folded(*lines))
     assert folded(*lines).tasks["T1"].reason == "more"
 
 
@@ -249,8 +253,8 @@ def test_a_new_task_takes_an_accepted_feature_back_to_work() -> None:
     ]
     before, after = folded(*done), folded(*done, assigned("T2", at=3))
 
-    assert before.stage(before.features["F"]) is Stage.ACCEPTED
-    assert after.stage(after.features["F"]) is Stage.IN_PROGRESS
+    assert before.stage(before.features["F"]) is FeatureStage.ACCEPTED
+    assert after.stage(after.features["F"]) is FeatureStage.IN_PROGRESS
     assert after.features["F"].branch == "feat"
 
 
@@ -270,7 +274,7 @@ def test_events_are_folded_by_instant_then_place_and_repeats_once() -> None:
 
     work = folded(*lines)
 
-    assert work.tasks["T1"].status is Status.ACCEPTED
+    assert work.tasks["T1"].status is TaskStatus.ACCEPTED
     assert list(work.tasks) == ["T1", "T2"]
     assert skipped(*lines) == []
 
@@ -281,7 +285,7 @@ def test_old_logs_without_ids_fold() -> None:
     for each in lines:
         del each["event_id"]
 
-    assert folded(*lines).tasks["T1"].status is Status.IN_PROGRESS
+    assert folded(*lines).tasks["T1"].status is TaskStatus.IN_PROGRESS
 
 
 @proves("PACT-6.2-1", "OPEN-101")
@@ -306,7 +310,7 @@ def test_the_first_init_gives_the_roster_and_the_highest_version_decides() -> No
     [(1, 1), ("2", 2), (None, 0), ("new", 0), ([], 0), (-4, 0), (10**40, 10**9), (2.5, 2)],
 )
 def test_a_version_is_a_number_or_none(given: object, read: int) -> None:
-    assert version(given) == read
+    assert parse_version(given) == read
 
 
 def test_strange_seats_are_passed_by() -> None:
@@ -318,9 +322,7 @@ def test_strange_seats_are_passed_by() -> None:
     assert folded(line("init", seats="none")).seats == ()
 
 
-def test_folding_goes_on_from_a_state_as_if_it_had_never_stopped() -> None:
-    entries = pact.read(real("pactify-log.jsonl")).entries
+def test_folding_goes_on_as_if_it_had_never_stopped() -> None:
+    entries = log_lines.parse_log(real("pactify-log.jsonl")).entries
     for cut in range(0, len(entries), 7):
-        first = Fold().take(entries[:cut])
-        second = Fold(first.work(), first.seen, first.at).take(entries[cut:])
-        assert second.work() == fold(entries)
+        assert Fold().add(entries[:cut]).add(entries[cut:]).work() == fold(entries)

@@ -1,1 +1,1 @@
-"""Bytes to messages and records to bytes, one module for each language spoken."""
+"""Bytes to messages and records to bytes, one module per external format."""

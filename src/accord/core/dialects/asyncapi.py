@@ -1,45 +1,46 @@
-"""The two-way transports as AsyncAPI: which channels there are, and what is said on them."""
+"""The streaming transports as AsyncAPI: channels and the messages on them."""
 
 from functools import cache
 from typing import Any
 
 import msgspec
 
-from accord.core.dialects import pvp, schema
+from accord.core.dialects import pvp, pvp_schema
 
 PATH = "/asyncapi.json"
-VERSION = "3.0.0"
+ASYNCAPI_VERSION = "3.0.0"
 SENT = "sent"
-HEARD = "heard"
+RECEIVED = "heard"
 
 
 @cache
 def document(version: str) -> bytes:
-    """The description, for a server of this version."""
-    return msgspec.json.format(msgspec.json.encode(whole(version)), indent=1)
+    """The AsyncAPI document as JSON, for a server of this version."""
+    return msgspec.json.format(msgspec.json.encode(build_document(version)), indent=1)
 
 
-def whole(version: str) -> dict[str, Any]:
-    """Channels, what is sent and what is heard."""
+def build_document(version: str) -> dict[str, Any]:
     return {
-        "asyncapi": VERSION,
+        "asyncapi": ASYNCAPI_VERSION,
         "info": {
             "title": "Accord",
             "version": version,
             "description": (
-                "Rooms of people and agents, in PVP v1. Answers to what a client sends come on the"
-                " same channel: its own message with its `seq`, or an `error`."
+                "Sessions of people and agents, in PVP v1. The response to a message arrives on the"
+                " same channel: the message itself with its `seq`, or an `error`."
             ),
         },
         "defaultContentType": "application/json",
         "channels": {name: channel(name) for name in CHANNELS},
         "operations": dict(
-            operation(name, way) for name, (_, ways) in CHANNELS.items() for way in ways
+            operation(name, direction)
+            for name, (_, directions) in CHANNELS.items()
+            for direction in directions
         ),
         "components": {
             "messages": {
-                **{sent(name): message(name) for name in sorted(pvp.BODIES)},
-                HEARD: heard(),
+                **{message_key(name): message(name) for name in sorted(pvp.BODIES)},
+                RECEIVED: received_message(),
             },
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
@@ -48,74 +49,79 @@ def whole(version: str) -> dict[str, Any]:
     }
 
 
-# Name, address, and which way messages go.
+# Per channel: its AsyncAPI description, and the directions of its messages.
 CHANNELS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "websocket": (
         {
             "address": "/ws",
             "description": (
-                "One envelope per text frame. The token comes in the `Authorization` header, as"
-                " subprotocol `bearer.<token>` beside `pvp.v1`, or in `session.join`."
+                "One envelope per text frame. Send the token in the `Authorization` header, as"
+                " subprotocol `bearer.<token>` together with `pvp.v1`, or in `session.join`."
             ),
             "bindings": {"ws": {"method": "GET", "bindingVersion": "0.1.0"}},
         },
-        (SENT, HEARD),
+        (SENT, RECEIVED),
     ),
     "events": (
         {
             "address": "/sessions/{id}/events",
             "description": (
                 "Server-sent events: `id` is the message's id, `event` its type, `data` the"
-                " envelope. `Last-Event-ID` resumes behind that message."
+                " envelope. `Last-Event-ID` resumes after that message."
             ),
             "parameters": {"id": {"description": "The session."}},
             "bindings": {"http": {"bindingVersion": "0.3.0"}},
         },
-        (HEARD,),
+        (RECEIVED,),
     ),
     "stdio": (
         {
             "address": None,
             "description": (
-                "`accord stdio`: one envelope per line on standard input and output; the end of"
-                " the input leaves the session."
+                "`accord stdio`: one envelope per line on standard input and output; closing the"
+                " input leaves the session."
             ),
         },
-        (SENT, HEARD),
+        (SENT, RECEIVED),
     ),
 }
 
 
 def channel(name: str) -> dict[str, Any]:
-    """One channel with the messages on it."""
-    place, ways = CHANNELS[name]
-    spoken = [sent(each) for each in sorted(pvp.BODIES)] if SENT in ways else []
-    pointers = {each: {"$ref": f"#/components/messages/{each}"} for each in (*spoken, HEARD)}
-    return {**place, "messages": pointers}
+    """One channel with references to its messages."""
+    description, directions = CHANNELS[name]
+    keys = [message_key(body) for body in sorted(pvp.BODIES)] if SENT in directions else []
+    pointers = {key: {"$ref": f"#/components/messages/{key}"} for key in (*keys, RECEIVED)}
+    return {**description, "messages": pointers}
 
 
-def operation(name: str, way: str) -> tuple[str, dict[str, Any]]:
-    """Saying or hearing on a channel, seen from the server as AsyncAPI has it."""
-    spoken = [HEARD] if way == HEARD else [sent(each) for each in sorted(pvp.BODIES)]
+def operation(name: str, direction: str) -> tuple[str, dict[str, Any]]:
+    """Sending or receiving on a channel, from the server's point of view as AsyncAPI requires."""
+    keys = (
+        [RECEIVED] if direction == RECEIVED else [message_key(body) for body in sorted(pvp.BODIES)]
+    )
     at = f"#/channels/{name}"
-    return f"{name}.{way}", {
-        "action": "send" if way == HEARD else "receive",
+    return f"{name}.{direction}", {
+        "action": "send" if direction == RECEIVED else "receive",
         "channel": {"$ref": at},
         "security": [{"$ref": "#/components/securitySchemes/token"}],
-        "messages": [{"$ref": f"{at}/messages/{each}"} for each in spoken],
+        "messages": [{"$ref": f"{at}/messages/{key}"} for key in keys],
     }
 
 
 def message(name: str) -> dict[str, Any]:
-    """One type a client may send."""
-    return {"name": name, "payload": {"$ref": f"{schema.PATH}#/$defs/send.{name}"}}
+    """One message type that a client may send."""
+    return {"name": name, "payload": {"$ref": f"{pvp_schema.PATH}#/$defs/send.{name}"}}
 
 
-def heard() -> dict[str, Any]:
-    """Whatever the server sends."""
-    return {"name": "envelope", "payload": {"$ref": f"{schema.PATH}#/$defs/{schema.HEARD}"}}
+def received_message() -> dict[str, Any]:
+    """Any message that the server sends."""
+    return {
+        "name": "envelope",
+        "payload": {"$ref": f"{pvp_schema.PATH}#/$defs/{pvp_schema.RECEIVED_DEF}"},
+    }
 
 
-def sent(name: str) -> str:
-    """The key of a type; a dot is not allowed in one."""
+def message_key(name: str) -> str:
+    """The component key of a message type; AsyncAPI allows no dots in keys."""
     return name.replace(".", "_")

@@ -1,7 +1,8 @@
-"""How deep a payload may be nested.
+"""The limit on the nesting depth of payloads.
 
-What is decoded once is encoded, compared and read back later, at other depths of the stack. So
-nothing may come in that only just fitted: it would be a record that nobody can open again.
+A payload is decoded once and later encoded, compared and decoded again, with other stack depths.
+Without a limit a payload that just fits the first time could become a stored record that can no
+longer be read.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,12 +11,12 @@ from typing import Any
 from msgspec import Raw, Struct, inspect
 from msgspec.json import Decoder
 
-from accord.core.kernel.log import Body
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.messages import Body
+from accord.core.kernel.refusal import Reason, Refused
 
-DEEPEST = 64
+MAX_NESTING_DEPTH = 64
 
-FLAT = (
+FLAT_TYPES = (
     inspect.StrType,
     inspect.IntType,
     inspect.FloatType,
@@ -25,51 +26,50 @@ FLAT = (
     inspect.EnumType,
 )
 
-Read = Callable[[Raw], Body]
+PayloadDecoder = Callable[[Raw], Body]
 
 
-def decoder(body: type[Body]) -> Read:
-    """Reads a payload of this type; only where it can nest at all, its depth is looked at."""
-    read = Decoder(body).decode
-    return bounded(read) if nests(inspect.type_info(body)) else read
+def payload_decoder(body: type[Body]) -> PayloadDecoder:
+    """A decoder for payloads of this type; checks the depth only if the type can nest."""
+    decode = Decoder(body).decode
+    return with_depth_limit(decode) if can_nest(inspect.type_info(body)) else decode
 
 
-def bounded(read: Read) -> Read:
-    """The same with the bound; few brackets cannot be deep, so most payloads are not walked."""
+def with_depth_limit(decode: PayloadDecoder) -> PayloadDecoder:
+    """Adds the depth check; payloads with few brackets cannot be deep and skip it."""
 
-    def read_bounded(raw: Raw) -> Body:
-        body, text = read(raw), bytes(raw)
-        if text.count(b"{") + text.count(b"[") > DEEPEST and too_deep(body):
-            detail = f"A payload may be nested {DEEPEST} levels deep"
-            raise Refused(Why.MALFORMED, detail, {"limit": "depth", "most": DEEPEST})
+    def decode_bounded(raw: Raw) -> Body:
+        body, text = decode(raw), bytes(raw)
+        if text.count(b"{") + text.count(b"[") > MAX_NESTING_DEPTH and is_too_deep(body):
+            detail = f"A payload may be nested at most {MAX_NESTING_DEPTH} levels deep"
+            raise Refused(Reason.MALFORMED, detail, {"limit": "depth", "most": MAX_NESTING_DEPTH})
         return body
 
-    return read_bounded
+    return decode_bounded
 
 
-def nests(kind: inspect.Type, above: frozenset[type] = frozenset()) -> bool:
-    """Whether a value of this type may be nested as deep as its sender likes."""
+def can_nest(kind: inspect.Type, outer: frozenset[type] = frozenset()) -> bool:
+    """Whether values of this type can be nested to any depth."""
     match kind:
         case inspect.StructType(cls=cls, fields=fields):
-            return cls in above or any(nests(field.type, above | {cls}) for field in fields)
+            return cls in outer or any(can_nest(field.type, outer | {cls}) for field in fields)
         case inspect.UnionType(types=kinds):
-            return any(nests(each, above) for each in kinds)
-        case inspect.CollectionType(item_type=each) | inspect.DictType(value_type=each):
-            return nests(each, above)
+            return any(can_nest(member, outer) for member in kinds)
+        case inspect.CollectionType(item_type=item) | inspect.DictType(value_type=item):
+            return can_nest(item, outer)
         case _:
-            return not isinstance(kind, FLAT)
+            return not isinstance(kind, FLAT_TYPES)
 
 
-def too_deep(value: Any) -> bool:
-    """Whether there is something below the deepest level."""
+def is_too_deep(value: Any) -> bool:
+    """Whether the value is nested deeper than the limit."""
     layer = [value]
-    for _ in range(DEEPEST + 1):
-        layer = [part for each in layer for part in parts(each)]
+    for _ in range(MAX_NESTING_DEPTH + 1):
+        layer = [child for parent in layer for child in children_of(parent)]
     return bool(layer)
 
 
-def parts(value: Any) -> Iterable[Any]:
-    """What a value is made of."""
+def children_of(value: Any) -> Iterable[Any]:
     match value:
         case dict():
             return value.values()

@@ -1,172 +1,161 @@
-"""PA_PVP as text: whatever is pasted in, the one message that answers it."""
+"""PA_PVP as text: a pasted batch or command in, one response out."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from accord.core import docket
-from accord.core.docket import (
-    attributes,
-    check,
-    convergence,
-    emit,
-    reading,
-    repair,
-    steps,
-    tables,
-)
-from accord.core.docket import report as reports
-from accord.core.docket import snapshot as snapshots
-from accord.core.docket.convergence import Peer
-from accord.core.docket.diags import Diag
-from accord.core.docket.grammar import lines_of, parse
-from accord.core.docket.model import Config, Outcome
-from accord.core.docket.snapshot import FENCE, Snapshot
-from accord.core.docket.text import ids
-from accord.core.docket.words import Flag, Policy
+from accord.core.docket import convergence, steps
+from accord.core.docket.convergence import PeerConvergence
+from accord.core.docket.diagnostics import Diagnostic
+from accord.core.docket.model import DecisionOutcome, KernelConfig
+from accord.core.docket.parsing import judgement_parser, tag_attributes
+from accord.core.docket.parsing import snapshot_parser as snapshots
+from accord.core.docket.parsing.batch_parser import parse_batch, split_lines
+from accord.core.docket.parsing.snapshot_parser import FENCE
+from accord.core.docket.rendering import reports, snapshot_writer
+from accord.core.docket.snapshot import DecisionSnapshot
+from accord.core.docket.text_values import parse_ids
+from accord.core.docket.validation import snapshot_check, snapshot_repair
+from accord.core.docket.vocabulary import KernelPolicy, YesNo
 
-REPORTS = {"REPORT": False, "REPORT LITE": True}
+REPORT_COMMANDS = {"REPORT": False, "REPORT LITE": True}
 
 
-@dataclass(frozen=True, slots=True)
-class Ui:
-    """Which tables follow the block."""
-
-    ops: bool = True
-    risk: bool = True
-    diag: bool = False
-
-
-class Message(NamedTuple):
-    """An answer: its text, and whether it may be acted on."""
+class TextResponse(NamedTuple):
+    """The text of a response; act on it only if `is_valid`."""
 
     text: str
-    good: bool
-    diags: list[Diag] = []  # noqa: RUF012 - a named tuple's default is never written to
+    is_valid: bool
 
 
 @dataclass(slots=True)
-class Review:
-    """What a check found, and the snapshot made right where that was asked for."""
+class SnapshotReview:
+    """The result of a check, and the repaired snapshot if repair was requested."""
 
-    checked: check.Checked
-    repaired: Outcome | None = None
-    diags: list[Diag] = field(default_factory=list)
-
-
-def routed(text: str) -> bool:
-    """Whether the first line asks for something else than a decision."""
-    lead = _lead(text)
-    return lead in REPORTS or lead.split(" ")[0] in {"COMPARE", "CHECK"}
+    checked: snapshot_check.CheckResult
+    repaired: DecisionOutcome | None = None
 
 
-def _lead(text: str) -> str:
-    return next((line.strip() for line in lines_of(text) if line.strip()), "")
+def is_command(text: str) -> bool:
+    """Whether the first line is a command instead of the start of a batch."""
+    first_line = _first_line(text)
+    return first_line in REPORT_COMMANDS or first_line.split(" ")[0] in {"COMPARE", "CHECK"}
 
 
-def answer(text: str, config: Config | None = None, ui: Ui | None = None) -> Message:
-    """The message to a text, by its first line: REPORT, COMPARE, CHECK, or a batch."""
-    lead = _lead(text)
-    if lead in REPORTS:
-        return report(text, lite=REPORTS[lead])
-    if lead == "COMPARE":
-        policy = config.policy if config else Policy.UPSTREAM
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in split_lines(text) if line.strip()), "")
+
+
+def respond(text: str, config: KernelConfig | None = None) -> TextResponse:
+    """The response to a text; its first line selects REPORT, COMPARE, CHECK or a batch."""
+    first_line = _first_line(text)
+    if first_line in REPORT_COMMANDS:
+        return report(text, lite=REPORT_COMMANDS[first_line])
+    if first_line == "COMPARE":
+        policy = config.policy if config else KernelPolicy.UPSTREAM
         peers, hosts = compare([text], policy)
-        return Message("\n".join([*convergence.shown(peers, hosts), ""]), good=hosts > 1)
-    if lead == "CHECK" or lead.startswith("CHECK "):
-        return _checked(text, lead, config)
-    outcome = docket.run(parse(text, config), config)
-    return Message(message(outcome, ui), outcome.valid, outcome.diags)
+        return TextResponse(
+            "\n".join([*convergence.render_convergence(peers, hosts), ""]), is_valid=hosts > 1
+        )
+    if first_line == "CHECK" or first_line.startswith("CHECK "):
+        return _check_command(text, first_line, config)
+    outcome = docket.run(parse_batch(text), config)
+    return TextResponse(render_outcome(outcome), outcome.is_valid)
 
 
-def message(outcome: Outcome, ui: Ui | None = None) -> str:
-    """The block, then the tables; an invalid outcome has none."""
-    ui = ui or Ui()
-    lines = [emit.fenced(outcome)]
-    if outcome.valid:
+def render_outcome(outcome: DecisionOutcome) -> str:
+    """The snapshot block followed by the tables; an invalid outcome has no tables."""
+    parts = [snapshot_writer.render_fenced(outcome)]
+    if outcome.is_valid:
         snap = docket.snapshot_of(outcome)
-        lines += ["\n".join([*tables.human(snap), ""])]
-        lines += ["\n".join([*tables.ops(snap), ""])] if ui.ops else []
-        lines += ["\n".join([*tables.risk(snap), ""])] if ui.risk else []
-    if ui.diag:
-        lines += ["\n".join([*diagnostics(outcome), ""])]
-    return "\n".join(lines)
+        parts += ["\n".join([*table(snap), ""]) for table in reports.TABLES]
+    return "\n".join(parts)
 
 
-def diagnostics(outcome: Outcome) -> Iterator[str]:
-    """[KERNEL_DIAG]: what the run noticed."""
-    yield "[KERNEL_DIAG]"
-    for each in outcome.diags:
-        yield f"- {each.code} {each.item} line={each.line} {each.detail}".rstrip()
-    if not outcome.diags:
-        yield "- (none)"
+def snapshots_in(text: str) -> list[DecisionSnapshot]:
+    """All snapshots in a text, valid or not."""
+    lines = split_lines(text)
+    return [
+        snapshots.parse_snapshot(lines[start:end], start + 1)
+        for start, end in snapshots.find_snapshots(lines)
+    ]
 
 
-def snapshots_in(text: str) -> list[Snapshot]:
-    """Every snapshot of a text, good or not."""
-    lines = lines_of(text)
-    found = [(start, lines[start:end]) for start, end in snapshots.find(lines)]
-    return [snapshots.parse(part, start + 1) for start, part in found]
-
-
-def snapshot_in(text: str) -> Snapshot | None:
-    """The one snapshot of a text; None where there is none, several, or an invalid one."""
+def snapshot_in(text: str) -> DecisionSnapshot | None:
+    """The only snapshot in a text; None if there is none, several, or an invalid one."""
     found = snapshots_in(text)
-    return found[0] if len(found) == 1 and found[0].usable else None
+    return found[0] if len(found) == 1 and found[0].is_usable else None
 
 
-def report(text: str, *, lite: bool) -> Message:
-    """A snapshot in plain lines."""
+def report(text: str, *, lite: bool) -> TextResponse:
+    """The REPORT command: a snapshot as plain lines."""
     snap = snapshot_in(text)
     if snap is None:
-        return Message(f"{reports.ERROR}\n", good=False)
-    return Message("\n".join([*reports.report(snap, lite=lite), ""]), good=True)
+        return TextResponse(f"{reports.INVALID_SNAPSHOT_ERROR}\n", is_valid=False)
+    return TextResponse("\n".join([*reports.render_report(snap, lite=lite), ""]), is_valid=True)
 
 
-def compare(texts: list[str], policy: Policy = Policy.UPSTREAM) -> tuple[list[Peer], int]:
-    """How far the snapshots of these texts agree, and how many there are."""
-    snaps = [each for text in texts for each in snapshots_in(text) if each.usable]
-    return (convergence.compare(snaps, policy) if len(snaps) > 1 else []), len(snaps)
+def compare(
+    texts: list[str], policy: KernelPolicy = KernelPolicy.UPSTREAM
+) -> tuple[list[PeerConvergence], int]:
+    """How far the usable snapshots in these texts agree, and how many there are."""
+    snaps = [snap for text in texts for snap in snapshots_in(text) if snap.is_usable]
+    return (convergence.compare_snapshots(snaps, policy) if len(snaps) > 1 else []), len(snaps)
 
 
-def checked(
-    text: str, expected: tuple[str, ...] = (), config: Config | None = None, *, mend: bool = False
-) -> Review:
-    """What is wrong with a snapshot that somebody wrote."""
-    lines = lines_of(text)
+def check_snapshot(
+    text: str,
+    expected: tuple[str, ...] = (),
+    config: KernelConfig | None = None,
+    *,
+    mend: bool = False,
+) -> SnapshotReview:
+    """Checks a snapshot that was written by hand or by a model, and repairs it on request."""
+    lines = split_lines(text)
     found = snapshots_in(text)
     fences = sum(line.strip().startswith(FENCE) for line in lines)
     snap = found[0] if found else None
-    made = Review(check.check(snap, expected, max(1, (fences + 1) // 2, len(found))))
+    review = SnapshotReview(
+        snapshot_check.check_snapshot(snap, expected, max(1, (fences + 1) // 2, len(found)))
+    )
     if mend and snap:
-        made.repaired = _mended(snap, expected, config)
-    return made
+        review.repaired = _repaired(snap, expected, config)
+    return review
 
 
-def _mended(snap: Snapshot, expected: tuple[str, ...], config: Config | None) -> Outcome:
-    outcome = docket.run(repair.proposal(snap), config)
+def _repaired(
+    snap: DecisionSnapshot, expected: tuple[str, ...], config: KernelConfig | None
+) -> DecisionOutcome:
+    outcome = docket.run(snapshot_repair.batch_from_snapshot(snap), config)
     wanted = set(expected) or {row.id for row in snap.queue}
-    got = {each.id for each in outcome.items if not each.inp.split_from}
-    if outcome.valid and wanted != got:
-        outcome.invalid, outcome.coverage = "BATCH_COVERAGE", check.diff(wanted, got)
+    got = {item.id for item in outcome.items if not item.input.split_from}
+    if outcome.is_valid and wanted != got:
+        outcome.invalid_reason, outcome.coverage_diff = (
+            "BATCH_COVERAGE",
+            snapshot_check.coverage_diff(wanted, got),
+        )
     return outcome
 
 
-def _checked(text: str, lead: str, config: Config | None) -> Message:
-    said = attributes.pairs(lead, 1, lambda _: None)
-    mend = Flag.read(said.get("repair")) is Flag.YES
-    found = checked(text, ids(said.get("expected", ""))[0], config, mend=mend)
-    lines = [*found.checked.lines(), ""]
-    if found.repaired:
-        lines.append(emit.fenced(found.repaired))
-    return Message("\n".join(lines), found.checked.result == "VALID")
+def _check_command(text: str, first_line: str, config: KernelConfig | None) -> TextResponse:
+    attributes = tag_attributes.parse_pairs(first_line, 1, lambda _: None)
+    repair = YesNo.parse(attributes.get("repair")) is YesNo.YES
+    expected = parse_ids(attributes.get("expected", ""))[0]
+    review = check_snapshot(text, expected, config, mend=repair)
+    lines = [*review.checked.render(), ""]
+    if review.repaired:
+        lines.append(snapshot_writer.render_fenced(review.repaired))
+    return TextResponse("\n".join(lines), review.checked.summary == "VALID")
 
 
-def judgement_flaws(text: str) -> list[Diag]:
-    """What is wrong with a judgement on its own, its steps included."""
-    found: list[Diag] = []
-    judged = reading.read(text, found.append, line=1)
-    for place, asked in enumerate((judged and judged.steps) or (), 1):
-        said = asked if isinstance(asked, str) else asked.text or ""
-        found += [Diag(code, "-", f"step {place}: {said}", 1) for code in steps.accept(asked)[1]]
-    return found
+def judgement_errors(text: str) -> list[Diagnostic]:
+    """Diagnostics of a single judgement, including those of its proposed steps."""
+    diags: list[Diagnostic] = []
+    judgement = judgement_parser.parse_judgement(text, diags.append, line=1)
+    for number, step in enumerate((judgement and judgement.steps) or (), 1):
+        shown = step if isinstance(step, str) else step.text or ""
+        diags += [
+            Diagnostic(code, "-", f"step {number}: {shown}", 1)
+            for code in steps.accept_proposed(step)[1]
+        ]
+    return diags

@@ -1,7 +1,7 @@
-"""PVP v1: one JSON envelope to one message, one record to one envelope."""
+"""PVP v1: decodes a JSON envelope to a message, encodes a record as an envelope."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import Annotated, Any
@@ -11,24 +11,25 @@ from msgspec import Meta, Raw, Struct, defstruct
 from msgspec.json import Decoder, Encoder
 
 from accord.core import room
-from accord.core.dialects.codes import CODES
-from accord.core.dialects.nesting import decoder
-from accord.core.kernel.ids import LONGEST_ID, SYSTEM, TRUNK, is_id, is_visible
-from accord.core.kernel.limits import Limits, reached
-from accord.core.kernel.log import Body, Failure, Message, Pieces, Record
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.kernel.times import is_iso, iso
-from accord.core.room.members import SessionJoin
-from accord.core.room.timeouts import GateTimeout
+from accord.core.dialects.nesting import payload_decoder
+from accord.core.dialects.refusals import pvp_error
+from accord.core.kernel.ids import MAX_ID_LENGTH, SYSTEM, TRUNK_NAMES, is_id, is_visible
+from accord.core.kernel.limits import Limits, limit_exceeded
+from accord.core.kernel.messages import Body, ChunkBatch, Failure, Message
+from accord.core.kernel.records import Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.timestamps import is_iso, to_iso
+from accord.core.room.approval.gate_timeouts import GateTimeout
+from accord.core.room.membership.joining import SessionJoin
 
 VERSION = 1
-LARGEST_MESSAGE = Limits().message
-MOST_REFS = 64
-LONGEST_TIME = 64
-# As msgspec says it, with the value behind.
-NO_WORD = ("Invalid enum value", "Invalid value")
+MAX_MESSAGE_BYTES = Limits().message
+MAX_CAUSAL_REFS = 64
+MAX_TIMESTAMP_LENGTH = 64
+# Errors of msgspec that quote the value.
+ENUM_ERROR_PREFIXES = ("Invalid enum value", "Invalid value")
 
-# PVP 4.3 as its table has it: 41 names (OPEN-1).
+# The 41 names of the table in PVP 4.3 (OPEN-1).
 PRIMITIVES = frozenset(
     {
         "session.create",
@@ -75,51 +76,53 @@ PRIMITIVES = frozenset(
     }
 )
 
-SPOKEN: tuple[type[Body], ...] = (*room.DECIDE, GateTimeout)
-BODIES = {body.type: body for body in SPOKEN if body.type in PRIMITIVES}
+BODY_TYPES: tuple[type[Body], ...] = (*room.DECIDE, GateTimeout)
+BODIES = {body.type: body for body in BODY_TYPES if body.type in PRIMITIVES}
 
-Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
-NameOrEmpty = Annotated[str, Meta(max_length=LONGEST_ID)]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+NameOrEmpty = Annotated[str, Meta(max_length=MAX_ID_LENGTH)]
 
 
-# How a type's own complaint ends, and which limit it is about.
-FIXED = {
-    f"length <= {MOST_REFS} - at `$.causal_refs`": {"limit": "refs", "most": MOST_REFS},
+# How msgspec's error ends when a limit is exceeded, and the details to report.
+LIMIT_ERRORS = {
+    f"length <= {MAX_CAUSAL_REFS} - at `$.causal_refs`": {"limit": "refs", "most": MAX_CAUSAL_REFS},
     **{
-        f"length <= {LONGEST_ID} - at `$.{name}`": {"limit": "id", "most": LONGEST_ID}
+        f"length <= {MAX_ID_LENGTH} - at `$.{name}`": {"limit": "id", "most": MAX_ID_LENGTH}
         for name in ("id", "session", "sender", "ref", "causal_refs[...]", "fork")
     },
 }
 
 
-class Envelope(Struct, frozen=True, gc=False):
-    """An envelope as it comes in; what the server assigns is not read."""
+class IncomingEnvelope(Struct, frozen=True, gc=False):
+    """An envelope from a client; fields that the server assigns are ignored."""
 
     v: int
     id: Name
-    ts: Annotated[str, Meta(max_length=LONGEST_TIME)]
+    ts: Annotated[str, Meta(max_length=MAX_TIMESTAMP_LENGTH)]
     session: NameOrEmpty
     sender: Name
     type: str
     payload: Raw
     ref: Name | None = None
-    causal_refs: Annotated[tuple[Name, ...], Meta(max_length=MOST_REFS)] | None = None
+    causal_refs: Annotated[tuple[Name, ...], Meta(max_length=MAX_CAUSAL_REFS)] | None = None
     fork: NameOrEmpty | None = None
 
 
-# All but id, time and payload.
-ALIKE = attrgetter("v", "session", "sender", "type", "ref", "causal_refs", "fork")
-ID, TIME, PAYLOAD = attrgetter("id"), attrgetter("ts"), attrgetter("payload")
-SEQ, SAID = attrgetter("seq"), attrgetter("said")
+# All fields except id, time and payload.
+SHARED_FIELDS = attrgetter("v", "session", "sender", "type", "ref", "causal_refs", "fork")
+GET_ID, GET_TS, GET_PAYLOAD = attrgetter("id"), attrgetter("ts"), attrgetter("payload")
+GET_SEQ, GET_BODY = attrgetter("seq"), attrgetter("said")
 
 
-def piece(body: type[Body]) -> Callable[[bytes], Any]:
-    """Reads an envelope of this type in one go, with its payload."""
-    return Decoder(defstruct("Piece", [("payload", body)], bases=(Envelope,), gc=False)).decode
+def chunk_decoder(body: type[Body]) -> Callable[[bytes], Any]:
+    """A decoder that reads an envelope of this type together with its payload."""
+    return Decoder(
+        defstruct("ChunkEnvelope", [("payload", body)], bases=(IncomingEnvelope,), gc=False)
+    ).decode
 
 
-class Sent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """An envelope as it goes out."""
+class OutgoingEnvelope(Struct, frozen=True, omit_defaults=True, gc=False):
+    """An envelope that the server sends."""
 
     v: int
     id: str
@@ -134,146 +137,144 @@ class Sent(Struct, frozen=True, omit_defaults=True, gc=False):
     fork: str | None = None
 
 
-class Problem(Struct, frozen=True, omit_defaults=True):
-    """The payload of an error."""
-
-    code: str
-    message: str
-    recoverable: bool
-    details: Mapping[str, Any] | None = None
-    related_to: str | None = None
-
-
 class _Token(Struct, frozen=True):
     token: str | None = None
 
 
-_envelope = Decoder(Envelope).decode
-_payloads = {name: decoder(body) for name, body in BODIES.items()}
-# What flows comes in many pieces that are alike; none of these can nest.
-_pieces = {name: piece(body) for name, body in BODIES.items() if body.flows}
+_envelope = Decoder(IncomingEnvelope).decode
+_payload_decoders = {name: payload_decoder(body) for name, body in BODIES.items()}
+# Chunks arrive in large numbers and alike; none of their payloads can nest.
+_chunk_decoders = {name: chunk_decoder(body) for name, body in BODIES.items() if body.is_chunk}
 _token = Decoder(_Token).decode
 encode = Encoder().encode
 
-Mistakes = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-# Reading
+# Decoding
 
 
-def decode(data: bytes, most: int = LARGEST_MESSAGE) -> Message:
-    """The message in these bytes, whole and well-formed; who sent it is for the edge to check."""
-    if len(data) > most:
-        detail = f"A message may have {most} bytes; this one has {len(data)}"
-        raise reached("message", most, detail)
-    said = opened(data)
-    names = said.id + said.sender
-    plain = names.isascii() and names.isprintable()
-    if not plain or said.v != VERSION or not is_iso(said.ts):
-        check(said)
+def decode(data: bytes, max_bytes: int = MAX_MESSAGE_BYTES) -> Message:
+    """The well-formed message in these bytes; the caller verifies the sender."""
+    if len(data) > max_bytes:
+        detail = f"A message may have at most {max_bytes} bytes; this one has {len(data)}"
+        raise limit_exceeded("message", max_bytes, detail)
+    envelope = decode_envelope(data)
+    names = envelope.id + envelope.sender
+    is_plain = names.isascii() and names.isprintable()
+    if not is_plain or envelope.v != VERSION or not is_iso(envelope.ts):
+        check_envelope(envelope)
     try:
-        body = _payloads[said.type](said.payload)
+        body = _payload_decoders[envelope.type](envelope.payload)
     except KeyError:
-        raise Refused(Why.MALFORMED, f"{said.type[:64]} is not a type of PVP v1") from None
-    except Mistakes as error:
-        raise Refused(Why.MALFORMED, f"Bad payload of {said.type}: {told_of(error)}") from None
-    return _message(said, body)
+        raise Refused(
+            Reason.MALFORMED, f"{envelope.type[:64]} is not a message type of PVP v1"
+        ) from None
+    except DECODE_ERRORS as error:
+        raise Refused(
+            Reason.MALFORMED, f"Bad payload of {envelope.type}: {describe_error(error)}"
+        ) from None
+    return _message(envelope, body)
 
 
-def opened(data: bytes) -> Envelope:
-    """The envelope in these bytes, whatever it holds; raises Refused."""
+def decode_envelope(data: bytes) -> IncomingEnvelope:
+    """The envelope in these bytes, whatever its payload; raises Refused."""
     try:
         if not data.isascii():
-            data.decode()  # what is not read would not be looked at, either
+            data.decode()  # msgspec does not check the encoding of fields that it skips
         return _envelope(data)
-    except Mistakes as error:
+    except DECODE_ERRORS as error:
         detail = f"Not a PVP envelope: {error}"
-        raise Refused(Why.MALFORMED, detail, past(str(error))) from error
+        raise Refused(Reason.MALFORMED, detail, exceeded_limit(str(error))) from error
 
 
-def _message(said: Envelope, body: Body) -> Message:
+def _message(envelope: IncomingEnvelope, body: Body) -> Message:
     return Message(
-        said.id,
-        said.ts,
-        said.session,
-        said.sender,
+        envelope.id,
+        envelope.ts,
+        envelope.session,
+        envelope.sender,
         body,
-        said.ref,
-        said.causal_refs or (),
-        None if said.fork in TRUNK else said.fork,
+        envelope.ref,
+        envelope.causal_refs or (),
+        None if envelope.fork in TRUNK_NAMES else envelope.fork,
     )
 
 
-def pieces(frames: Sequence[bytes], most: int = LARGEST_MESSAGE) -> Pieces | None:
-    """What `decode` makes of each of these, if they are pieces of one answer; else None.
+def decode_chunks(frames: Sequence[bytes], max_bytes: int = MAX_MESSAGE_BYTES) -> ChunkBatch | None:
+    """The messages in these frames if they are valid chunks of one stream; else None.
 
-    Nothing is said of what is wrong: whoever gets None takes them one by one.
+    None does not tell what is wrong; the caller then decodes the frames one by one.
     """
     try:
         if not b"".join(frames).isascii():
             deque(map(bytes.decode, frames), maxlen=0)
-        read = _pieces.get(_envelope(frames[0]).type)
-        said = list(map(read, frames)) if read and len(max(frames, key=len)) <= most else []
-    except Mistakes:
+        decode = _chunk_decoders.get(_envelope(frames[0]).type)
+        envelopes = (
+            list(map(decode, frames)) if decode and len(max(frames, key=len)) <= max_bytes else []
+        )
+    except DECODE_ERRORS:
         return None
-    if not said or list(map(ALIKE, said)).count(ALIKE(said[0])) < len(said):
+    if not envelopes or list(map(SHARED_FIELDS, envelopes)).count(
+        SHARED_FIELDS(envelopes[0])
+    ) < len(envelopes):
         return None
-    ids, times, first = list(map(ID, said)), list(map(TIME, said)), said[0]
+    ids, times, first = list(map(GET_ID, envelopes)), list(map(GET_TS, envelopes)), envelopes[0]
     names = first.sender + "".join(ids)
-    plain = names.isascii() and names.isprintable() and first.v == VERSION
-    if not plain or not all(map(is_iso, set(times))):
+    is_plain = names.isascii() and names.isprintable() and first.v == VERSION
+    if not is_plain or not all(map(is_iso, set(times))):
         return None
-    return Pieces(_message(first, first.payload), ids, times, list(map(PAYLOAD, said)))
+    return ChunkBatch(_message(first, first.payload), ids, times, list(map(GET_PAYLOAD, envelopes)))
 
 
-def past(error: str) -> dict[str, Any] | None:
-    """Which limit of the protocol an envelope goes past."""
-    return next((told for end, told in FIXED.items() if error.endswith(end)), None)
+def exceeded_limit(error: str) -> dict[str, Any] | None:
+    """The details of the protocol limit that an envelope exceeds, if it is one."""
+    return next((details for end, details in LIMIT_ERRORS.items() if error.endswith(end)), None)
 
 
-def check(said: Envelope) -> None:
-    """What the types alone cannot say of an envelope."""
-    if said.v != VERSION:
-        detail = f"Version {said.v} is not supported; this server speaks version {VERSION}"
-        raise Refused(Why.VERSION, detail, {"supported_versions": [VERSION]})
-    if not is_visible(said.id) or not is_visible(said.sender):
-        raise Refused(Why.MALFORMED, "id and sender are 1 to 128 printable characters")
-    if not is_iso(said.ts):
-        raise Refused(Why.MALFORMED, f"ts is not an ISO 8601 timestamp: {said.ts}")
+def check_envelope(envelope: IncomingEnvelope) -> None:
+    """The checks of an envelope that its types cannot express."""
+    if envelope.v != VERSION:
+        detail = f"Version {envelope.v} is not supported; this server speaks version {VERSION}"
+        raise Refused(Reason.UNSUPPORTED_VERSION, detail, {"supported_versions": [VERSION]})
+    if not is_visible(envelope.id) or not is_visible(envelope.sender):
+        raise Refused(Reason.MALFORMED, "id and sender must have 1 to 128 printable characters")
+    if not is_iso(envelope.ts):
+        raise Refused(Reason.MALFORMED, f"ts is not an ISO 8601 timestamp: {envelope.ts}")
 
 
-def told_of(error: Exception) -> str:
-    """What is wrong and where; a value that is no word of ours may be a secret, or long."""
+def describe_error(error: Exception) -> str:
+    """The error and its path, without the invalid enum value, which may be secret or long."""
     text = str(error)
-    no_word = next((each for each in NO_WORD if text.startswith(each)), None)
-    return text if no_word is None else no_word + text[text.rfind(" - at ") :]
+    prefix = next((known for known in ENUM_ERROR_PREFIXES if text.startswith(known)), None)
+    return text if prefix is None else prefix + text[text.rfind(" - at ") :]
 
 
 def token_of(data: bytes) -> str | None:
-    """The credential inside a `session.join`; it is read here and goes no further."""
+    """The token in a `session.join`; it is not part of the decoded message."""
     try:
-        said = _envelope(data)
-        return _token(said.payload).token if said.type == SessionJoin.type else None
-    except Mistakes:
+        envelope = _envelope(data)
+        return _token(envelope.payload).token if envelope.type == SessionJoin.type else None
+    except DECODE_ERRORS:
         return None
 
 
-# Writing
+# Encoding
 
 
-def frame(record: Record) -> bytes | None:
-    """The record as an envelope, or None where it has no form on the wire."""
+def encode_frame(record: Record) -> bytes | None:
+    """The record as an encoded envelope, or None if it is not sent to clients."""
     said = record.said
-    return None if said is None else encode(sent(record, said))
+    return None if said is None else encode(envelope_of(record, said))
 
 
-def sent(record: Record, said: Body) -> Sent:
-    """The envelope of a record, of which this is what was said."""
-    return Sent(
+def envelope_of(record: Record, said: Body) -> OutgoingEnvelope:
+    """The envelope of a record with this body."""
+    return OutgoingEnvelope(
         VERSION,
         record.id,
         record.ts,
-        record.stream[5:],  # after "room/"
+        record.stream.partition("/")[2],
         record.sender,
         said.type,
         said,
@@ -284,32 +285,32 @@ def sent(record: Record, said: Body) -> Sent:
     )
 
 
-def sent_alike(records: Sequence[Record], said: Body) -> Iterator[Sent]:
-    """The envelopes of records that differ in place, id, time and words alone from the first.
+def envelopes_of(records: Sequence[Record], first_body: Body) -> Iterator[OutgoingEnvelope]:
+    """The envelopes of records that differ only in `seq`, id, time and body.
 
-    What that one says is `said`.
+    `first_body` is the body of the first one.
     """
     first = records[0]
     return map(
-        Sent,
+        OutgoingEnvelope,
         repeat(VERSION),
-        map(ID, records),
-        map(TIME, records),
-        repeat(first.stream[5:]),
+        map(GET_ID, records),
+        map(GET_TS, records),
+        repeat(first.stream.partition("/")[2]),
         repeat(first.sender),
-        repeat(said.type),
-        map(SAID, records),
+        repeat(first_body.type),
+        map(GET_BODY, records),
         repeat(first.ref),
-        map(SEQ, records),
+        map(GET_SEQ, records),
         repeat(first.causal_refs),
         repeat(first.fork),
     )
 
 
-def relayed(message: Message) -> bytes:
-    """A message as its sender sent it, for signals."""
+def encode_relayed(message: Message) -> bytes:
+    """A signal as its sender sent it."""
     return encode(
-        Sent(
+        OutgoingEnvelope(
             VERSION,
             message.id,
             message.ts,
@@ -325,45 +326,52 @@ def relayed(message: Message) -> bytes:
     )
 
 
-def told(
+def encode_notice(
     id: str, at: int, session: str, body: Body, ref: str | None = None, sender: str = SYSTEM
 ) -> bytes:
-    """A message of the server's own that is not kept, or what somebody said before."""
-    return encode(Sent(VERSION, id, iso(at), session, sender, body.type, body, ref))
+    """A message that is sent without being stored, by default from the server."""
+    return encode(OutgoingEnvelope(VERSION, id, to_iso(at), session, sender, body.type, body, ref))
 
 
-def refusal(
+def encode_refusal(
     id: str,
     at: int,
     session: str,
-    no: Refused,
+    refusal: Refused,
     related_to: str | None = None,
 ) -> bytes:
-    """A refusal as the error its sender gets."""
-    codes = CODES[no.why]
-    problem = Problem(codes.pvp, no.detail, codes.recoverable, no.details, related_to)
-    return encode(Sent(VERSION, id, iso(at), session, SYSTEM, "error", problem, related_to))
+    """A refusal as an `error` for the sender of the refused message."""
+    problem = pvp_error(refusal, related_to)
+    return encode(
+        OutgoingEnvelope(VERSION, id, to_iso(at), session, SYSTEM, "error", problem, related_to)
+    )
 
 
-def failure(id: str, at: int, session: str, news: Failure) -> bytes:
-    """Bad news for the room."""
-    return refusal(id, at, session, Refused(news.why, news.detail), news.related_to)
+def encode_failure(id: str, at: int, session: str, failure: Failure) -> bytes:
+    """A failure as an `error` for the members it concerns."""
+    return encode_refusal(
+        id, at, session, Refused(failure.reason, failure.detail), failure.related_to
+    )
 
 
-class _Gist(Struct, frozen=True):
+class _Identification(Struct, frozen=True):
     id: Any = None
     session: Any = None
 
 
-_gist = Decoder(_Gist).decode
+_identification = Decoder(_Identification).decode
 
 
-def gist(data: bytes) -> tuple[str, str | None]:
-    """Session and id of bytes that were refused, as far as they can be made out (OPEN-49)."""
+def session_and_id_of(data: bytes) -> tuple[str, str | None]:
+    """Session and id of bytes that were refused, as far as they are readable (OPEN-49)."""
     try:
-        seen = _gist(data)
-    except Mistakes:
+        identified = _identification(data)
+    except DECODE_ERRORS:
         return "", None
-    session = seen.session if isinstance(seen.session, str) and is_id(seen.session) else ""
-    related = seen.id if isinstance(seen.id, str) and is_id(seen.id) else None
+    session = (
+        identified.session
+        if isinstance(identified.session, str) and is_id(identified.session)
+        else ""
+    )
+    related = identified.id if isinstance(identified.id, str) and is_id(identified.id) else None
     return session, related

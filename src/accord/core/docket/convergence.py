@@ -1,4 +1,4 @@
-"""Two or more snapshots of the same question, compared by fixed measures."""
+"""Compares two or more snapshots of the same question by fixed measures."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,38 +6,43 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
-from accord.core.docket.snapshot import Snapshot
+from accord.core.docket.rendering.reports import markdown_table
+from accord.core.docket.snapshot import DecisionSnapshot
 from accord.core.docket.steps import Step
-from accord.core.docket.tables import table
-from accord.core.docket.words import RUNNING, Confidence, Policy, State, Verdict
+from accord.core.docket.vocabulary import (
+    RUNNING_STATES,
+    Confidence,
+    ItemState,
+    KernelPolicy,
+    Verdict,
+)
 
-CONVERGED, SOFT, HARD = "CONVERGED", "SOFT_DIVERGENCE", "HARD_DIVERGENCE"
-HEADS = ("id", "VA", "GA", "SO", "CD", "class", "next_action")
-RANKED = 3
-FARTHEST = 3
-EVIDENCE = "ACQUIRE_EVIDENCE"
+CONVERGED, SOFT_DIVERGENCE, HARD_DIVERGENCE = "CONVERGED", "SOFT_DIVERGENCE", "HARD_DIVERGENCE"
+TABLE_HEADS = ("id", "VA", "GA", "SO", "CD", "class", "next_action")
+RANKED_STEPS = 3
+MAX_CONFIDENCE_DISTANCE = 3
+ACQUIRE_EVIDENCE = "ACQUIRE_EVIDENCE"
 
 
 @dataclass(slots=True)
-class Side:
-    """What one host says of an item."""
+class HostView:
+    """What one host decided about an item."""
 
     verdict: str
     gate: str
     confidence: Confidence | None
-    state: State | None
-    next: str = ""
-    ranks: dict[str, int] = field(default_factory=dict)
-    pending: list[Step] = field(default_factory=list)
+    state: ItemState | None
+    next_output: str = ""
+    output_ranks: dict[str, int] = field(default_factory=dict)
+    pending_steps: list[Step] = field(default_factory=list)
 
     @property
-    def running(self) -> bool:
-        """Whether this host would act now."""
-        return self.state in RUNNING
+    def would_run_now(self) -> bool:
+        return self.state in RUNNING_STATES
 
 
-class Peer(NamedTuple):
-    """How far the hosts agree about an item, and what follows."""
+class PeerConvergence(NamedTuple):
+    """How far the hosts agree about an item, and what to do next."""
 
     id: str
     va: int
@@ -49,147 +54,156 @@ class Peer(NamedTuple):
     share: str
 
 
-def compare(snaps: Sequence[Snapshot], policy: Policy = Policy.UPSTREAM) -> list[Peer]:
-    """Every item that any host names."""
-    names = {name for snap in snaps for name in (*snap.rows, *snap.items)}
-    asked = ((name, [side(snap, name) for snap in snaps]) for name in sorted(names))
-    return [_peer(name, sides, policy) for name, sides in asked if any(sides)]
+def compare_snapshots(
+    snaps: Sequence[DecisionSnapshot], policy: KernelPolicy = KernelPolicy.UPSTREAM
+) -> list[PeerConvergence]:
+    """One comparison for every item that any host names."""
+    names = {name for snap in snaps for name in (*snap.row_by_id, *snap.items)}
+    asked = ((name, [host_view(snap, name) for snap in snaps]) for name in sorted(names))
+    return [_compare_item(name, sides, policy) for name, sides in asked if any(sides)]
 
 
-def side(snap: Snapshot, name: str) -> Side | None:
-    """A host's view of an item; None where it has none."""
-    row, it = snap.row(name), snap.items.get(name)
+def host_view(snap: DecisionSnapshot, name: str) -> HostView | None:
+    """A host's view of an item, or None if its snapshot does not contain it."""
+    row, it = snap.row_by_id.get(name), snap.items.get(name)
     if row:
-        made = Side(row.verdict, row.gate, None, State.read(row.state))
+        made = HostView(row.verdict, row.gate, None, ItemState.parse(row.state))
     elif it and it.verdict:
-        made = Side(it.verdict, it.gate or "", None, it.state)
+        made = HostView(it.verdict, it.dominant_gate or "", None, it.state)
     else:
         return None
     if it:
         made.confidence = it.confidence
-        made.pending = [each for each in it.steps if each.pending]
-        for place, each in enumerate(it.steps[:RANKED], 1):
-            made.ranks.setdefault(each.output, place)
-        made.next = it.next.output if it.next else ""
-    if made.next:
-        made.ranks[made.next] = 0
+        made.pending_steps = [each for each in it.steps if each.is_pending]
+        for place, each in enumerate(it.steps[:RANKED_STEPS], 1):
+            made.output_ranks.setdefault(each.output, place)
+        made.next_output = it.next_step.output if it.next_step else ""
+    if made.next_output:
+        made.output_ranks[made.next_output] = 0
     return made
 
 
-def _peer(name: str, sides: list[Side | None], policy: Policy) -> Peer:
+def _compare_item(name: str, sides: list[HostView | None], policy: KernelPolicy) -> PeerConvergence:
     there = [each for each in sides if each]
     whole = len(there) == len(sides)
     votes = Counter(each.verdict for each in there)
     verdict, most = max(votes.items(), key=lambda vote: (vote[1], vote[0]))
     agreed = whole and len(votes) == 1
     gates = whole and len({each.gate for each in there}) == 1
-    shared = set.intersection(*(set(each.ranks) for each in there)) if whole else set()
-    union = {token for each in there for token in each.ranks}
-    empty = not union and policy is Policy.UPSTREAM
+    shared = set.intersection(*(set(each.output_ranks) for each in there)) if whole else set()
+    union = {token for each in there for token in each.output_ranks}
+    empty = not union and not policy.overrides.divergence_holds
     same = agreed and gates and (bool(shared) or empty)
     majority = 2 * most > len(sides)
-    kind = CONVERGED if same else SOFT if majority and (agreed or len(sides) > 2) else HARD
-    case = _Case(there, sides, shared, union, kind, verdict if majority else "", policy)
-    return Peer(
+    kind = (
+        CONVERGED
+        if same
+        else SOFT_DIVERGENCE
+        if majority and (agreed or len(sides) > 2)
+        else HARD_DIVERGENCE
+    )
+    case = _Comparison(there, sides, shared, union, kind, verdict if majority else "", policy)
+    return PeerConvergence(
         name,
         int(agreed),
         int(gates),
-        _share(len(shared), len(union), full=empty and whole),
-        _distance(there) if whole else FARTHEST,
+        _ratio(len(shared), len(union), full=empty and whole),
+        _confidence_distance(there) if whole else MAX_CONFIDENCE_DISTANCE,
         kind,
-        _next(case),
+        _next_action(case),
         f"{most}/{len(sides)}",
     )
 
 
-def _share(part: int, all_of: int, *, full: bool) -> str:
+def _ratio(part: int, all_of: int, *, full: bool) -> str:
     if not all_of:
         return "1.00" if full else "0.00"
     return str((Decimal(part) / all_of).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def _distance(sides: list[Side]) -> int:
+def _confidence_distance(sides: list[HostView]) -> int:
     found = [each.confidence.rank for each in sides if each.confidence is not None]
-    return max(found) - min(found) if len(found) == len(sides) else FARTHEST
+    return max(found) - min(found) if len(found) == len(sides) else MAX_CONFIDENCE_DISTANCE
 
 
-class _Case(NamedTuple):
-    there: list[Side]
-    sides: list[Side | None]
+class _Comparison(NamedTuple):
+    present: list[HostView]
+    sides: list[HostView | None]
     shared: set[str]
     union: set[str]
     kind: str
     majority: str
-    policy: Policy
+    policy: KernelPolicy
 
 
-def _next(case: _Case) -> str:
-    """What to do: the first of the rules that fits."""
-    if not case.union and len(case.there) == len(case.sides):
+def _next_action(case: _Comparison) -> str:
+    """What to do next: the first rule that applies decides."""
+    if not case.union and len(case.present) == len(case.sides):
         cut = case.majority == Verdict.DISCARD and len(case.sides) > 2
         return Verdict.DISCARD.value if cut else "NONE"
-    return _of_two(case) if len(case.sides) == 2 else _of_many(case)
+    return _next_of_two(case) if len(case.sides) == 2 else _next_of_many(case)
 
 
-def _of_two(case: _Case) -> str:
-    verdicts = {each.verdict for each in case.there}
+def _next_of_two(case: _Comparison) -> str:
+    verdicts = {each.verdict for each in case.present}
     split = len(verdicts) > 1 and Verdict.DISCARD in verdicts
-    if split or len(case.there) < 2:
-        return EVIDENCE
-    both = all(each.running for each in case.there)
+    if split or len(case.present) < 2:
+        return ACQUIRE_EVIDENCE
+    both = all(each.would_run_now for each in case.present)
     if case.shared:
-        one = case.kind == HARD and any(each.running for each in case.there)
-        # Guarded: hosts that disagree execute nothing, whatever they have in common.
-        go = both or (one and case.policy is Policy.UPSTREAM)
-        go = go and not (case.kind == HARD and case.policy is Policy.GUARDED)
-        return _act(_ranked(case.shared, case.there, agreed=case.kind == CONVERGED), go=go)
-    if case.kind == HARD:
-        return EVIDENCE
-    return _smallest(case.there, go=both)
+        one = case.kind == HARD_DIVERGENCE and any(each.would_run_now for each in case.present)
+        holds = case.kind == HARD_DIVERGENCE and case.policy.overrides.divergence_holds
+        go = (both or one) and not holds
+        return _execute_or_hold(
+            _best_ranked(case.shared, case.present, agreed=case.kind == CONVERGED), go=go
+        )
+    if case.kind == HARD_DIVERGENCE:
+        return ACQUIRE_EVIDENCE
+    return _shortest_step(case.present, go=both)
 
 
-def _of_many(case: _Case) -> str:
+def _next_of_many(case: _Comparison) -> str:
     if not case.majority:
-        return EVIDENCE
-    hosts = [each for each in case.there if each.verdict == case.majority]
+        return ACQUIRE_EVIDENCE
+    hosts = [each for each in case.present if each.verdict == case.majority]
     if case.majority == Verdict.DISCARD:
         return Verdict.DISCARD.value
-    against = any(each.verdict == Verdict.DISCARD for each in case.there)
-    go = all(each.running for each in hosts) and not against
-    counts = Counter(token for each in hosts for token in each.ranks)
+    against = any(each.verdict == Verdict.DISCARD for each in case.present)
+    go = all(each.would_run_now for each in hosts) and not against
+    counts = Counter(token for each in hosts for token in each.output_ranks)
     most = max(counts.values(), default=0)
     if most >= 2:
         tokens = {token for token, count in counts.items() if count == most}
-        return _act(_ranked(tokens, hosts, agreed=False), go=go)
-    return _smallest(hosts, go=go)
+        return _execute_or_hold(_best_ranked(tokens, hosts, agreed=False), go=go)
+    return _shortest_step(hosts, go=go)
 
 
-def _ranked(tokens: set[str], hosts: list[Side], *, agreed: bool) -> str:
-    nexts = {each.next for each in hosts}
+def _best_ranked(tokens: set[str], hosts: list[HostView], *, agreed: bool) -> str:
+    nexts = {each.next_output for each in hosts}
     if agreed and len(nexts) == 1 and nexts <= tokens:
         return nexts.pop()
 
     def total(token: str) -> int:
-        return sum(each.ranks[token] for each in hosts if token in each.ranks)
+        return sum(each.output_ranks[token] for each in hosts if token in each.output_ranks)
 
     return min(tokens, key=lambda token: (total(token), token))
 
 
-def _smallest(hosts: list[Side], *, go: bool) -> str:
-    steps = [(step.minutes, step.output) for each in hosts for step in each.pending]
-    return _act(min(steps)[1], go=go) if steps else EVIDENCE
+def _shortest_step(hosts: list[HostView], *, go: bool) -> str:
+    steps = [(step.minutes, step.output) for each in hosts for step in each.pending_steps]
+    return _execute_or_hold(min(steps)[1], go=go) if steps else ACQUIRE_EVIDENCE
 
 
-def _act(token: str, *, go: bool) -> str:
+def _execute_or_hold(token: str, *, go: bool) -> str:
     return f"{'EXECUTE' if go else 'HOLD'} {token}"
 
 
-def shown(peers: list[Peer], hosts: int) -> Iterator[str]:
-    """[PEER_CONVERGENCE]; for more than two with the share of votes."""
+def render_convergence(peers: list[PeerConvergence], hosts: int) -> Iterator[str]:
+    """The lines of [PEER_CONVERGENCE]; with the share of votes if there are more than two hosts."""
     many = hosts > 2
-    heads = (*HEADS, "votes") if many else HEADS
+    heads = (*TABLE_HEADS, "votes") if many else TABLE_HEADS
     rows = [
         (p.id, str(p.va), str(p.ga), p.so, str(p.cd), p.kind, p.next_action, p.share) for p in peers
     ]
     yield "[PEER_CONVERGENCE]"
-    yield from table(heads, [row[: len(heads)] for row in rows])
+    yield from markdown_table(heads, [row[: len(heads)] for row in rows])

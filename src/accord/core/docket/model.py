@@ -1,32 +1,32 @@
-"""The records that the rules work on: what came in, what was known, and an item being decided."""
+"""The data of a run: the input, the previous state, and an item while it is decided."""
 
 from dataclasses import dataclass, field
 from datetime import date
 
-from accord.core.docket.diags import Diag
-from accord.core.docket.judge import NOTHING, Judge, Result
-from accord.core.docket.probes import Counters, Entry
+from accord.core.docket.diagnostics import Diagnostic
+from accord.core.docket.judgement import EMPTY_JUDGEMENT, Judgement, StepResult
+from accord.core.docket.probes import ProbeCounters, ProbeLogEntry
 from accord.core.docket.steps import Step
-from accord.core.docket.words import (
+from accord.core.docket.vocabulary import (
     MISSING_INFO,
-    Asking,
+    AskUserMode,
     ClosePolicy,
-    Closure,
+    ClosureTier,
     Confidence,
-    Dim,
-    Domain,
-    Gate,
+    Dimension,
+    DomainType,
+    DominantGate,
+    EvidenceTier,
+    ExecCapability,
+    ExecMode,
+    ItemMode,
+    ItemState,
+    KernelPolicy,
     Level,
-    Mode,
-    Pace,
-    Policy,
     Profile,
     Reversibility,
-    Runtime,
-    Scale,
-    State,
+    SsotScale,
     Surface,
-    Tier,
     Trigger,
     Verdict,
 )
@@ -34,69 +34,52 @@ from accord.core.docket.words import (
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A dimension, complete."""
+    """The rating of one dimension, with every gap filled."""
 
     rating: Level
     confidence: Confidence
-    tier: Tier
+    tier: EvidenceTier
     drivers: tuple[str, ...]
 
 
-Binding = dict[Dim, Rating]
+EvidenceBinding = dict[Dimension, Rating]
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """What is known of items outside the batch, and what was last asked."""
-
-    states: dict[str, State] = field(default_factory=dict)
-    debt: frozenset[str] = frozenset()
-    asked: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """How a run is made; nothing of it comes from the text."""
+class KernelConfig:
+    """The settings of a run; none of them come from the batch text."""
 
     now: date | None = None
     ask_user: bool = False
     manual: bool = False
-    policy: Policy = Policy.UPSTREAM
-    carry: bool = True
-    carry_unaddressed: bool = True
-    ledger: Ledger = field(default_factory=Ledger)
+    policy: KernelPolicy = KernelPolicy.UPSTREAM
     recovery: bool = False
-
-    @property
-    def guarded(self) -> bool:
-        """Whether doubt closes."""
-        return self.policy is Policy.GUARDED
 
 
 @dataclass(slots=True)
-class Header:
-    """The values of a batch."""
+class BatchHeader:
+    """The attributes of `<<<B …>>>`."""
 
     keep_open: bool | None = None
     expire_days: int | None = None
-    runtime: Runtime | None = None
+    exec_capability: ExecCapability | None = None
     close_policy: ClosePolicy | None = None
-    scale: Scale | None = None
-    pool: dict[str, int] | None = None
-    ask_user: Asking | None = None
+    ssot_scale: SsotScale | None = None
+    resource_pool: dict[str, int] | None = None
+    ask_user: AskUserMode | None = None
     batch_id: str = ""
 
 
 @dataclass(slots=True)
-class Previous:
-    """An item as the last run left it; None is what a snapshot did not say."""
+class PreviousItem:
+    """An item as the last run left it; None where the snapshot has no value."""
 
     id: str
     title: str | None = None
-    mode: Mode | None = None
+    mode: ItemMode | None = None
     profile: Profile | None = None
-    domain: Domain | None = None
-    state: State = State.DRAFT
+    domain_type: DomainType | None = None
+    state: ItemState = ItemState.DRAFT
     verdict: Verdict | None = None
     impact: Level | None = None
     urgency: Level | None = None
@@ -106,256 +89,267 @@ class Previous:
     waived: tuple[str, ...] = ()
     missing_ratings: bool = False
     confidence: Confidence | None = None
-    hedge: bool = False
+    hedge_active: bool = False
     reversibility: Reversibility | None = None
     uses: dict[str, int] = field(default_factory=dict)
-    fail_fast: int = 0
+    fail_fast_count: int = 0
     why: str = "-"
-    critical: str | None = None
-    tradeoff: str = "-"
-    uncertainty: str = "-"
-    debt: str = "NONE"
+    critical_driver: str | None = None
+    dominant_tradeoff: str = "-"
+    next_uncertainty: str = "-"
+    falsification_debt: str = "NONE"
     trigger: Trigger = Trigger.NONE
     split_from: str = ""
     split_into: tuple[str, ...] = ()
-    binding: Binding = field(default_factory=dict)
+    binding: EvidenceBinding = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    next: Step | None = None
-    log: tuple[Entry, ...] = ()
-    tier: Tier = Tier.SIMULATED
-    reopened: int = 0
-    blocked: int = 0
-    closure: Closure | None = None
+    next_step: Step | None = None
+    probe_log: tuple[ProbeLogEntry, ...] = ()
+    best_evidence_tier: EvidenceTier = EvidenceTier.SIMULATED
+    reopen_total: int = 0
+    reopen_blocked_count: int = 0
+    closure_tier: ClosureTier | None = None
     updated_at: str = ""
     keep_open: bool | None = None
     expire_days: int | None = None
-    explicit: bool = False
+    from_prev_section: bool = False
     counters: dict[str, str] = field(default_factory=dict)
-    gate: str | None = None
-    pace: str | None = None
+    dominant_gate: str | None = None
+    exec_mode: str | None = None
 
 
 @dataclass(slots=True)
-class Input:
-    """An item as it was written this time."""
+class ItemInput:
+    """An item as this batch states it."""
 
     id: str
     line: int = 0
     title: str = ""
-    mode: Mode | None = None
+    mode: ItemMode | None = None
     plan: str | None = None
-    ok: bool = True
-    missing: list[str] = field(default_factory=list)
-    obtainable: str = ""
+    parsed_ok: bool = True
+    missing_fields: list[str] = field(default_factory=list)
+    obtainable_source: str = ""
     keep_open: bool | None = None
     expire_days: int | None = None
     depends_on: tuple[str, ...] | None = None
-    waive: tuple[str, ...] = ()
+    waived_dependencies: tuple[str, ...] = ()
     uses: dict[str, int] | None = None
     reversibility: Reversibility | None = None
     profile: Profile | None = None
-    ask_user: Asking = Asking.INHERIT
-    judge: Judge = NOTHING
-    evidence: tuple[Tier, ...] = ()
-    changed: bool = False
-    results: tuple[Result, ...] = ()
+    ask_user: AskUserMode = AskUserMode.INHERIT
+    judgement: Judgement = EMPTY_JUDGEMENT
+    evidence: tuple[EvidenceTier, ...] = ()
+    change_declared: bool = False
+    results: tuple[StepResult, ...] = ()
     has_section: bool = False
     duplicate: bool = False
-    prev: Previous | None = None
+    prev: PreviousItem | None = None
     split_from: str = ""
 
     @property
-    def addressed(self) -> bool:
-        """Whether anybody said anything about the item."""
-        said = self.has_section or self.evidence or self.changed or self.results
-        return bool(said) or self.judge != NOTHING
+    def is_addressed(self) -> bool:
+        """Whether the batch contains anything about the item."""
+        said = self.has_section or self.evidence or self.change_declared or self.results
+        return bool(said) or self.judgement != EMPTY_JUDGEMENT
 
 
 @dataclass(slots=True)
 class Batch:
-    """Everything that one run is about."""
+    """The input of one run."""
 
-    header: Header = field(default_factory=Header)
-    items: list[Input] = field(default_factory=list)
-    nameless: list[tuple[int, Mode]] = field(default_factory=list)
-    diags: list[Diag] = field(default_factory=list)
+    header: BatchHeader = field(default_factory=BatchHeader)
+    # Whether the text sets a value of the header, apart from what a snapshot fills in.
+    sets_header: bool = False
+    items: list[ItemInput] = field(default_factory=list)
+    items_without_id: list[tuple[int, ItemMode]] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     digest: str = ""
-    asked: str = ""
-    begun: str = ""
-    known: dict[str, State] = field(default_factory=dict)
+    previous_question: str = ""
+    previous_batch_id: str = ""
 
-    def say(self, diag: Diag) -> None:
-        """Note something."""
-        self.diags.append(diag)
+    def add_diagnostic(self, diagnostic: Diagnostic) -> None:
+        self.diagnostics.append(diagnostic)
 
 
-Candidate = tuple[Trigger, State | None]
+TriggerCandidate = tuple[Trigger, ItemState | None]
 
 
 @dataclass(slots=True)
-class Item:
-    """An item while it is decided, and as it was decided."""
+class DecisionItem:
+    """An item during and after its decision."""
 
-    inp: Input
-    prev: Previous | None
-    mode: Mode = Mode.PLAN
+    input: ItemInput
+    prev: PreviousItem | None
+    mode: ItemMode = ItemMode.PLAN
     title: str = ""
     profile: Profile = Profile.FULL
-    domain: Domain = Domain.COMPLEX
+    domain_type: DomainType = DomainType.COMPLEX
     domain_known: bool = False
     urgency: Level = Level.MED
     contested: bool = False
     depends_on: tuple[str, ...] = ()
     uses: dict[str, int] = field(default_factory=dict)
     reversibility: Reversibility | None = None
-    critical: str = MISSING_INFO
+    critical_driver: str = MISSING_INFO
     why: str = "-"
-    tradeoff: str = "-"
-    uncertainty: str = "-"
-    binding: Binding = field(default_factory=dict)
-    rated: bool = False
+    dominant_tradeoff: str = "-"
+    next_uncertainty: str = "-"
+    binding: EvidenceBinding = field(default_factory=dict)
+    has_new_ratings: bool = False
     friction_missing: bool = False
     missing_ratings: bool = False
-    log: list[Entry] = field(default_factory=list)
-    designed: Entry | None = None
-    harness: bool = False
-    reported: bool = False
-    expired_probe: bool = False
-    redesign_stuck: bool = False
-    changed_probe: str = ""
-    counters: Counters = field(default_factory=Counters)
-    tier: Tier = Tier.SIMULATED
-    cap: Confidence = Confidence.HIGH
+    probe_log: list[ProbeLogEntry] = field(default_factory=list)
+    designed_probe: ProbeLogEntry | None = None
+    harness_valid: bool = False
+    probe_reported: bool = False
+    probe_expired: bool = False
+    redesign_unchanged: bool = False
+    changed_probe_id: str = ""
+    counters: ProbeCounters = field(default_factory=ProbeCounters)
+    best_evidence_tier: EvidenceTier = EvidenceTier.SIMULATED
+    confidence_cap: Confidence = Confidence.HIGH
     confidence: Confidence = Confidence.LOW
     impact: Level = Level.MED
     score: str = "0.0"
     fragile: bool = False
-    state: State = State.DRAFT
+    state: ItemState = ItemState.DRAFT
     verdict: Verdict = Verdict.DO_LATER
-    fixed: bool = False
+    frozen: bool = False
     held: bool = False
     reopened: bool = False
     revived: bool = False
     refused: bool = False
-    fail_fast: int = 0
+    fail_fast_count: int = 0
     simulated_specs: bool = False
     steps: list[Step] = field(default_factory=list)
     failures: list[tuple[Step, Step]] = field(default_factory=list)
-    clones: list[Step] = field(default_factory=list)
-    mitigate: bool = False
+    retry_steps: list[Step] = field(default_factory=list)
+    mitigation_pending: bool = False
     demoted: bool = False
-    resulted: bool = False
-    candidates: list[Candidate] = field(default_factory=list)
-    unresolved: tuple[str, ...] = ()
+    has_step_result: bool = False
+    candidates: list[TriggerCandidate] = field(default_factory=list)
+    unresolved_dependencies: tuple[str, ...] = ()
     waived: tuple[str, ...] = ()
-    cycle: str = ""
-    hedge: bool = False
-    redesign: bool = False
-    stalled: bool = False
-    rework: bool = False
-    source: str = ""
-    external: str = ""
-    holder: str = ""
-    waits_for: str = ""
-    over: bool = False
-    no_step: bool = False
-    debt: str = "NONE"
-    closure: Closure = Closure.OPEN
+    cycle_dependency: str = ""
+    hedge_active: bool = False
+    needs_probe_redesign: bool = False
+    probe_stalled: bool = False
+    needs_rework: bool = False
+    missing_source: str = ""
+    external_request: str = ""
+    debt_holder: str = ""
+    waits_for_resource: str = ""
+    over_budget: bool = False
+    lacks_executable_step: bool = False
+    falsification_debt: str = "NONE"
+    closure_tier: ClosureTier = ClosureTier.OPEN
     trigger: Trigger = Trigger.NONE
-    gate: Gate = Gate.NONE
-    plan: list[Step] = field(default_factory=list)
-    next: int = 0
-    pace: Pace = Pace.OK
-    expires: str = "30"
+    dominant_gate: DominantGate = DominantGate.NONE
+    planned_steps: list[Step] = field(default_factory=list)
+    next_number: int = 0
+    exec_mode: ExecMode = ExecMode.OK
+    effective_expire_days: str = "30"
     surface: Surface = Surface.MIN
     events: list[str] = field(default_factory=list)
     reopen_total: int = 0
-    blocked: int = 0
+    reopen_blocked_count: int = 0
     updated_at: str = ""
     keep_open: bool | None = None
     expire_days: int | None = None
     split_into: tuple[str, ...] = ()
-    asks: bool = False
-    tb: int = 0
-    cx: int = 0
+    may_ask_user: bool = False
+    timebox_minutes: int = 0
+    complexity_tax: int = 0
 
     @property
     def id(self) -> str:
-        """Its name."""
-        return self.inp.id
+        return self.input.id
 
     @property
-    def judge(self) -> Judge:
-        """What was thought of it this time."""
-        return self.inp.judge
+    def split_from(self) -> str:
+        return self.input.split_from
 
     @property
-    def before(self) -> State:
-        """Where it stood."""
-        return self.prev.state if self.prev else State.DRAFT
+    def judgement(self) -> Judgement:
+        return self.input.judgement
 
     @property
-    def blocking(self) -> tuple[str, ...]:
-        """Dependencies that it must wait for."""
+    def previous_state(self) -> ItemState:
+        """The state before this run."""
+        return self.prev.state if self.prev else ItemState.DRAFT
+
+    @property
+    def blocking_dependencies(self) -> tuple[str, ...]:
+        """Unresolved dependencies that are not waived."""
         waived = set(self.waived)
-        return tuple(each for each in self.unresolved if each not in waived)
+        return tuple(each for each in self.unresolved_dependencies if each not in waived)
 
     @property
-    def mine(self) -> list[Entry]:
-        """What was probed of its critical driver, without what is only designed."""
-        return [each for each in self.log if each.target_driver == self.critical]
+    def critical_driver_entries(self) -> list[ProbeLogEntry]:
+        """Log entries of probes on the critical driver, without the one that is only designed."""
+        return [each for each in self.probe_log if each.target_driver == self.critical_driver]
 
     @property
-    def log_out(self) -> list[Entry]:
-        """The log as it will be printed."""
-        return [*self.log, *([self.designed] if self.designed else [])]
+    def full_probe_log(self) -> list[ProbeLogEntry]:
+        """The log with the probe that is designed in this run."""
+        return [*self.probe_log, *([self.designed_probe] if self.designed_probe else [])]
 
     @property
-    def irreversible(self) -> bool:
-        """Whether there is no way back."""
+    def is_irreversible(self) -> bool:
         return self.reversibility is Reversibility.IRREVERSIBLE
 
     @property
-    def next_step(self) -> Step | None:
-        """What is to be done next."""
-        return self.plan[self.next - 1] if self.next else None
+    def is_audited(self) -> bool:
+        """Whether it is about an artifact, so that an audit belongs to its judgement."""
+        return self.mode in (ItemMode.ARTIFACT, ItemMode.TARGET)
 
-    def settle(self, state: State, verdict: Verdict, trigger: Trigger | None = None) -> None:
-        """Fix where it stands, and by which rule."""
+    @property
+    def next_step(self) -> Step | None:
+        return self.planned_steps[self.next_number - 1] if self.next_number else None
+
+    def fix_state(self, state: ItemState, verdict: Verdict, trigger: Trigger | None = None) -> None:
+        """Set the state and the verdict, and record the rule as a candidate trigger."""
         self.state, self.verdict = state, verdict
         if trigger:
             self.candidates.append((trigger, state))
 
     def park(self, trigger: Trigger | None = None) -> None:
-        """Put it aside for now."""
-        self.settle(State.STANDBY, Verdict.DO_LATER, trigger)
+        """Move it to STANDBY with DO LATER."""
+        self.fix_state(ItemState.STANDBY, Verdict.DO_LATER, trigger)
 
-    def note(self, trigger: Trigger) -> None:
-        """Remark something that did not decide the state."""
+    def note_trigger(self, trigger: Trigger) -> None:
+        """Record a trigger that did not decide the state."""
         self.candidates.append((trigger, None))
 
 
+def complexity_tax(it: PreviousItem | DecisionItem, steps: int, *, waits: bool) -> int:
+    """The complexity of an item with that many steps, in points; `waits` for a dependency."""
+    owing = it.falsification_debt != "NONE"
+    extras = (it.contested, it.missing_ratings, it.hedge_active, bool(it.uses), owing)
+    return steps + 2 * waits + sum(extras)
+
+
 @dataclass(slots=True)
-class Outcome:
-    """What a run decided."""
+class DecisionOutcome:
+    """The decisions of a run."""
 
     batch_id: str
-    runtime: Runtime
+    exec_capability: ExecCapability
     close_policy: ClosePolicy
-    scale: Scale
-    pool: dict[str, int] | None
-    items: list[Item]
-    inventory: list[tuple[str, Mode, bool, list[str]]]
-    diags: list[Diag]
-    config: Config
-    ask_mode: Asking = Asking.NONE
-    ask: str = ""
+    ssot_scale: SsotScale
+    resource_pool: dict[str, int] | None
+    items: list[DecisionItem]
+    inventory: list[tuple[str, ItemMode, bool, list[str]]]
+    diagnostics: list[Diagnostic]
+    config: KernelConfig
+    ask_mode: AskUserMode = AskUserMode.NONE
+    question: str = ""
     debt_drivers: list[str] = field(default_factory=list)
-    invalid: str = ""
-    coverage: str = ""
-    header: Header = field(default_factory=Header)
+    invalid_reason: str = ""
+    coverage_diff: str = ""
 
     @property
-    def valid(self) -> bool:
-        """Whether it may be state, and be acted on."""
-        return not self.invalid
+    def is_valid(self) -> bool:
+        """Whether the outcome may be stored as state and acted on."""
+        return not self.invalid_reason

@@ -1,139 +1,141 @@
-"""A run: a batch in, an outcome out. No clock, no files, no chance."""
+"""A run: a batch in, an outcome out. Pure: no clock, no files, no randomness."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from accord.core.docket import (
-    ask,
-    evidence,
-    finish,
-    graph,
-    intake,
+from accord.core.docket.diagnostics import Diagnostic
+from accord.core.docket.judgement import ArtifactAudit, Judgement
+from accord.core.docket.model import Batch, DecisionItem, DecisionOutcome, ItemInput, KernelConfig
+from accord.core.docket.rules import (
+    batch_rules,
+    dependency_graph,
     lifecycle,
-    logbook,
-    plan,
-    queue,
-    rules,
-    scoring,
+    merge_input,
+    probe_log,
+    ratings,
+    state_rules,
+    step_plan,
 )
-from accord.core.docket.diags import Diag
-from accord.core.docket.judge import Judge
-from accord.core.docket.model import Batch, Config, Input, Item, Outcome
-from accord.core.docket.rules import World
-from accord.core.docket.words import (
-    Asking,
+from accord.core.docket.rules.state_rules import RuleContext
+from accord.core.docket.vocabulary import (
+    AskUserMode,
     ClosePolicy,
     Confidence,
+    EvidenceTier,
+    ExecCapability,
+    ItemMode,
+    ItemState,
     Level,
-    Mode,
     Profile,
-    Runtime,
-    Scale,
-    State,
-    Tier,
+    SsotScale,
     Trigger,
     Verdict,
 )
 
-_DATED = re.compile(r"\d{8}(-.*)")
-MOST_PARTS = 5
+_DATED_BATCH_ID = re.compile(r"\d{8}(-.*)")
+MAX_SPLIT_PARTS = 5
 
 
-def run(batch: Batch, config: Config | None = None) -> Outcome:
+def run_pipeline(batch: Batch, config: KernelConfig | None = None) -> DecisionOutcome:
     """Decide every item of a batch."""
-    config = config or Config()
-    # The rules write into what they are given; the batch stays as it was read.
+    config = config or KernelConfig()
+    # The rules modify their input, so they get a copy.
     batch = replace(
         batch,
-        items=[replace(each, missing=list(each.missing)) for each in batch.items],
-        diags=list(batch.diags),
+        items=[replace(each, missing_fields=list(each.missing_fields)) for each in batch.items],
+        diagnostics=list(batch.diagnostics),
     )
-    world = World(
+    world = RuleContext(
         batch, config, _batch_id(batch, config), batch.header.close_policy or ClosePolicy.SIM_OK
     )
-    outcome = _blank(batch, world, config)
+    outcome = _empty_outcome(batch, world, config)
     if not batch.items:
-        outcome.invalid = "OTHER"
+        outcome.invalid_reason = "OTHER"
         return outcome
-    items = _alone(batch, world)
-    _among(items, world)
-    outcome.debt_drivers = _together([each for each in items if not each.inp.duplicate], world)
+    items = _run_single_item_rules(batch, world)
+    _run_dependency_rules(items, world)
+    outcome.debt_drivers = _apply_batch_rules(
+        [each for each in items if not each.input.duplicate], world
+    )
     _finish(items, world, outcome)
     return outcome
 
 
-def _blank(batch: Batch, world: World, config: Config) -> Outcome:
+def _empty_outcome(batch: Batch, world: RuleContext, config: KernelConfig) -> DecisionOutcome:
     header = batch.header
-    return Outcome(
+    return DecisionOutcome(
         batch_id=world.batch_id,
-        runtime=header.runtime or Runtime.NO_RUNTIME,
+        exec_capability=header.exec_capability or ExecCapability.NO_RUNTIME,
         close_policy=world.close_policy,
-        scale=header.scale or Scale.MIN,
-        pool=header.pool,
+        ssot_scale=header.ssot_scale or SsotScale.MIN,
+        resource_pool=header.resource_pool,
         items=[],
         inventory=[],
-        diags=batch.diags,
+        diagnostics=batch.diagnostics,
         config=config,
-        header=header,
     )
 
 
-def _batch_id(batch: Batch, config: Config) -> str:
-    """As the header says; else as it was, with today's date; else from the text."""
+def _batch_id(batch: Batch, config: KernelConfig) -> str:
+    """The id in the header; else the previous one with today's date; else a digest of the text."""
     today = config.now.strftime("%Y%m%d") if config.now else ""
     if batch.header.batch_id:
         return batch.header.batch_id
-    if batch.begun:
-        found = _DATED.fullmatch(batch.begun)
-        return f"{today}{found[1]}" if found and today else batch.begun
+    if batch.previous_batch_id:
+        found = _DATED_BATCH_ID.fullmatch(batch.previous_batch_id)
+        return f"{today}{found[1]}" if found and today else batch.previous_batch_id
     return f"{today or '00000000'}-{batch.digest[:8] or '00000000'}"
 
 
-def _alone(batch: Batch, world: World) -> list[Item]:
-    """Everything that needs no other item; split parts stand right after what they are of."""
-    items = [_opened(inp) for inp in batch.items]
-    _weigh(items, world)
+def _run_single_item_rules(batch: Batch, world: RuleContext) -> list[DecisionItem]:
+    """Apply the rules that need no other item; the parts of a split item follow it directly."""
+    items = [_new_item(inp) for inp in batch.items]
+    _derive_inputs(items, world)
     taken = {each.id for each in items}
-    parts: dict[int, list[Item]] = {}
+    parts: dict[int, list[DecisionItem]] = {}
     for at, item in enumerate(items):
-        if not item.fixed and any(rule(item, world) for rule in rules.ALONE):
-            item.fixed = True
+        if not item.frozen and any(rule(item, world) for rule in state_rules.SINGLE_ITEM_RULES):
+            item.frozen = True
             if (Trigger.MULTI_CRITICAL_DRIVER_SPLIT, item.state) in item.candidates:
-                parts[at] = list(_parts(item, taken, world))
-    _weigh([each for some in parts.values() for each in some], world)
+                parts[at] = list(_split_items(item, taken, world))
+    _derive_inputs([each for some in parts.values() for each in some], world)
     for some in parts.values():
         for each in some:
-            each.fixed = any(rule(each, world) for rule in rules.ALONE)
+            each.frozen = any(rule(each, world) for rule in state_rules.SINGLE_ITEM_RULES)
     return [each for at, item in enumerate(items) for each in (item, *parts.get(at, ()))]
 
 
-def _opened(inp: Input) -> Item:
-    item = Item(inp, None if inp.duplicate else inp.prev)
+def _new_item(inp: ItemInput) -> DecisionItem:
+    item = DecisionItem(inp, None if inp.duplicate else inp.prev)
     if inp.duplicate:
-        item.mode, item.title, item.impact = inp.mode or Mode.PLAN, inp.title or inp.id, Level.LOW
-        item.settle(State.DISCARDED, Verdict.DISCARD, Trigger.DUPLICATE_ID_REJECTED)
-        item.fixed = True
+        item.mode, item.title, item.impact = (
+            inp.mode or ItemMode.PLAN,
+            inp.title or inp.id,
+            Level.LOW,
+        )
+        item.fix_state(ItemState.DISCARDED, Verdict.DISCARD, Trigger.DUPLICATE_ID_REJECTED)
+        item.frozen = True
     return item
 
 
-def _parts(item: Item, taken: set[str], world: World) -> Iterator[Item]:
+def _split_items(item: DecisionItem, taken: set[str], world: RuleContext) -> Iterator[DecisionItem]:
     names = []
-    for number, judge in enumerate((item.judge.split or ())[:MOST_PARTS], 1):
+    for number, judge in enumerate((item.judgement.split or ())[:MAX_SPLIT_PARTS], 1):
         name = f"{item.id}_S{number}"
         while name in taken:
             name += "x"
         taken.add(name)
         names.append(name)
         if judge.split:
-            world.batch.say(Diag("SPLIT_NESTED", item.id, name, item.inp.line))
-        yield Item(_part(item, name, judge), None)
+            world.batch.add_diagnostic(Diagnostic("SPLIT_NESTED", item.id, name, item.input.line))
+        yield DecisionItem(_split_input(item, name, judge), None)
     item.split_into = tuple(names)
 
 
-def _part(item: Item, name: str, judge: Judge) -> Input:
-    inp = item.inp
-    return Input(
+def _split_input(item: DecisionItem, name: str, judge: Judgement) -> ItemInput:
+    inp = item.input
+    return ItemInput(
         name,
         inp.line,
         title=judge.title or f"{item.title} ({name})",
@@ -144,69 +146,73 @@ def _part(item: Item, name: str, judge: Judge) -> Input:
         uses=item.uses,
         reversibility=item.reversibility,
         ask_user=inp.ask_user,
-        judge=Judge(**{n: getattr(judge, n) for n in judge.__struct_fields__ if n != "split"}),
+        judgement=Judgement(
+            **{n: getattr(judge, n) for n in judge.__struct_fields__ if n != "split"}
+        ),
         has_section=True,
         split_from=item.id,
     )
 
 
-def _weigh(items: list[Item], world: World) -> None:
-    """Merge, steps, probes, evidence, score, and how each enters the run."""
+def _derive_inputs(items: list[DecisionItem], world: RuleContext) -> None:
+    """Derive what the rules read: merged values, steps, probes, evidence, score, expiry."""
     batch, config = world.batch, world.config
-    live = [each for each in items if not each.inp.duplicate]
+    live = [each for each in items if not each.input.duplicate]
     for item in live:
-        lifecycle.enter(item)
-        intake.merge(item)
-        item.waived = intake.waivers(item)
-        intake.take_steps(item, batch, config)
-    logbook.write(live, batch, world.batch_id, config)
+        lifecycle.enter_run(item)
+        merge_input.merge_previous(item)
+        item.waived = merge_input.waived_dependencies(item)
+        merge_input.take_steps(item, batch)
+    probe_log.write_probe_logs(live, batch, world.batch_id, config)
     for item in live:
-        _rate(item, batch)
-        item.tier = evidence.best_tier(item)
-        _sure(item)
-        scoring.score(item, guarded=config.guarded)
-        _near(item)
-        intake.urgency(item)
-        lifecycle.lasting(item, batch)
-        lifecycle.expire(item, batch, config)
-        item.asks = ask.mode(item, batch, config) is Asking.ALLOW
-        asking = Asking.ALLOW if item.asks else Asking.NONE
-        lifecycle.fail_fast(item, asking, config)
+        _bind_ratings(item, batch)
+        item.best_evidence_tier = ratings.best_evidence_tier(item)
+        _set_confidence(item)
+        ratings.update_score(item, config.policy)
+        _note_near_miss(item)
+        merge_input.set_urgency(item)
+        lifecycle.set_expiry(item, batch)
+        lifecycle.expire_parked(item, batch, config)
+        item.may_ask_user = batch_rules.ask_user_mode(item, batch, config) is AskUserMode.ALLOW
+        asking = AskUserMode.ALLOW if item.may_ask_user else AskUserMode.NONE
+        lifecycle.apply_fail_fast(item, asking, config)
 
 
-def _rate(item: Item, batch: Batch) -> None:
+def _bind_ratings(item: DecisionItem, batch: Batch) -> None:
     prev = item.prev
-    if prev and not item.judge.binding:
+    if prev and not item.judgement.binding:
         item.binding = dict(prev.binding)
         item.missing_ratings = prev.missing_ratings
         return
-    shown = any(not each.evidence_tier.weak for each in item.log)
-    known = prev is not None and prev.tier >= Tier.HISTORICAL
-    if scoring.rate(item, backed=bool(item.inp.evidence) or shown or known):
-        batch.say(Diag("TIER_UNBACKED", item.id, line=item.inp.line))
-    if item.profile is Profile.DIY and item.judge.friction is None:
+    shown = any(not each.evidence_tier.is_weak for each in item.probe_log)
+    known = prev is not None and prev.best_evidence_tier >= EvidenceTier.HISTORICAL
+    if ratings.bind_ratings(item, backed=bool(item.input.evidence) or shown or known):
+        batch.add_diagnostic(Diagnostic("TIER_UNBACKED", item.id, line=item.input.line))
+    if item.profile is Profile.DIY and item.judgement.friction is None:
         item.friction_missing = item.missing_ratings = True
 
 
-def _sure(item: Item) -> None:
-    if item.fixed and item.prev:
+def _set_confidence(item: DecisionItem) -> None:
+    if item.frozen and item.prev:
         item.confidence = item.prev.confidence or Confidence.LOW
     else:
-        evidence.confidence(item)
+        ratings.set_confidence(item)
 
 
-def _near(item: Item) -> None:
-    """Where outcomes are certain, a near miss is worth a remark; of small things it is not."""
+def _note_near_miss(item: DecisionItem) -> None:
+    """Record near misses of deterministic probes, except on items of low impact."""
     if item.counters.nmd >= 1 and item.impact is not Level.LOW:
-        item.note(Trigger.CONFIDENCE_CAP_APPLIED)
+        item.note_trigger(Trigger.CONFIDENCE_CAP_APPLIED)
 
 
-def _among(items: list[Item], world: World) -> None:
-    """The rules that look at other items, dependencies first."""
-    _rewire(items)
-    nodes = {each.id: each for each in items if not each.fixed}
-    world.present = {each.id for each in items}
-    world.decided = {each.id: each.state for each in items if each.fixed and not each.inp.duplicate}
+def _run_dependency_rules(items: list[DecisionItem], world: RuleContext) -> None:
+    """Apply the rules that read other items, each item after its dependencies."""
+    _expand_split_dependencies(items)
+    nodes = {each.id: each for each in items if not each.frozen}
+    world.item_ids = {each.id for each in items}
+    world.decided_states = {
+        each.id: each.state for each in items if each.frozen and not each.input.duplicate
+    }
     everything = {
         name: [dep for dep in each.depends_on if dep in nodes] for name, each in nodes.items()
     }
@@ -214,23 +220,25 @@ def _among(items: list[Item], world: World) -> None:
     binding = {
         name: [dep for dep in deps if dep not in waived[name]] for name, deps in everything.items()
     }
-    for name, dep in graph.cycles(binding).items():
-        nodes[name].cycle = dep
-    for name in graph.order(everything, binding):
+    for name, dep in dependency_graph.cycle_members(binding).items():
+        nodes[name].cycle_dependency = dep
+    for name in dependency_graph.dependency_order(everything, binding):
         _decide(nodes[name], world)
-        world.decided[name] = nodes[name].state
+        world.decided_states[name] = nodes[name].state
     for item in items:
-        _waits(item, world)
+        _set_unresolved(item, world)
 
 
-def _waits(item: Item, world: World) -> None:
-    """What it still waits for; a waiver ends with what it is for."""
-    item.unresolved = tuple(each for each in item.depends_on if not world.settled(each))
-    item.waived = tuple(each for each in item.waived if not world.settled(each))
+def _set_unresolved(item: DecisionItem, world: RuleContext) -> None:
+    """Set the unresolved dependencies; a waiver ends when its dependency is settled."""
+    item.unresolved_dependencies = tuple(
+        each for each in item.depends_on if not world.is_settled(each)
+    )
+    item.waived = tuple(each for each in item.waived if not world.is_settled(each))
 
 
-def _rewire(items: Iterable[Item]) -> None:
-    """Who depends on something that was split depends on all its parts."""
+def _expand_split_dependencies(items: Iterable[DecisionItem]) -> None:
+    """A dependency on a split item becomes a dependency on all its parts."""
     parts = {each.id: each.split_into for each in items if each.split_into}
     if not parts:
         return
@@ -242,51 +250,67 @@ def _rewire(items: Iterable[Item]) -> None:
         item.depends_on, item.waived = spread(item.depends_on), spread(item.waived)
 
 
-def _decide(item: Item, world: World) -> None:
-    _waits(item, world)
+def _decide(item: DecisionItem, world: RuleContext) -> None:
+    _set_unresolved(item, world)
     if item.waived:
         item.confidence = min(item.confidence, Confidence.LOW)
-    rules.hedge(item, world)
-    next(rule for rule in rules.AMONG if rule(item, world))
-    if not item.held and item.state is not State.PROBING:
-        item.hedge = False
+    state_rules.update_hedge(item, world)
+    next(rule for rule in state_rules.DEPENDENCY_ORDER_RULES if rule(item, world))
+    if not item.held and item.state is not ItemState.PROBING:
+        item.hedge_active = False
 
 
-def _together(items: list[Item], world: World) -> list[str]:
-    """Debt, then budgets, then resources."""
-    drivers = queue.debt(items, world.config)
+def _apply_batch_rules(items: list[DecisionItem], world: RuleContext) -> list[str]:
+    """Apply debt, then budgets, then resources; returns the drivers with open debt."""
+    drivers = batch_rules.assign_debt(items, world.config)
     for item in items:
-        closed = item.state in (State.CLOSED, State.DISCARDED)
-        if not item.fixed and not item.held and not closed:
-            plan.budget(item, world)
-    queue.resources(items, world.batch.header.pool, world.config)
+        closed = item.state in (ItemState.CLOSED, ItemState.DISCARDED)
+        if not item.frozen and not item.held and not closed:
+            step_plan.apply_budgets(item, world)
+    batch_rules.apply_resource_pool(items, world.batch.header.resource_pool, world.config)
     return drivers
 
 
-def _finish(items: list[Item], world: World, outcome: Outcome) -> None:
+def _finish(items: list[DecisionItem], world: RuleContext, outcome: DecisionOutcome) -> None:
     batch, config = world.batch, world.config
     for item in items:
-        finish.trigger(item)
-        plan.final(item, world)
-        finish.derive(item, batch, config, outcome.scale)
-        _notice(item, world)
+        lifecycle.set_trigger_and_gate(item)
+        step_plan.finalize_steps(item, world)
+        lifecycle.set_derived_fields(item, batch, config, outcome.ssot_scale)
+        _add_item_diagnostics(item, world)
+    for item in items:
+        _check_audit(item, batch)
     outcome.items = items
     outcome.inventory = _inventory(items, world)
-    outcome.ask_mode = Asking.ALLOW if any(each.asks for each in items) else Asking.NONE
-    outcome.ask = ask.question(items, batch, config, world.close_policy)
+    outcome.ask_mode = (
+        AskUserMode.ALLOW if any(each.may_ask_user for each in items) else AskUserMode.NONE
+    )
+    outcome.question = batch_rules.select_question(items, batch, config, world.close_policy)
 
 
-def _notice(item: Item, world: World) -> None:
+def _add_item_diagnostics(item: DecisionItem, world: RuleContext) -> None:
     contested = item.prev is not None and item.prev.contested
-    delta = item.judge.delta
-    if contested and item.inp.addressed and not (delta and delta.broke):
-        world.batch.say(Diag("CONTEST_UNADDRESSED", item.id, line=item.inp.line))
-    pool = world.batch.header.pool
+    delta = item.judgement.delta
+    if contested and item.input.is_addressed and not (delta and delta.broke):
+        world.batch.add_diagnostic(Diagnostic("CONTEST_UNADDRESSED", item.id, line=item.input.line))
+    pool = world.batch.header.resource_pool
     if pool is not None:
-        item.inp.missing += [f"uses:{name}" for name in item.uses if name not in pool]
-    item.inp.missing += [f"depends_on:{each}" for each in item.depends_on if not world.knows(each)]
+        item.input.missing_fields += [f"uses:{name}" for name in item.uses if name not in pool]
+    item.input.missing_fields += [
+        f"depends_on:{each}" for each in item.depends_on if each not in world.item_ids
+    ]
 
 
-def _inventory(items: list[Item], world: World) -> list[tuple[str, Mode, bool, list[str]]]:
-    rows = [(each.id, each.mode, each.inp.ok, each.inp.missing) for each in items]
-    return [*rows, *(("?", mode, False, ["id"]) for _, mode in world.batch.nameless)]
+def _check_audit(item: DecisionItem, batch: Batch) -> None:
+    """Remark that a new artifact was not audited; its snapshot says so too."""
+    said = item.judgement.audit or ArtifactAudit()
+    whole = said.completeness and said.coherence and said.operationality and said.defect
+    if item.is_audited and not item.prev and not whole:
+        batch.add_diagnostic(Diagnostic("AUDIT_MISSING", item.id, line=item.input.line))
+
+
+def _inventory(
+    items: list[DecisionItem], world: RuleContext
+) -> list[tuple[str, ItemMode, bool, list[str]]]:
+    rows = [(each.id, each.mode, each.input.parsed_ok, each.input.missing_fields) for each in items]
+    return [*rows, *(("?", mode, False, ["id"]) for _, mode in world.batch.items_without_id)]

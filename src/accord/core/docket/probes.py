@@ -1,4 +1,4 @@
-"""Probes: cheap trials with a kill switch, and what their log says about a driver."""
+"""Probes: cheap trials with a kill switch, and what their log shows about a driver."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,16 +6,16 @@ from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from typing import Any
 
-from accord.core.docket.judge import Trial
-from accord.core.docket.text import driver, number, one_line
-from accord.core.docket.words import (
-    CONCLUSIVE,
-    Flag,
-    Found,
+from accord.core.docket.judgement import ProbeReport
+from accord.core.docket.text_values import normalize_driver, parse_number, to_one_line
+from accord.core.docket.vocabulary import (
+    CONCLUSIVE_STATUSES,
+    ContextMatch,
+    EvidenceTier,
+    KillSwitchMargin,
     Level,
-    Margin,
-    Match,
-    Tier,
+    ProbeStatus,
+    YesNo,
 )
 
 SIGNATURE = re.compile(
@@ -25,11 +25,11 @@ SIGNATURE = re.compile(
 _CONDITION = re.compile(
     r"[^\s<>=!]++\s*+(?P<op>>=|<=|==|!=|>|<)\s*+(?P<number>[-+]?(?:[0-9]++(?:\.[0-9]++)?|\.[0-9]++))"
 )
-_BASE = re.compile(r"(HIGH|MED|LOW)(?:\s+(OVERRIDE_REPR\([^()]*\)))?")
-OVERRIDE = "OVERRIDE_REPR("
+_REPRESENTATIVENESS = re.compile(r"(HIGH|MED|LOW)(?:\s+(OVERRIDE_REPR\([^()]*\)))?")
+OVERRIDE_PREFIX = "OVERRIDE_REPR("
 UNKNOWN = "UNKNOWN"
-LIFE = timedelta(days=90)
-TESTS = {
+PROBE_TTL = timedelta(days=90)
+COMPARISONS = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
     "<": lambda a, b: a < b,
@@ -37,27 +37,27 @@ TESTS = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
 }
-# An adopted copy says from whom; ENDED(…) once it was given up.
-ENDED = "ENDED("
+# An adopted copy names its creator; ENDED(…) after the item gave it up.
+ENDED_PREFIX = "ENDED("
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of a probe log, in the order it is printed."""
+class ProbeLogEntry:
+    """An entry of a probe log; the order of the fields is the order of the text."""
 
     probe_id: str
     created_at: str = UNKNOWN
     target_driver: str = "-"
-    context_match: Match = Match.UNKNOWN
+    context_match: ContextMatch = ContextMatch.UNKNOWN
     representativeness: str = "LOW"
-    evidence_tier: Tier = Tier.SIMULATED
-    status: Found = Found.ACTIVE
-    kill_switch_triggered: Flag = Flag.NO
+    evidence_tier: EvidenceTier = EvidenceTier.SIMULATED
+    status: ProbeStatus = ProbeStatus.ACTIVE
+    kill_switch_triggered: YesNo = YesNo.NO
     kill_switch_threshold: str = UNKNOWN
     kill_switch_value: str = UNKNOWN
-    kill_switch_margin: Margin = Margin.UNKNOWN
+    kill_switch_margin: KillSwitchMargin = KillSwitchMargin.UNKNOWN
     result_summary: str = "none"
-    decision_changed: Flag = Flag.NO
+    decision_changed: YesNo = YesNo.NO
     decision_context_id: str = "-"
     decision_context_driver: str = "-"
     decision_context_metric: str = "-"
@@ -67,80 +67,82 @@ class Entry:
     adopted: str = "-"
 
     @property
-    def base(self) -> Level:
-        """How far the probe stands for the real thing."""
+    def representativeness_level(self) -> Level:
+        """How representative the probe is, without who overrode it."""
         return Level(self.representativeness.split(" ")[0])
 
     @property
-    def kept(self) -> bool:
-        """Whether the item still holds on to it."""
-        return not self.adopted.startswith(ENDED)
+    def is_adopted_or_own(self) -> bool:
+        """Whether the entry is the item's own, or adopted and not given up."""
+        return not self.adopted.startswith(ENDED_PREFIX)
 
 
-FIELDS = tuple(each.name for each in fields(Entry))
-_WORDS = {
-    "context_match": Match,
-    "evidence_tier": Tier,
-    "status": Found,
-    "kill_switch_triggered": Flag,
-    "kill_switch_margin": Margin,
-    "decision_changed": Flag,
+ENTRY_FIELDS = tuple(each.name for each in fields(ProbeLogEntry))
+_ENUM_FIELDS = {
+    "context_match": ContextMatch,
+    "evidence_tier": EvidenceTier,
+    "status": ProbeStatus,
+    "kill_switch_triggered": YesNo,
+    "kill_switch_margin": KillSwitchMargin,
+    "decision_changed": YesNo,
 }
 
 
-def entry(values: dict[str, str], fallback: str) -> Entry:
-    """A log line from its fields; what is missing or no word of its list is as if unknown."""
+def parse_entry(values: dict[str, str], fallback: str) -> ProbeLogEntry:
+    """An entry from its fields; missing and unknown values become the defaults."""
     given: dict[str, Any] = {}
-    for name in FIELDS:
-        value = one_line(values.get(name, ""))
-        if name in _WORDS:
-            value = _WORDS[name].read(value) or ""
+    for name in ENTRY_FIELDS:
+        value = to_one_line(values.get(name, ""))
+        if name in _ENUM_FIELDS:
+            value = _ENUM_FIELDS[name].parse(value) or ""
         if value:
             given[name] = value
-    given["representativeness"] = representative(values.get("representativeness", ""))
-    given["target_driver"] = driver(values.get("target_driver", "")) or "-"
-    return Entry(**{"probe_id": fallback, **given})
+    given["representativeness"] = parse_representativeness(values.get("representativeness", ""))
+    given["target_driver"] = normalize_driver(values.get("target_driver", "")) or "-"
+    return ProbeLogEntry(**{"probe_id": fallback, **given})
 
 
-def representative(text: str) -> str:
-    """The bucket, and who overrode it."""
-    found = _BASE.fullmatch(" ".join(text.split()))
+def parse_representativeness(text: str) -> str:
+    """The normalized level, with who overrode it."""
+    found = _REPRESENTATIVENESS.fullmatch(" ".join(text.split()))
     return " ".join(filter(None, found.groups())) if found else "LOW"
 
 
-def merged(trial: Trial, base: Entry) -> Entry:
-    """The entry with what was said of it now."""
+def merge_report(trial: ProbeReport, base: ProbeLogEntry) -> ProbeLogEntry:
+    """The entry, updated with the values that the report states."""
     said: dict[str, Any] = {
         name: value
-        for name in FIELDS
+        for name in ENTRY_FIELDS
         if (value := getattr(trial, name, None)) is not None and name != "probe_id"
     }
     if "target_driver" in said:
-        said["target_driver"] = driver(said["target_driver"]) or "-"
+        said["target_driver"] = normalize_driver(said["target_driver"]) or "-"
     if "representativeness" in said:
-        said["representativeness"] = representative(said["representativeness"])
+        said["representativeness"] = parse_representativeness(said["representativeness"])
     if trial.repr_q is not None:
-        said["representativeness"] = answered(trial.repr_q, base.representativeness)
+        said["representativeness"] = representativeness_of_answers(
+            trial.repr_q, base.representativeness
+        )
     return replace(base, **said)
 
 
-def answered(answers: Sequence[Flag], before: str) -> str:
-    """Three yes are HIGH, two MED; an override stays beside the bucket."""
-    yes = sum(each is Flag.YES for each in answers)
+def representativeness_of_answers(answers: Sequence[YesNo], before: str) -> str:
+    """Three times YES is HIGH, twice MED; an earlier override is kept."""
+    yes = sum(each is YesNo.YES for each in answers)
     bucket = {3: "HIGH", 2: "MED"}.get(yes, "LOW")
     return " ".join([bucket, *before.split(" ")[1:]])
 
 
-def canonical(signature: str) -> bool:
-    """Whether a signature is written in the one way that can be compared."""
+def is_canonical_signature(signature: str) -> bool:
+    """Whether a signature has the canonical form, in which signatures can be compared."""
     if not (found := SIGNATURE.fullmatch(signature)):
         return False
     ids = (found["ids"] or "").split(",")
     return ids == sorted(ids)
 
 
-def harness_gaps(it: Entry, critical: str, batch_id: str) -> list[str]:
-    """What a probe lacks to be able to prove its item wrong."""
+def harness_gaps(it: ProbeLogEntry, critical: str, batch_id: str) -> list[str]:
+    """What the probe lacks to be able to falsify its item."""
     own = it.decision_context_id in {batch_id, "-"} or it.decision_context_id.startswith("PA_PVP")
     lacks = {
         "target_driver": it.target_driver != critical,
@@ -148,119 +150,125 @@ def harness_gaps(it: Entry, critical: str, batch_id: str) -> list[str]:
         "decision_context_id": own,
         "decision_context_driver": it.decision_context_driver == "-",
         "decision_context_metric": it.decision_context_metric == "-",
-        "constraint_signature": not canonical(it.constraint_signature),
+        "constraint_signature": not is_canonical_signature(it.constraint_signature),
     }
     return [name for name, missing in lacks.items() if missing]
 
 
-def switched(it: Entry) -> Entry:
-    """With the kill switch computed where it can be, and its margin."""
-    value = number(it.kill_switch_value)
+def evaluate_kill_switch(it: ProbeLogEntry) -> ProbeLogEntry:
+    """The entry with its kill switch evaluated where that is possible, and with the margin."""
+    value = parse_number(it.kill_switch_value)
     found = _CONDITION.fullmatch(it.kill_switch_condition)
-    limit = number(found["number"]) if found else None
+    limit = parse_number(found["number"]) if found else None
     if found and limit is not None:
         if it.kill_switch_threshold == UNKNOWN:
             it = replace(it, kill_switch_threshold=found["number"])
         if value is not None:
-            off = TESTS[found["op"]](value, limit)
-            it = replace(it, kill_switch_triggered=Flag.YES if off else Flag.NO)
-    it = replace(it, kill_switch_margin=margin(it))
-    fired = it.kill_switch_triggered is Flag.YES
-    if fired and it.status in (Found.ACTIVE, Found.VALIDATED):
-        return replace(it, status=Found.FALSIFIED)
+            off = COMPARISONS[found["op"]](value, limit)
+            it = replace(it, kill_switch_triggered=YesNo.YES if off else YesNo.NO)
+    it = replace(it, kill_switch_margin=kill_switch_margin(it))
+    fired = it.kill_switch_triggered is YesNo.YES
+    if fired and it.status in (ProbeStatus.ACTIVE, ProbeStatus.VALIDATED):
+        return replace(it, status=ProbeStatus.FALSIFIED)
     return it
 
 
-def margin(it: Entry) -> Margin:
-    """How far from the threshold, on either side."""
-    if it.kill_switch_triggered is Flag.YES:
-        return Margin.FAIL
-    value, threshold = number(it.kill_switch_value), number(it.kill_switch_threshold)
+def kill_switch_margin(it: ProbeLogEntry) -> KillSwitchMargin:
+    """The distance of the value from the threshold, on either side."""
+    if it.kill_switch_triggered is YesNo.YES:
+        return KillSwitchMargin.FAIL
+    value, threshold = parse_number(it.kill_switch_value), parse_number(it.kill_switch_threshold)
     if value is None or threshold is None:
-        return Margin.UNKNOWN
-    # Multiplied out: a division would round, and 0.9 against 1.0 is just within a tenth.
+        return KillSwitchMargin.UNKNOWN
+    # A product instead of a quotient: rounding would put 0.9 against 1.0 outside a tenth.
     near = abs(value - threshold) * 10 <= abs(threshold) if threshold else abs(value) * 10 <= 1
-    return Margin.PASS_NARROW if near else Margin.PASS_WIDE
+    return KillSwitchMargin.PASS_NARROW if near else KillSwitchMargin.PASS_WIDE
 
 
-def capped(it: Entry, most: Level) -> Entry:
-    """Representative at most so far, and inconclusive."""
-    base = min(it.base, most)
+def cap_representativeness(it: ProbeLogEntry, most: Level) -> ProbeLogEntry:
+    """The entry with its representativeness capped, and inconclusive."""
+    base = min(it.representativeness_level, most)
     shown = " ".join([base, *it.representativeness.split(" ")[1:]])
-    return replace(it, representativeness=shown, status=Found.INCONCLUSIVE)
+    return replace(it, representativeness=shown, status=ProbeStatus.INCONCLUSIVE)
 
 
-def weighed(it: Entry, *, contested: bool, now: date | None) -> Entry:
-    """What every entry goes through in every run."""
-    if it.status is Found.EXPIRED:
+def normalize_entry(it: ProbeLogEntry, *, contested: bool, now: date | None) -> ProbeLogEntry:
+    """The normalization of every entry in every run."""
+    if it.status is ProbeStatus.EXPIRED:
         return it
-    if it.context_match is not Match.YES:
-        it = capped(it, Level.LOW if it.context_match is Match.NO else Level.MED)
+    if it.context_match is not ContextMatch.YES:
+        it = cap_representativeness(
+            it, Level.LOW if it.context_match is ContextMatch.NO else Level.MED
+        )
     if contested:
-        it = capped(it, Level.MED)
-    if it.kill_switch_margin is Margin.PASS_NARROW and it.evidence_tier.weak:
-        it = capped(it, Level.MED)
-    if it.base is Level.LOW:
-        it = capped(it, Level.LOW)
-    ends = day(it.expires_at)
+        it = cap_representativeness(it, Level.MED)
+    if it.kill_switch_margin is KillSwitchMargin.PASS_NARROW and it.evidence_tier.is_weak:
+        it = cap_representativeness(it, Level.MED)
+    if it.representativeness_level is Level.LOW:
+        it = cap_representativeness(it, Level.LOW)
+    ends = parse_day(it.expires_at)
     late = now is not None and ends is not None and now > ends
-    return replace(it, status=Found.EXPIRED) if late else it
+    return replace(it, status=ProbeStatus.EXPIRED) if late else it
 
 
-Contexts = dict[tuple[str, str], str]
+SignatureByContext = dict[tuple[str, str], str]
 
 
-def contexts(log: Iterable[Entry]) -> Contexts:
-    """The signature that each context last had, where it can be compared."""
+def signature_by_context(log: Iterable[ProbeLogEntry]) -> SignatureByContext:
+    """The last canonical signature of each context."""
     return {
-        _context(each): (each.constraint_signature if canonical(each.constraint_signature) else "")
+        _context(each): (
+            each.constraint_signature if is_canonical_signature(each.constraint_signature) else ""
+        )
         for each in log
     }
 
 
-def fresh(it: Entry, before: Contexts, critical: str, batch_id: str) -> tuple[Entry, bool]:
-    """What an entry of this run goes through besides, and whether its signature set a trap."""
-    it = switched(it)
+def normalize_new_entry(
+    it: ProbeLogEntry, before: SignatureByContext, critical: str, batch_id: str
+) -> tuple[ProbeLogEntry, bool]:
+    """The further normalization of an entry of this run, and whether its signature is a trap."""
+    it = evaluate_kill_switch(it)
     trap = False
-    if not canonical(it.constraint_signature):
-        if it.context_match is Match.YES:
-            it = replace(it, context_match=Match.UNKNOWN)
+    if not is_canonical_signature(it.constraint_signature):
+        if it.context_match is ContextMatch.YES:
+            it = replace(it, context_match=ContextMatch.UNKNOWN)
     elif before.get(_context(it), "") not in ("", it.constraint_signature):
-        it, trap = replace(it, context_match=Match.NO), True
+        it, trap = replace(it, context_match=ContextMatch.NO), True
     vague = "-" in (it.decision_context_driver, it.decision_context_metric)
-    if vague and it.base is Level.HIGH:
+    if vague and it.representativeness_level is Level.HIGH:
         rest = it.representativeness.split(" ")[1:]
         it = replace(it, representativeness=" ".join([Level.MED, *rest]))
     if harness_gaps(it, critical, batch_id):
-        it = capped(it, Level.LOW)
+        it = cap_representativeness(it, Level.LOW)
     return it, trap
 
 
-def _context(it: Entry) -> tuple[str, str]:
+def _context(it: ProbeLogEntry) -> tuple[str, str]:
     return it.decision_context_id, it.decision_context_metric
 
 
-def day(text: str) -> date | None:
-    """The day in a text, where it names one."""
+def parse_day(text: str) -> date | None:
+    """The ISO date in a text, or None."""
     try:
         return date.fromisoformat(text[:10])
     except ValueError:
         return None
 
 
-def dated(it: Entry, now: date | None) -> Entry:
-    """With the day it was made and the day it ends, as far as anybody knows."""
+def fill_dates(it: ProbeLogEntry, now: date | None) -> ProbeLogEntry:
+    """The entry with its creation and expiry dates, as far as they are known."""
     if it.created_at == UNKNOWN and now:
         it = replace(it, created_at=now.isoformat())
-    made = day(it.created_at)
+    made = parse_day(it.created_at)
     if it.expires_at == UNKNOWN and made and made.year < 9999:
-        it = replace(it, expires_at=(made + LIFE).isoformat())
+        it = replace(it, expires_at=(made + PROBE_TTL).isoformat())
     return it
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
-    """What a log adds up to."""
+class ProbeCounters:
+    """The counters of a log."""
 
     pc: int = 0
     nm: int = 0
@@ -269,31 +277,39 @@ class Counters:
     ovr: int = 0
 
 
-def counted(log: Iterable[Entry], critical: str, *, deterministic: bool) -> Counters:
+def count_probes(
+    log: Iterable[ProbeLogEntry], critical: str, *, deterministic: bool
+) -> ProbeCounters:
     """The counters of the probes on the critical driver."""
     mine = [each for each in log if each.target_driver == critical]
-    near = len({each.probe_id for each in mine if each.kill_switch_margin is Margin.PASS_NARROW})
-    return Counters(
-        pc=len({each.probe_id for each in mine if each.status in CONCLUSIVE}),
+    near = len(
+        {each.probe_id for each in mine if each.kill_switch_margin is KillSwitchMargin.PASS_NARROW}
+    )
+    return ProbeCounters(
+        pc=len({each.probe_id for each in mine if each.status in CONCLUSIVE_STATUSES}),
         nm=near,
         nmd=near if deterministic else 0,
-        inc=sum(each.status is Found.INCONCLUSIVE for each in mine),
-        ovr=sum(OVERRIDE in each.representativeness for each in mine),
+        inc=sum(each.status is ProbeStatus.INCONCLUSIVE for each in mine),
+        ovr=sum(OVERRIDE_PREFIX in each.representativeness for each in mine),
     )
 
 
-def resolved(mine: Iterable[Entry]) -> bool:
-    """Whether a good probe has spoken for the item."""
-    return any(validated(each) for each in mine)
+def has_validated_probe(mine: Iterable[ProbeLogEntry]) -> bool:
+    """Whether a representative probe validated the item."""
+    return any(is_valid_proof(each) for each in mine)
 
 
-def validated(it: Entry) -> bool:
-    """Passed, where it counts, by what stands for the real thing."""
-    good = it.context_match is Match.YES and it.base is Level.HIGH
-    return good and it.status is Found.VALIDATED
+def is_valid_proof(it: ProbeLogEntry) -> bool:
+    """Whether the probe was validated in the right context and is representative."""
+    good = it.context_match is ContextMatch.YES and it.representativeness_level is Level.HIGH
+    return good and it.status is ProbeStatus.VALIDATED
 
 
-def protects(it: Entry, critical: str) -> bool:
-    """Whether a probe that still runs keeps its item from debt and expiry."""
-    good = it.context_match is Match.YES and it.base is Level.HIGH and it.kept
-    return good and it.status is Found.ACTIVE and it.target_driver == critical
+def protects_item(it: ProbeLogEntry, critical: str) -> bool:
+    """Whether a running probe protects its item from debt and expiry."""
+    good = (
+        it.context_match is ContextMatch.YES
+        and it.representativeness_level is Level.HIGH
+        and it.is_adopted_or_own
+    )
+    return good and it.status is ProbeStatus.ACTIVE and it.target_driver == critical

@@ -1,80 +1,200 @@
-"""Snapshots read back: leniently, because models and older kernels write them too."""
+"""A snapshot as values: parsed from a text, or taken from the outcome of a run.
+
+The values are those that the text of a snapshot holds, so that an executor, a comparison or a table
+sees the same, whether it was given a text or an outcome.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
-from urllib.parse import unquote
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
-from accord.core.docket import steps
-from accord.core.docket.budget import EXPIRES
-from accord.core.docket.model import Binding, Previous, Rating
-from accord.core.docket.probes import Entry, entry
-from accord.core.docket.text import driver, ids, one_line, resources, unescaped
-from accord.core.docket.words import (
-    Closure,
+from accord.core.docket.model import DecisionItem, DecisionOutcome, PreviousItem
+from accord.core.docket.probes import ProbeLogEntry
+from accord.core.docket.steps import Step, dependencies_waived_by, kind_of
+from accord.core.docket.text_values import (
+    format_resources,
+    normalize_driver,
+    parse_count,
+    parse_ids,
+    parse_resources,
+    to_one_line,
+    yes_no,
+)
+from accord.core.docket.vocabulary import (
+    MAX_COMPLEXITY_TAX,
+    SETTLED_STATES,
+    TERMINAL_STATES,
+    TIMEBOX_MINUTES,
     Confidence,
-    Dim,
-    Domain,
-    Flag,
+    DomainType,
+    DominantGate,
+    ItemMode,
+    LenientEnum,
     Level,
-    Mode,
     Profile,
     Reversibility,
-    State,
-    Tier,
+    Surface,
     Trigger,
     Verdict,
+    YesNo,
 )
 
-START = "STATE: DECISION."
-FENCE = "```"
-ENDS = (FENCE, "[HUMAN_TABLE", "[RISK_DASHBOARD", "[PEER_CONVERGENCE", "[KERNEL_DIAG")
-_ITEM = re.compile(r"\[ITEM id=([^\]]+)\]\s*")
-_BLOCK = re.compile(r"\[([A-Z_]+)\]\s*")
-INVALID = "OutputValidity: INVALID"
-OPEN_DEBT = re.compile(r"OPEN\((.*)\)")
+OPEN_DEBT_PATTERN = re.compile(r"OPEN\((.*)\)")
+NONE_TEXT = "(none)"
+PROBE_COUNTERS = ("pc", "nm", "nmd", "inc", "ovr")
+
+
+class PanelField(NamedTuple):
+    """A field of an item: its name in the text, its attribute, how it is parsed and rendered.
+
+    `parse` returns None for what it cannot use; an empty rendering leaves the field out.
+    """
+
+    name: str
+    attribute: str
+    parse: Callable[[str], object]
+    render: Callable[[Any], str]
+    words: type[LenientEnum] | None = None
+
+
+def _word(name: str, words: type[LenientEnum], attribute: str = "") -> PanelField:
+    return PanelField(name, attribute or name, words.parse, lambda word: word or "", words)
+
+
+def _text(name: str) -> PanelField:
+    return PanelField(name, name, lambda text: to_one_line(text) or None, to_one_line)
+
+
+def _ids(name: str, render: Callable[[Any], str]) -> PanelField:
+    return PanelField(name, name, lambda text: parse_ids(text.replace(NONE_TEXT, ""))[0], render)
+
+
+def _flag(name: str) -> PanelField:
+    return PanelField(name, name, lambda text: YesNo.parse(text) is YesNo.YES, yes_no, YesNo)
+
+
+def _parse_keep_open(text: str) -> bool | None:
+    found = YesNo.parse(text)
+    return None if found is None else found is YesNo.YES
+
+
+# In the order of the text. The names are those of [ITEM_PANEL] and of the carry keys in [PATCH].
+PANEL_FIELDS: tuple[PanelField, ...] = (
+    _text("title"),
+    _word("mode", ItemMode),
+    _word("profile", Profile),
+    _word("domain_type", DomainType),
+    _word("verdict", Verdict),
+    _word("impact", Level),
+    _word("urgency", Level),
+    PanelField("score", "score", lambda text: text or None, str),
+    _flag("contested"),
+    _ids("depends_on", lambda ids: ",".join(ids) or "-"),
+    _flag("missing_ratings"),
+    _word("critical_driver_confidence", Confidence, "confidence"),
+    PanelField(
+        *("hedge_action", "hedge_active"),
+        lambda text: text == "ACTIVE",
+        lambda active: "ACTIVE" if active else "NO",
+    ),
+    _word("reversibility", Reversibility),
+    PanelField("uses", "uses", lambda text: parse_resources(text)[0], format_resources),
+    PanelField(
+        *("fail_fast_count", "fail_fast_count"),
+        lambda text: min(parse_count(text) or 0, 2),
+        lambda count: str(count or ""),
+    ),
+    _text("why"),
+    PanelField(
+        "critical_driver", "critical_driver", lambda text: normalize_driver(text) or None, str
+    ),
+    _text("dominant_tradeoff"),
+    PanelField(
+        *("falsification_debt", "falsification_debt"),
+        lambda text: text if OPEN_DEBT_PATTERN.fullmatch(text) else None,
+        str,
+    ),
+    PanelField("dominant_gate", "dominant_gate", lambda text: text or None, str, DominantGate),
+    _text("next_uncertainty"),
+    _word("trigger", Trigger),
+    PanelField("split_from", "split_from", str, str),
+    _ids("split_into", lambda ids: f"[{','.join(ids)}]" if ids else ""),
+)
+# What only the carry keys hold, apart from the states.
+CARRIED_FIELDS: tuple[PanelField, ...] = (
+    _ids("waived", ",".join),
+    PanelField("updated_at", "updated_at", str, str),
+    PanelField(
+        *("keep_open", "keep_open"),
+        _parse_keep_open,
+        lambda keep: "" if keep is None else yes_no(keep),
+    ),
+    PanelField("expire_days", "expire_days", parse_count, lambda days: str(days or "")),
+)
 
 
 @dataclass(slots=True)
-class Row:
-    """A line of the queue."""
+class QueueRow:
+    """A row of the queue, as text."""
 
     id: str
-    before: str
+    previous_state: str
     state: str
     verdict: str
     impact: str
     urgency: str
-    pace: str
-    term: str
-    closure: str
-    pingpong: str
+    exec_mode: str
+    terminal: str
+    closure_tier: str
+    ping_pong: str
     expires: str
     gate: str
     step: str
 
+    @classmethod
+    def parse(cls, line: str) -> Self | None:
+        """The queue row of a line, or None."""
+        cells = [each.strip() for each in line.strip().removeprefix("- ").split(" | ", 11)]
+        if len(cells) != 12:
+            return None
+        before, arrow, after = (each.strip() for each in cells[1].partition("->"))
+        if not arrow or len(before.split()) != 1 or len(after.split()) != 1:
+            return None
+        named = (each.partition(":")[2] for each in cells[5:11])
+        return cls(*[cells[0], before, after, *cells[2:5], *named, cells[11]])
 
-class Line(NamedTuple):
-    """A line of the steps: where it is, what it says, and the numbered step that it is."""
+    def render(self) -> str:
+        """The line of the row."""
+        cells = (
+            *(self.id, f"{self.previous_state}->{self.state}"),
+            *(self.verdict, self.impact, self.urgency),
+            *(f"ds:{self.exec_mode}", f"term:{self.terminal}", f"ct:{self.closure_tier}"),
+            *(f"pp:{self.ping_pong}", f"exp:{self.expires}", f"gate:{self.gate}", self.step),
+        )
+        return " | ".join(cells)
 
-    at: int
+
+class StepLine(NamedTuple):
+    """A line of [STEPS]: its number, its text, and the step it parses to."""
+
+    line_number: int
     text: str
-    step: tuple[int, steps.Step] | None
+    step: tuple[int, Step] | None
 
 
 @dataclass(slots=True)
-class Block:
-    """An item's lines by block, each with its number."""
+class ItemBlock:
+    """The numbered lines of an item, by block."""
 
     id: str
     line: int = 0
     blocks: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    order: list[str] = field(default_factory=list)
-    steps: list[Line] = field(default_factory=list)
+    block_names: list[str] = field(default_factory=list)
+    steps: list[StepLine] = field(default_factory=list)
 
     def fields(self, name: str, mark: str = ":") -> dict[str, str]:
-        """`key: value` lines of a block; the first of each key counts."""
+        """The `key: value` lines of a block; the first of each key wins."""
         found: dict[str, str] = {}
         for _, line in self.blocks.get(name, ()):
             key, is_field, value = line.removeprefix("- ").partition(mark)
@@ -84,268 +204,116 @@ class Block:
 
 
 @dataclass(slots=True)
-class Snapshot:
-    """A snapshot as it was written."""
+class DecisionSnapshot:
+    """The queue, the items and the panel; of a parsed snapshot also its lines and blocks."""
 
-    first: int
-    lines: list[str]
+    first_line: int = 0
+    lines: list[str] = field(default_factory=list)
     panel: dict[str, str] = field(default_factory=dict)
-    user: dict[str, str] = field(default_factory=dict)
-    heads: list[tuple[int, str]] = field(default_factory=list)
-    queue: list[Row] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-    items: dict[str, Previous] = field(default_factory=dict)
-    rows: dict[str, Row] = field(default_factory=dict)
-    # It says of itself that it is not state.
-    invalid: bool = False
-
-    @property
-    def usable(self) -> bool:
-        """Whether it may be read as state."""
-        has = {name for _, name in self.heads}
-        return {"PANEL", "QUEUE"} <= has and bool(self.blocks) and not self.invalid
+    user_panel: dict[str, str] = field(default_factory=dict)
+    block_heads: list[tuple[int, str]] = field(default_factory=list)
+    queue: list[QueueRow] = field(default_factory=list)
+    blocks: list[ItemBlock] = field(default_factory=list)
+    items: dict[str, PreviousItem] = field(default_factory=dict)
+    row_by_id: dict[str, QueueRow] = field(default_factory=dict)
+    is_marked_invalid: bool = False
+    # Whether it may be used as state.
+    is_usable: bool = False
 
     @property
     def batch_id(self) -> str:
-        """The batch it is of."""
-        return self.panel.get("BatchID") or self.user.get("BatchID") or ""
-
-    def row(self, item: str) -> Row | None:
-        """The first line of the queue about an item."""
-        return self.rows.get(item)
+        return self.panel.get("BatchID") or self.user_panel.get("BatchID") or ""
 
 
-def find(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Where snapshots begin and end in a text, as half-open ranges of lines."""
-    at = 0
-    while at < len(lines):
-        if lines[at].strip().startswith(START):
-            end = next(
-                (to for to in range(at, len(lines)) if lines[to].strip().startswith(ENDS)),
-                len(lines),
-            )
-            yield at, end
-            at = end
-        at += 1
+# From an outcome
 
 
-def parse(lines: list[str], first: int = 1) -> Snapshot:
-    """The parts of a snapshot; whatever is unknown is passed by."""
-    snap = Snapshot(first, lines)
-    name, block, recovering = "", None, False
-    for number, raw in enumerate(lines, first):
-        line = unescaped(raw.rstrip())
-        if name == "RECOVERY_INPUT":
-            recovering = line.startswith("<<<I") or (recovering and line.strip() != "<<<END>>>")
-            if recovering:
-                continue
-        if not line.lstrip().startswith("["):
-            if line:
-                _take(snap, block, name, number, line)
-        elif found := _ITEM.fullmatch(line.strip()):
-            block = Block(found[1].strip(), number)
-            snap.blocks.append(block)
-            name = "ITEM"
-        elif head := _BLOCK.fullmatch(line.strip()):
-            name = head[1]
-            if block is None:
-                snap.heads.append((number, name))
-            else:
-                block.order.append(name)
-                block.blocks.setdefault(name, [])
-        else:
-            _take(snap, block, name, number, line)
-    _fill(snap)
+def snapshot_of(outcome: DecisionOutcome) -> DecisionSnapshot:
+    """The outcome as its snapshot tells it."""
+    snap = DecisionSnapshot(
+        panel=panel_settings(outcome) | panel_question(outcome),
+        queue=[queue_row_of(item) for item in outcome.items],
+        is_usable=outcome.is_valid,
+    )
+    for item, row in zip(outcome.items, snap.queue, strict=True):
+        if row.id not in snap.items:
+            snap.items[row.id], snap.row_by_id[row.id] = _printed_item(item), row
     return snap
 
 
-def _take(snap: Snapshot, block: Block | None, name: str, number: int, line: str) -> None:
-    # Under [BREAK], and elsewhere in a line, it is what somebody wrote or a tool printed.
-    snap.invalid |= name != "BREAK" and line.lstrip(" -").startswith(INVALID)
-    if block is not None:
-        block.blocks.setdefault(name, []).append((number, line))
-    elif name == "QUEUE":
-        if row := queue_row(line):
-            snap.queue.append(row)
-    elif name in {"PANEL", "USER_PANEL"}:
-        key, is_field, value = line.removeprefix("- ").partition(":")
-        target = snap.panel if name == "PANEL" else snap.user
-        if is_field:
-            target.setdefault(key.strip(), value.strip())
-
-
-def queue_row(line: str) -> Row | None:
-    """A queue line; None where it is none."""
-    cells = [each.strip() for each in line.strip().removeprefix("- ").split(" | ", 11)]
-    if len(cells) != 12:
-        return None
-    before, arrow, after = (each.strip() for each in cells[1].partition("->"))
-    if not arrow or len(before.split()) != 1 or len(after.split()) != 1:
-        return None
-    bare = [each.partition(":")[2] for each in cells[5:11]]
-    pace, term, closure, pingpong, expires, gate = bare
-    return Row(
-        *(cells[0], before, after, cells[2], cells[3], cells[4]),
-        *(pace, term, closure, pingpong, expires, gate, cells[11]),
-    )
-
-
-def _fill(snap: Snapshot) -> None:
-    for row in snap.queue:
-        snap.rows.setdefault(row.id, row)
-    for block in snap.blocks:
-        lines = block.blocks.get("STEPS", ())
-        block.steps = [Line(at, text, steps.parse(text)) for at, text in lines]
-        if block.id not in snap.items:
-            snap.items[block.id] = previous(block, snap.rows.get(block.id))
-
-
-def previous(block: Block, row: Row | None = None) -> Previous:
-    """An item's state from its blocks, then from the queue."""
-    derived = block.fields("DERIVED")
-    patch = block.fields("PATCH", "=")
-    said = _panel(block, patch)
-    if row:
-        for key, value in _of_row(row).items():
-            said.setdefault(key, value)
-    it = Previous(block.id)
-    _words(it, said)
-    _lists(it, said)
-    _derived(it, derived, said)
-    it.binding = _binding(block, patch)
-    it.steps = tuple(each.step[1] for each in block.steps if each.step)
-    it.next = _next(block)
-    it.log = tuple(_log(block, patch))
-    it.gate = row.gate if row else said.get("dominant_gate")
-    it.pace = derived.get("item_exec_mode") or (row.pace if row else None)
-    return it
-
-
-def _panel(block: Block, patch: dict[str, str]) -> dict[str, str]:
-    said = block.fields("ITEM_PANEL")
-    states = dict(each.strip().partition("=")[::2] for each in said.pop("state", "").split(","))
-    said |= {key: value for key, value in states.items() if key}
-    for key, value in patch.items():
-        if key.startswith("state."):
-            said.setdefault(key.removeprefix("state."), value)
-    return said
-
-
-def _of_row(row: Row) -> dict[str, str]:
+def panel_settings(outcome: DecisionOutcome) -> dict[str, str]:
+    """The settings of the batch in [PANEL]."""
+    pool = format_resources(outcome.resource_pool or {})
     return {
-        "prev_state": row.before,
-        "new_state": row.state,
-        "verdict": row.verdict,
-        "impact": row.impact,
-        "urgency": row.urgency,
-        "closure_tier": row.closure,
+        "ExecCapability": outcome.exec_capability,
+        "ClosePolicy": outcome.close_policy,
+        "SSOTScale": outcome.ssot_scale,
+        **({"ResourcePool": pool} if pool else {}),
+        "BatchID": outcome.batch_id,
     }
 
 
-def _words(it: Previous, said: dict[str, str]) -> None:
-    it.title = said.get("title")
-    it.mode = Mode.read(said.get("mode"))
-    it.profile = Profile.read(said.get("profile"))
-    it.domain = Domain.read(said.get("domain_type"))
-    it.state = State.read(said.get("new_state")) or State.DRAFT
-    it.verdict = Verdict.read(said.get("verdict"))
-    it.impact = Level.read(said.get("impact"))
-    it.urgency = Level.read(said.get("urgency"))
-    it.score = said.get("score")
-    it.contested = Flag.read(said.get("contested")) is Flag.YES
-    it.missing_ratings = Flag.read(said.get("missing_ratings")) is Flag.YES
-    it.confidence = Confidence.read(said.get("critical_driver_confidence"))
-    it.hedge = said.get("hedge_action") == "ACTIVE"
-    it.reversibility = Reversibility.read(said.get("reversibility"))
-    it.trigger = Trigger.read(said.get("trigger")) or Trigger.NONE
-    it.critical = driver(said.get("critical_driver", "")) or None
-    it.why = one_line(said.get("why", "")) or "-"
-    it.tradeoff = one_line(said.get("dominant_tradeoff", "")) or "-"
-    it.uncertainty = one_line(said.get("next_uncertainty", "")) or "-"
-    debt = said.get("falsification_debt", "")
-    it.debt = debt if OPEN_DEBT.fullmatch(debt) else "NONE"
+def panel_question(outcome: DecisionOutcome) -> dict[str, str]:
+    """The question to the user in [PANEL]."""
+    asked = to_one_line(outcome.question) or "NONE"
+    return {"AskUserMode": outcome.ask_mode, "AskUser": asked}
 
 
-def _lists(it: Previous, said: dict[str, str]) -> None:
-    it.depends_on = ids(said.get("depends_on", "").replace("(none)", ""))[0]
-    it.waived = ids(said.get("waived", ""))[0]
-    it.split_into = ids(said.get("split_into", ""))[0]
-    it.split_from = said.get("split_from", "")
-    it.uses = resources(said.get("uses", ""))[0]
-    it.fail_fast = min(whole(said.get("fail_fast_count"), 0) or 0, 2)
-    it.updated_at = said.get("updated_at", "")
-    keep = Flag.read(said.get("keep_open"))
-    it.keep_open = None if keep is None else keep is Flag.YES
-    it.expire_days = whole(said.get("expire_days"))
+def queue_row_of(item: DecisionItem) -> QueueRow:
+    """The queue row of an item."""
+    step = item.next_step
+    return QueueRow(
+        *(item.id, item.previous_state, item.state, item.verdict, item.impact, item.urgency),
+        exec_mode=item.exec_mode,
+        terminal="Y" if item.state in TERMINAL_STATES else "N",
+        closure_tier=item.closure_tier,
+        ping_pong="CLOSED" if item.state in SETTLED_STATES else "OPEN",
+        expires=item.effective_expire_days,
+        gate=item.dominant_gate,
+        step=f"S{item.next_number}: {step.action_and_output}" if step else NONE_TEXT,
+    )
 
 
-def _derived(it: Previous, derived: dict[str, str], said: dict[str, str]) -> None:
-    it.tier = Tier.read(derived.get("best_evidence_tier")) or Tier.SIMULATED
-    it.reopened = whole(derived.get("reopen_total"), 0) or 0
-    pairs = (each.partition("=") for each in derived.get("counters", "").split())
-    it.counters = {name: value for name, _, value in pairs if name and value}
-    it.blocked = whole(it.counters.get("rb"), 0) or 0
-    closed = derived.get("closure_tier", said.get("closure_tier", ""))
-    it.closure = Closure.SIM if closed == "SIMULATED" else Closure.read(closed)
-    shown = derived.get("effective_expire_days", "")
-    if shown == "NONE" and it.keep_open is None:
-        it.keep_open = True
-    # What a domain gives by itself is not carried, so that a new domain gives its own.
-    if it.expire_days is None and (days := whole(shown)) != EXPIRES.get(it.domain):
-        it.expire_days = days
-
-
-def whole(text: str | None, otherwise: int | None = None) -> int | None:
-    """A number of days or times."""
-    digits = (text or "").strip()
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else otherwise
-
-
-def _next(block: Block) -> steps.Step | None:
-    """The step that is next; as a rule it is one of the list, and was read there."""
-    text = next((line.strip() for _, line in block.blocks.get("NEXT", ())), "")
-    listed = (each.step for each in block.steps if each.text.strip() == text)
-    found = next(listed, None) or steps.parse(text)
-    return found[1] if found else None
-
-
-def _binding(block: Block, patch: dict[str, str]) -> Binding:
-    made: Binding = {}
-    bound = block.fields("EVIDENCE_BINDING")
-    for dim in Dim:
-        if line := bound.get(dim):
-            said = dict(each.strip().partition("=")[::2] for each in line.split(";"))
-            parts = [said.get(key, "") for key in ("rating", "confidence", "evidence_tier")]
-            parts.append(said.get("drivers", ""))
-        elif line := patch.get(f"binding.{dim}"):
-            parts = [*line.split(";"), "", "", ""][:4]
-        else:
-            continue
-        level, sure, tier = Level.read(parts[0]), Confidence.read(parts[1]), Tier.read(parts[2])
-        if level and sure and tier:
-            names = tuple(filter(None, map(driver, parts[3].split(","))))
-            made[dim] = Rating(level, sure, tier, names)
+def _printed_item(item: DecisionItem) -> PreviousItem:
+    made = PreviousItem(
+        item.id,
+        state=item.state,
+        waived=printed_waivers(item),
+        binding=item.binding if item.surface in (Surface.DEBUG, Surface.DELTA) else {},
+        probe_log=tuple(printed_probe_log(item)),
+        best_evidence_tier=item.best_evidence_tier,
+        reopen_total=item.reopen_total,
+        reopen_blocked_count=item.reopen_blocked_count,
+        closure_tier=item.closure_tier,
+        counters=printed_counters(item),
+        exec_mode=item.exec_mode,
+    )
+    for each in PANEL_FIELDS:
+        setattr(made, each.attribute, getattr(item, each.attribute))
+    # A snapshot does not tell the kind that a judge declared: it follows from the action.
+    made.steps = tuple(replace(each, kind=kind_of(each.action)) for each in item.planned_steps)
+    made.next_step = made.steps[item.next_number - 1] if item.next_number else None
     return made
 
 
-def _log(block: Block, patch: dict[str, str]) -> Iterator[Entry]:
-    found = list(_entries(line for _, line in block.blocks.get("PROBE_LOG", ())))
-    for key, value in patch.items():
-        if key.startswith("probe."):
-            pairs = (each.partition(":")[::2] for each in value.split(";"))
-            found.append({name.strip(): unquote(what.strip()) for name, what in pairs})
-    for place, each in enumerate(found, 1):
-        yield entry(each, f"{block.id}_PRB_{place:02}")
+def printed_waivers(item: DecisionItem) -> tuple[str, ...]:
+    """The waivers that are printed: without a past only those that no step states."""
+    stated = set(dependencies_waived_by(item.planned_steps))
+    return item.waived if item.prev or set(item.waived) - stated else ()
 
 
-def _entries(lines: Iterable[str]) -> Iterator[dict[str, str]]:
-    values: dict[str, str] = {}
-    for line in lines:
-        key, is_field, value = line.strip().removeprefix("- ").partition(":")
-        if key == "probe_id" and values:
-            yield values
-            values = {}
-        if is_field:
-            values[key.strip()] = value.strip()
-    if values:
-        yield values
+def printed_probe_log(item: DecisionItem) -> list[ProbeLogEntry]:
+    """The probe log as far as it is printed: with minimal surface only if there is debt."""
+    indebted = item.profile is Profile.FULL and item.falsification_debt != "NONE"
+    shown = item.surface is not Surface.MIN_SURFACE or indebted
+    return item.full_probe_log if shown else []
+
+
+def printed_counters(item: DecisionItem) -> dict[str, str]:
+    """The counters of [DERIVED]."""
+    return {
+        "tb": f"{item.timebox_minutes}/{TIMEBOX_MINUTES[item.impact]}",
+        "cx": f"{item.complexity_tax}/{MAX_COMPLEXITY_TAX[item.impact]}",
+        **{name: str(getattr(item.counters, name)) for name in PROBE_COUNTERS},
+        "rb": str(item.reopen_blocked_count),
+    }

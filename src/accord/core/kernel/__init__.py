@@ -1,1 +1,1 @@
-"""What every context shares: the log, actors, authority, ballots, refusals."""
+"""Shared by every context: messages and records, actors, authority, ballots, refusals."""

@@ -1,15 +1,23 @@
-"""Who is asking, as the edge has verified it; never taken from what a message says."""
+"""The verified sender of a request; never taken from the message itself."""
 
 import msgspec
 
-from accord.core.kernel.authority import Capabilities, Kind, Role, Roles, Verbs, verbs
+from accord.core.kernel.authority import (
+    Capabilities,
+    Kind,
+    Permissions,
+    Role,
+    Roles,
+    ThreadRole,
+    permissions_for,
+)
 from accord.core.kernel.ids import SYSTEM
 
 DEFAULT_WORKSPACE = "default"
 
 
-class Grant(msgspec.Struct, frozen=True):
-    """What a credential lets its holder ask for in a session (OPEN-8)."""
+class CredentialRights(msgspec.Struct, frozen=True):
+    """The roles, capabilities and labels that a credential grants in a session (OPEN-8)."""
 
     roles: Roles = frozenset()
     capabilities: Capabilities = frozenset()
@@ -17,31 +25,38 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """A principal in its seat, speaking through one runtime.
+    """A principal connected through one runtime.
 
-    `grant` is None where nobody checks credentials (loopback only): then policy grants.
+    `credential` is None where credentials are not checked (loopback only): the session's policy
+    then decides which roles it gets. `max_permissions` is the most that the credential can ever
+    allow, or None for the same reason.
     """
 
-    seat: str
+    principal: str
     kind: Kind
     runtime: str = ""
     workspace: str = DEFAULT_WORKSPACE
-    grant: Grant | None = None
-    ceiling: Verbs | None = None  # the most this credential can ever do; None: nobody checked
+    credential: CredentialRights | None = None
+    max_permissions: Permissions | None = None
+    thread_role: ThreadRole = ThreadRole.WORKER  # the credential's role in threads
 
     @property
     def is_operator(self) -> bool:
-        """A human whose credential says admin: may look after keys and tokens (UNI-16)."""
-        admin = self.grant is not None and Role.ADMIN in self.grant.roles
+        """Whether this is a human with the admin role, who may manage keys and tokens (UNI-16)."""
+        admin = self.credential is not None and Role.ADMIN in self.credential.roles
         return self.kind is Kind.HUMAN and admin
 
 
-TIMER = Actor(seat=f"{SYSTEM}:timer", kind=Kind.SYSTEM)
-PRESENCE = Actor(seat=f"{SYSTEM}:presence", kind=Kind.SYSTEM)
-POLICY = Actor(seat=f"{SYSTEM}:policy", kind=Kind.SYSTEM)
+TIMER_ACTOR = Actor(principal=f"{SYSTEM}:timer", kind=Kind.SYSTEM)
+PRESENCE_ACTOR = Actor(principal=f"{SYSTEM}:presence", kind=Kind.SYSTEM)
+POLICY_ACTOR = Actor(principal=f"{SYSTEM}:policy", kind=Kind.SYSTEM)
 
 
-def ceiling(kind: Kind, grant: Grant) -> Verbs:
-    """What a credential allows at most; a human admin's allows every role (OPEN-8)."""
-    roles = frozenset(Role) if kind is Kind.HUMAN and Role.ADMIN in grant.roles else grant.roles
-    return verbs(kind, roles or frozenset({Role.OBSERVER}), grant.capabilities)
+def max_permissions_of(kind: Kind, credential: CredentialRights) -> Permissions:
+    """The most that a credential can allow; that of a human admin allows every role (OPEN-8)."""
+    roles = (
+        frozenset(Role)
+        if kind is Kind.HUMAN and Role.ADMIN in credential.roles
+        else credential.roles
+    )
+    return permissions_for(kind, roles or frozenset({Role.OBSERVER}), credential.capabilities)

@@ -1,11 +1,11 @@
-"""Who may do what: roles and capabilities give rights, and each message needs one verb."""
+"""Authority: roles and capabilities grant permissions, and each message type needs one."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What an actor is; only a human's approval counts (OPEN-12)."""
+    """The kind of an actor; only approvals by humans count (OPEN-12)."""
 
     HUMAN = "human"
     AGENT = "agent"
@@ -23,8 +23,21 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class ThreadRole(StrEnum):
+    """The values of the `role` claim of MSG (OPEN-121)."""
+
+    OPERATOR = "operator"
+    ORCHESTRATOR = "orchestrator"
+    WORKER = "worker"
+    REVIEWER = "reviewer"
+
+
 class Capability(StrEnum):
-    """The rights of PVP 7.3: what a role gives, and what may be given beside a role."""
+    """The capabilities of PVP 7.3, granted by a role or in addition to one.
+
+    `supervise` is of tokens alone: its holder keeps an agent's terminal and may wake it there. No
+    role contains it, no session grants it.
+    """
 
     PROMPT = "prompt"
     APPROVE = "approve"
@@ -33,69 +46,76 @@ class Capability(StrEnum):
     ADD_CONTEXT = "add_context"
     MANAGE_PARTICIPANTS = "manage_participants"
     END_SESSION = "end_session"
+    SUPERVISE = "supervise"
 
 
-class May(StrEnum):
-    """What a message needs its sender to be allowed; exactly one per message type."""
+class Permission(StrEnum):
+    """What the sender of a message must be allowed to do; exactly one per message type."""
 
-    ENTER = "enter"  # whoever the edge has let in: create, join
-    BELONG = "belong"  # any member, observers too
-    TAKE_PART = "take part"  # any member but a mere observer
-    ACT = "act as an agent"
+    ENTER = "enter"  # any authenticated principal: create, join
+    MEMBER = "belong"  # any member, observers too
+    PARTICIPATE = "take part"  # any member except pure observers
+    ACT_AS_AGENT = "act as an agent"
     PROMPT = "prompt"
     APPROVE = "approve"
     INTERRUPT = "interrupt"
     FORK = "fork"
     ADD_CONTEXT = "add context"
-    MANAGE = "manage participants"
-    CONFIGURE = "configure the session"
-    END = "end the session"
-    SERVE = "be the server"
+    MANAGE_PARTICIPANTS = "manage participants"
+    CONFIGURE_SESSION = "configure the session"
+    END_SESSION = "end the session"
+    SERVER_ONLY = "be the server"
 
 
 Roles = frozenset[Role]
 Capabilities = frozenset[Capability]
-Verbs = frozenset[May]
+Permissions = frozenset[Permission]
 
 C = Capability
+# PVP 7.3: what a session can grant.
+SESSION_CAPABILITIES: Capabilities = frozenset(Capability) - {C.SUPERVISE}
 
-# PVP 7.2, normative; `add_context` goes with every role but observer (OPEN-10).
-RIGHTS: dict[Role, Capabilities] = {
+# PVP 7.2, normative; every role except observer may add context (OPEN-10).
+ROLE_CAPABILITIES: dict[Role, Capabilities] = {
     Role.DRIVER: frozenset({C.PROMPT, C.INTERRUPT, C.FORK, C.ADD_CONTEXT}),
     Role.NAVIGATOR: frozenset({C.APPROVE, C.INTERRUPT, C.FORK, C.ADD_CONTEXT}),
     Role.ADVERSARY: frozenset({C.PROMPT, C.APPROVE, C.INTERRUPT, C.FORK, C.ADD_CONTEXT}),
     Role.OBSERVER: frozenset(),
     Role.APPROVER: frozenset({C.APPROVE, C.INTERRUPT, C.ADD_CONTEXT}),
-    Role.ADMIN: frozenset(Capability),
+    Role.ADMIN: SESSION_CAPABILITIES,
 }
 
-VERB: dict[Capability, May] = {
-    C.PROMPT: May.PROMPT,
-    C.APPROVE: May.APPROVE,
-    C.INTERRUPT: May.INTERRUPT,
-    C.FORK: May.FORK,
-    C.ADD_CONTEXT: May.ADD_CONTEXT,
-    C.MANAGE_PARTICIPANTS: May.MANAGE,
-    C.END_SESSION: May.END,
+CAPABILITY_PERMISSION: dict[Capability, Permission] = {
+    C.PROMPT: Permission.PROMPT,
+    C.APPROVE: Permission.APPROVE,
+    C.INTERRUPT: Permission.INTERRUPT,
+    C.FORK: Permission.FORK,
+    C.ADD_CONTEXT: Permission.ADD_CONTEXT,
+    C.MANAGE_PARTICIPANTS: Permission.MANAGE_PARTICIPANTS,
+    C.END_SESSION: Permission.END_SESSION,
 }
 
-EVERY_MEMBER: Verbs = frozenset({May.ENTER, May.BELONG})
+MEMBER_PERMISSIONS: Permissions = frozenset({Permission.ENTER, Permission.MEMBER})
 
 
-def rights(roles: Iterable[Role], capabilities: Iterable[Capability] = ()) -> Capabilities:
-    """The union: capabilities add to roles and never restrict them (OPEN-9)."""
-    return frozenset(capabilities).union(*(RIGHTS[role] for role in roles))
+def capabilities_of(roles: Iterable[Role], capabilities: Iterable[Capability] = ()) -> Capabilities:
+    """All capabilities; explicit ones add to those of the roles, never restrict them (OPEN-9)."""
+    return frozenset(capabilities).union(*(ROLE_CAPABILITIES[role] for role in roles))
 
 
-def verbs(kind: Kind, roles: Roles, capabilities: Capabilities) -> Verbs:
-    """What a member of this kind may do with these roles and capabilities."""
-    given = EVERY_MEMBER | {VERB[right] for right in rights(roles, capabilities)}
-    takes_part = bool(roles - {Role.OBSERVER})
-    # OPEN-13: who may approve may also reject, an observer with that one capability too.
-    if takes_part or May.APPROVE in given:
-        given |= {May.TAKE_PART}
-    if takes_part and kind is Kind.AGENT:
-        given |= {May.ACT}
+def permissions_for(kind: Kind, roles: Roles, capabilities: Capabilities) -> Permissions:
+    """Permissions of a member of this kind with these roles and capabilities."""
+    granted = MEMBER_PERMISSIONS | {
+        CAPABILITY_PERMISSION[right]
+        for right in capabilities_of(roles, capabilities)
+        if right in CAPABILITY_PERMISSION
+    }
+    participates = bool(roles - {Role.OBSERVER})
+    # OPEN-13: approving includes rejecting, even for an observer with only that capability.
+    if participates or Permission.APPROVE in granted:
+        granted |= {Permission.PARTICIPATE}
+    if participates and kind is Kind.AGENT:
+        granted |= {Permission.ACT_AS_AGENT}
     if Role.ADMIN in roles:
-        given |= {May.CONFIGURE}
-    return given
+        granted |= {Permission.CONFIGURE_SESSION}
+    return granted

@@ -1,262 +1,306 @@
-"""How much is too much: every bound that an operator may move, and what happens past it."""
+"""Every limit that an operator may configure, its range, and how exceeding it is refused."""
 
 from typing import Annotated, NamedTuple, get_type_hints
 
 from msgspec import Struct
 
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.refusal import Reason, Refused
 
 KIB, MIB = 1 << 10, 1 << 20
 
 
-class Bound(NamedTuple):
-    """What a limit may be set to, how going past it is refused, and what it is about."""
+class LimitSpec(NamedTuple):
+    """The range of a limit, the reason given when it is exceeded, and its description."""
 
-    least: int
-    most: int
-    why: Why
-    says: str
-    bytes: bool = False
+    minimum: int
+    maximum: int
+    reason: Reason
+    description: str
+    in_bytes: bool = False
 
 
 class Limits(Struct, frozen=True):
-    """The table. A new limit is a new row here."""
+    """All limits with their defaults; adding a field adds the setting."""
 
     message: Annotated[
-        int, Bound(1 * KIB, 4 * MIB, Why.TOO_LARGE, "Bytes that one message may have.", bytes=True)
+        int,
+        LimitSpec(
+            1 * KIB, 4 * MIB, Reason.TOO_LARGE, "Maximum size of one message.", in_bytes=True
+        ),
     ] = 1 * MIB
     frame: Annotated[
         int,
-        Bound(
+        LimitSpec(
             64 * KIB,
             16 * MIB,
-            Why.TOO_LARGE,
-            "Bytes of a WebSocket frame; past it the connection ends with 1009.",
-            bytes=True,
+            Reason.TOO_LARGE,
+            "Maximum size of a WebSocket frame; a larger one closes the connection with 1009.",
+            in_bytes=True,
         ),
     ] = 4 * MIB
     stream_bytes: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1 * KIB,
             1024 * MIB,
-            Why.TOO_MANY,
-            "Bytes a second that a participant may send.",
-            bytes=True,
+            Reason.TOO_MANY,
+            "Bytes per second that a participant may send on average.",
+            in_bytes=True,
         ),
     ] = 4 * MIB
     stream_burst: Annotated[
         int,
-        Bound(
+        LimitSpec(
             64 * KIB,
             4096 * MIB,
-            Why.TOO_MANY,
-            "Bytes that a participant may send at once.",
-            bytes=True,
+            Reason.TOO_MANY,
+            "Bytes that a participant may send in one burst.",
+            in_bytes=True,
         ),
     ] = 16 * MIB
     backlog: Annotated[
         int,
-        Bound(
+        LimitSpec(
             64 * KIB,
             256 * MIB,
-            Why.TOO_MANY,
-            "Bytes that wait for one reader; past it the reader is cut off.",
-            bytes=True,
+            Reason.TOO_MANY,
+            "Bytes queued for one slow reader; beyond that the reader is disconnected.",
+            in_bytes=True,
         ),
     ] = 8 * MIB
     unread: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1 * MIB,
             4096 * MIB,
-            Why.TOO_MANY,
-            "Bytes that wait for the readers of all connections; who reads least is cut off.",
-            bytes=True,
+            Reason.TOO_MANY,
+            "Bytes queued for all readers together; beyond that the slowest is disconnected.",
+            in_bytes=True,
         ),
     ] = 256 * MIB
     stall_seconds: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             3600,
-            Why.LATE,
-            "Seconds in which something of an answer over HTTP is read; past it the reader is cut "
-            "off.",
+            Reason.TIMED_OUT,
+            "Seconds without progress in reading an HTTP response; after that the reader is "
+            "disconnected.",
         ),
     ] = 30
     body_seconds: Annotated[
-        int, Bound(1, 3600, Why.LATE, "Seconds in which the body of a request is here.")
+        int, LimitSpec(1, 3600, Reason.TIMED_OUT, "Seconds in which a request body must arrive.")
     ] = 30
     queue: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             1_000_000,
-            Why.TOO_MANY,
-            "Messages that wait while a session is being read from the store.",
+            Reason.TOO_MANY,
+            "Messages queued while a session is being loaded from the store.",
         ),
     ] = 10_000
     unstored_session: Annotated[
         int,
-        Bound(
+        LimitSpec(
             64 * KIB,
             1024 * MIB,
-            Why.TOO_MANY,
-            "Bytes of one session that wait for the store.",
-            bytes=True,
+            Reason.TOO_MANY,
+            "Bytes of one session that are waiting to be stored.",
+            in_bytes=True,
         ),
     ] = 64 * MIB
     unstored: Annotated[
         int,
-        Bound(
+        LimitSpec(
             64 * KIB,
             4096 * MIB,
-            Why.TOO_MANY,
-            "Bytes of all sessions that wait for the store.",
-            bytes=True,
+            Reason.TOO_MANY,
+            "Bytes of all sessions that are waiting to be stored.",
+            in_bytes=True,
         ),
     ] = 256 * MIB
-    connections: Annotated[int, Bound(1, 100_000, Why.TOO_MANY, "Connections in all.")] = 4096
+    connections: Annotated[int, LimitSpec(1, 100_000, Reason.TOO_MANY, "Connections in total.")] = (
+        4096
+    )
     strangers: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             100_000,
-            Why.TOO_MANY,
-            "Connections that show no identity; the longest waiting give way.",
+            Reason.TOO_MANY,
+            "Connections that have not authenticated; beyond that the oldest are closed.",
         ),
     ] = 256
     connections_per_principal: Annotated[
-        int, Bound(1, 10_000, Why.TOO_MANY, "WebSocket connections of one principal.")
+        int, LimitSpec(1, 10_000, Reason.TOO_MANY, "WebSocket connections per principal.")
     ] = 64
     polls: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             100_000,
-            Why.TOO_MANY,
-            "Requests that wait for messages, and as many streams of events.",
+            Reason.TOO_MANY,
+            "Long polls in progress; the same number of event streams is allowed in addition.",
         ),
     ] = 1024
     polls_per_principal: Annotated[
-        int, Bound(1, 10_000, Why.TOO_MANY, "The same for one principal.")
+        int,
+        LimitSpec(
+            1,
+            10_000,
+            Reason.TOO_MANY,
+            "Long polls per principal; the same number of event streams is allowed in addition.",
+        ),
     ] = 16
     sessions: Annotated[
-        int, Bound(1, 1_000_000, Why.TOO_MANY, "Sessions that one workspace may have open.")
+        int, LimitSpec(1, 1_000_000, Reason.TOO_MANY, "Open sessions per workspace.")
     ] = 10_000
     sessions_per_principal: Annotated[
-        int, Bound(1, 1_000_000, Why.TOO_MANY, "Sessions that one principal may have open.")
+        int, LimitSpec(1, 1_000_000, Reason.TOO_MANY, "Open sessions per principal.")
     ] = 1000
     head: Annotated[
         int,
-        Bound(1 * KIB, 1 * MIB, Why.TOO_LARGE, "Bytes of the head of an HTTP request.", bytes=True),
+        LimitSpec(
+            1 * KIB,
+            1 * MIB,
+            Reason.TOO_LARGE,
+            "Maximum size of the request line and headers of an HTTP request.",
+            in_bytes=True,
+        ),
     ] = 32 * KIB
     body: Annotated[
         int,
-        Bound(
-            1 * KIB, 1 * MIB, Why.TOO_LARGE, "Bytes of the body of a request to /admin.", bytes=True
+        LimitSpec(
+            1 * KIB,
+            1 * MIB,
+            Reason.TOO_LARGE,
+            "Maximum size of the body of a request to /admin.",
+            in_bytes=True,
         ),
     ] = 64 * KIB
     participants: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             10_000,
-            Why.FULL,
-            "Members that one session may have at once, whatever its own rules say.",
+            Reason.FULL,
+            "Members of one session at a time, regardless of the session's own settings.",
         ),
     ] = 1000
     seats: Annotated[
         int,
-        Bound(1, 1_000_000, Why.FULL, "People and agents that may ever have been in one session."),
+        LimitSpec(1, 1_000_000, Reason.FULL, "People and agents that may ever join one session."),
     ] = 10_000
     metadata: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             1 * MIB,
-            Why.TOO_LARGE,
-            "Bytes of metadata that a participant may tell of itself.",
-            bytes=True,
+            Reason.TOO_LARGE,
+            "Maximum size of the metadata that a participant may announce.",
+            in_bytes=True,
         ),
     ] = 16 * KIB
     tools: Annotated[
-        int, Bound(1, 100_000, Why.WRONG_STATE, "Proposals that may be unfinished in one session.")
+        int,
+        LimitSpec(1, 100_000, Reason.WRONG_STATE, "Unfinished tool proposals per session."),
     ] = 1000
-    gates: Annotated[
-        int, Bound(1, 100_000, Why.WRONG_STATE, "Gates that may be open in one session.")
-    ] = 1000
+    gates: Annotated[int, LimitSpec(1, 100_000, Reason.WRONG_STATE, "Open gates per session.")] = (
+        1000
+    )
     streams: Annotated[
-        int, Bound(1, 100_000, Why.WRONG_STATE, "Answers and thoughts under way in one session.")
+        int,
+        LimitSpec(
+            1, 100_000, Reason.WRONG_STATE, "Unfinished responses and thinking streams per session."
+        ),
     ] = 1000
     secrets: Annotated[
-        int, Bound(1, 10_000, Why.WRONG_STATE, "Secrets that may be shared at once in one session.")
+        int,
+        LimitSpec(1, 10_000, Reason.WRONG_STATE, "Secrets shared at a time per session."),
     ] = 256
     forks: Annotated[
-        int, Bound(1, 10_000, Why.WRONG_STATE, "Forks that one session may ever have.")
+        int, LimitSpec(1, 10_000, Reason.WRONG_STATE, "Forks per session over its whole life.")
     ] = 256
     context_item: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             1 * MIB,
-            Why.TOO_LARGE,
-            "Bytes of inline content that one item of context may have.",
-            bytes=True,
+            Reason.TOO_LARGE,
+            "Maximum size of the inline content of one context item.",
+            in_bytes=True,
         ),
     ] = 1 * MIB
     context: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             1024 * MIB,
-            Why.TOO_LARGE,
-            "Bytes of context in one session over all its open forks, keys and tags included.",
-            bytes=True,
+            Reason.TOO_LARGE,
+            "Bytes of context in one session over all open forks, including keys and tags.",
+            in_bytes=True,
         ),
     ] = 16 * MIB
     context_kept: Annotated[
         int,
-        Bound(
+        LimitSpec(
             1,
             4096 * MIB,
-            Why.TOO_LARGE,
-            "The same with what lies in merged forks, which can only be read.",
-            bytes=True,
+            Reason.TOO_LARGE,
+            "Bytes of context in one session including merged forks, which are read-only.",
+            in_bytes=True,
         ),
     ] = 64 * MIB
     pact_log: Annotated[
         int,
-        Bound(
+        LimitSpec(
             64 * MIB,
             4096 * MIB,
-            Why.TOO_LARGE,
-            "Bytes that the log of a pact may have; past it no verb and no server reads it.",
-            bytes=True,
+            Reason.TOO_LARGE,
+            "Maximum size of the ledger of a pact; a larger one is not read.",
+            in_bytes=True,
         ),
     ] = 64 * MIB
+    thread_posts: Annotated[
+        int,
+        LimitSpec(
+            1,
+            1_000_000,
+            Reason.TOO_MANY,
+            "Messages per minute that an agent may post in threads; retries do not count.",
+        ),
+    ] = 60
+    idempotency_seconds: Annotated[
+        int,
+        LimitSpec(
+            60,
+            31_536_000,
+            Reason.KEY_REUSED,
+            "Seconds for which the idempotency key of a thread method is remembered.",
+        ),
+    ] = 86_400
 
 
 class Limit(NamedTuple):
-    """A row of the table, with its name and what is usual."""
+    """One limit with its name and default."""
 
     name: str
-    usual: int
-    bound: Bound
+    default: int
+    spec: LimitSpec
 
 
-def _rows() -> dict[str, Limit]:
-    hints, usual = get_type_hints(Limits, include_extras=True), Limits()
+def _limit_table() -> dict[str, Limit]:
+    hints, defaults = get_type_hints(Limits, include_extras=True), Limits()
     return {
-        name: Limit(name, getattr(usual, name), hints[name].__metadata__[0])
+        name: Limit(name, getattr(defaults, name), hints[name].__metadata__[0])
         for name in Limits.__struct_fields__
     }
 
 
-LIMITS = _rows()
+LIMITS = _limit_table()
 
 
-def reached(name: str, most: int, sentence: str, **more: object) -> Refused:
-    """The refusal of whatever would go past a limit, which it names."""
-    return Refused(LIMITS[name].bound.why, sentence, {"limit": name, "most": most, **more})
+def limit_exceeded(name: str, maximum: int, sentence: str, **more: object) -> Refused:
+    """A refusal whose details carry the name and value of the limit."""
+    return Refused(LIMITS[name].spec.reason, sentence, {"limit": name, "most": maximum, **more})

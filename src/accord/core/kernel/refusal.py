@@ -1,22 +1,24 @@
-"""One refusal for all of Accord: a reason from a closed list and a sentence for a person."""
+"""The one refusal used everywhere: a reason from a closed list and a sentence for people."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 
-class Why(StrEnum):
-    """Every reason there is to say no."""
+class Reason(StrEnum):
+    """All reasons for refusing a message; the values are stored and logged."""
 
     MALFORMED = "malformed"
-    VERSION = "version"
+    UNSUPPORTED_VERSION = "version"
     KEY_REUSED = "key_reused"
     UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
     CLAIM_MISMATCH = "claim_mismatch"
+    OUT_OF_SCOPE = "out_of_scope"
+    NO_AUTHORITY = "no_authority"
     NO_ROOM = "no_room"
     NO_MEMBER = "no_member"
-    UNKNOWN = "unknown"
+    NOT_FOUND = "unknown"
     REMOVED = "removed"
     WRONG_STATE = "wrong_state"
     FULL = "full"
@@ -24,10 +26,13 @@ class Why(StrEnum):
     GATE_FAILED = "gate_failed"
     TOO_LARGE = "too_large"
     TOO_MANY = "too_many"
-    LATE = "late"
+    TIMED_OUT = "late"
     NO_ROUTE = "no_route"
-    METHOD = "method"
-    MEDIA_TYPE = "media_type"
+    METHOD_NOT_ALLOWED = "method"
+    UNSUPPORTED_MEDIA_TYPE = "media_type"
+    UNMANAGED_RUNTIME = "unmanaged_runtime"
+    HUMAN_INPUT = "human_input"
+    WAKE_FAILED = "wake_failed"
     TRANSPORT = "transport"
     AGENT = "agent"
     UNAVAILABLE = "unavailable"
@@ -35,11 +40,23 @@ class Why(StrEnum):
     INTERNAL = "internal"
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not a fault
-    """A message was not accepted and changed nothing; `detail` says how to do better."""
+class Refused(Exception):  # noqa: N818 - a regular outcome, not an error
+    """A message was not accepted and changed nothing; `detail` tells the sender what to do.
 
-    def __init__(self, why: Why, detail: str, details: Mapping[str, Any] | None = None) -> None:
+    `may_repeat` names an earlier message: if this one has the same content, it is answered as a
+    retry of that one instead.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        detail: str,
+        details: Mapping[str, Any] | None = None,
+        *,
+        may_repeat: str = "",
+    ) -> None:
         super().__init__(detail)
-        self.why = why
+        self.reason = reason
         self.detail = detail
         self.details = details
+        self.may_repeat = may_repeat

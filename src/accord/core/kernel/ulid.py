@@ -1,9 +1,28 @@
-"""ULIDs as text. Apart from other ids, because hooks make one at every commit of a session."""
+"""ULIDs as text, new or derived; git hooks import this at every commit, so it imports little."""
+
+import re
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
 def ulid(at: int, entropy: bytes) -> str:
-    """26 characters that sort by the instant `at`; `entropy` gives the last 80 bits."""
+    """26 characters that sort by the instant `at`; the last 80 bits come from `entropy`."""
     number = (at & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(entropy[:10], "big")
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def derive_ulid(at: int, *cause: str) -> str:
+    """A ULID that depends only on the instant and the cause."""
+    from hashlib import sha256
+
+    return ulid(at, sha256("\n".join(cause).encode()).digest())
+
+
+def derive_ulid_after(id: str, *cause: str) -> str:
+    """A ULID that depends only on `id` and the cause, with the timestamp of `id`."""
+    from hashlib import sha256
+
+    digest = sha256("\n".join((*cause, id)).encode()).digest()
+    derived = ulid(int.from_bytes(digest[10:16], "big"), digest)
+    return id[:10] + derived[10:] if re.fullmatch(_ULID, id) else derived

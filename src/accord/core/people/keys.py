@@ -1,46 +1,48 @@
-"""Signing keys: which one signs, and every public half there was."""
+"""Signing keys: the active one, and the public halves of all earlier ones."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor
-from accord.core.kernel.authority import May
-from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Record
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.authority import Permission
+from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
+from accord.core.kernel.messages import Body
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
 
-from .state import Key, People, looks_after, serves
+from .state import People, SigningKey, administers, is_operator_or_system
 
 
 class KeyRotate(Body, frozen=True, omit_defaults=True, gc=False):
-    """From now on this key signs."""
+    """Make this the active signing key."""
 
     type = "key.rotate"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
-    key: Key
+    key: SigningKey
 
 
 class KeyRotated(Event, frozen=True, kw_only=True, gc=False):
-    """Another key signs; the public half of every earlier one stays known."""
+    """The active key changed; the public halves of earlier keys stay known."""
 
     name = "key.rotated"
 
-    key: Key
+    key: SigningKey
 
 
-def ensure_keeper(actor: Actor) -> None:
-    """Keys are the whole house's: an operator of one workspace may not touch them."""
-    if not (serves(actor) and looks_after(actor, DEFAULT_WORKSPACE)):
-        raise Refused(Why.FORBIDDEN, "Only the operators of the default workspace change keys")
+def ensure_key_operator(actor: Actor) -> None:
+    """Keys belong to the whole server, so operators of other workspaces are refused."""
+    if not (is_operator_or_system(actor) and administers(actor, DEFAULT_WORKSPACE)):
+        raise Refused(Reason.FORBIDDEN, "Only operators of the default workspace may change keys")
 
 
-def rotate(people: People, ask: Ask, body: KeyRotate) -> Iterator[Fact]:
-    """Once per key: the log tells which key signed since when."""
-    ensure_keeper(ask.actor)
+def rotate_key(people: People, command: Command, body: KeyRotate) -> Iterator[EventOrEffect]:
+    """Idempotent; the log shows from when on each key was active."""
+    ensure_key_operator(command.actor)
     before = people.keys.get(body.key.kid)
     if before is not None and before != body.key:
-        raise Refused(Why.KEY_REUSED, f"Another key was called {body.key.kid} before")
+        raise Refused(Reason.KEY_REUSED, f"The key id {body.key.kid} belongs to another key")
     if body.key.kid != people.active:
         yield KeyRotated(key=body.key)
 
@@ -51,7 +53,7 @@ def on_rotated(people: People, event: KeyRotated, record: Record) -> People:
 
 
 DECIDE: Deciders = {
-    KeyRotate: rotate,
+    KeyRotate: rotate_key,
 }
 EVOLVE: Evolvers = {
     KeyRotated: on_rotated,

@@ -1,44 +1,56 @@
-"""Tokens: given out, made void, forgotten once they have expired."""
+"""Tokens: issued, revoked, and removed from the state once they have expired."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, May
-from accord.core.kernel.log import Ask, Body, Deciders, Event, Evolvers, Fact, Instant, Record
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.authority import Kind, Permission
+from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
+from accord.core.kernel.messages import Body, Instant
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
 
-from .state import Id, People, Sentence, Token, gone_at, is_seat, looks_after
+from .codes import CodesExpired
+from .state import (
+    Id,
+    People,
+    Sentence,
+    Token,
+    administers,
+    is_principal_id,
+    known_key,
+    swept_at,
+)
 
 
 class TokenIssue(Body, frozen=True, omit_defaults=True, gc=False):
-    """A token was signed for somebody; the token itself is never said here."""
+    """Register a token that was issued; the token itself is never part of the message."""
 
     type = "token.issue"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     token: Token
 
 
 class TokenRevoke(Body, frozen=True, omit_defaults=True, gc=False):
-    """Make a token void from now on."""
+    """Revoke a token."""
 
     type = "token.revoke"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     jti: Id
     reason: Sentence = ""
 
 
 class TokenSweep(Body, frozen=True, omit_defaults=True, gc=False):
-    """Time has passed: let go of what has expired."""
+    """Remove expired tokens and codes; sent by the timer."""
 
     type = "token.sweep"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
 
 class TokenIssued(Event, frozen=True, kw_only=True, gc=False):
-    """Somebody can show a token now."""
+    """A token was issued."""
 
     name = "token.issued"
 
@@ -46,7 +58,7 @@ class TokenIssued(Event, frozen=True, kw_only=True, gc=False):
 
 
 class TokenRevoked(Event, frozen=True, kw_only=True, gc=False):
-    """A token is void; without `expires_at` nobody knows how long that must be remembered."""
+    """A token was revoked; without `expires_at` the revocation is kept forever."""
 
     name = "token.revoked"
 
@@ -56,52 +68,59 @@ class TokenRevoked(Event, frozen=True, kw_only=True, gc=False):
 
 
 class TokensExpired(Event, frozen=True, kw_only=True, gc=False):
-    """These tokens have ended by themselves."""
+    """These tokens expired."""
 
     name = "tokens.expired"
 
     jtis: tuple[str, ...]
 
 
-def issue(people: People, ask: Ask, body: TokenIssue) -> Iterator[Fact]:
-    """Known from now on; saying the same again changes nothing."""
+def issue_token(people: People, command: Command, body: TokenIssue) -> Iterator[EventOrEffect]:
+    """Idempotent: registering the same token again changes nothing."""
     token = body.token
-    if not looks_after(ask.actor, token.workspace):
-        raise Refused(Why.FORBIDDEN, f"You do not look after the workspace {token.workspace}")
+    if not administers(command.actor, token.workspace):
+        raise Refused(
+            Reason.FORBIDDEN, f"You are not an operator of the workspace {token.workspace}"
+        )
     if people.tokens.get(token.jti) == token:
         return
     if token.jti in people.tokens or token.jti in people.revoked:
-        raise Refused(Why.KEY_REUSED, f"There was a token {token.jti} before")
-    if not is_seat(token.id) or token.kind is Kind.SYSTEM:
-        raise Refused(Why.MALFORMED, f"{token.id!r} cannot hold a token")
+        raise Refused(Reason.KEY_REUSED, f"The token id {token.jti} is already in use")
+    if not is_principal_id(token.id) or token.kind is Kind.SYSTEM:
+        raise Refused(Reason.MALFORMED, f"{token.id!r} is not a valid principal id for a token")
     if token.expires_at <= token.issued_at:
-        raise Refused(Why.MALFORMED, "A token ends after it begins")
+        raise Refused(Reason.MALFORMED, "A token must expire after it was issued")
     yield TokenIssued(token=token)
 
 
-def revoke(people: People, ask: Ask, body: TokenRevoke) -> Iterator[Fact]:
-    """A token nobody remembers may still be out there, so it is made void all the same."""
+def revoke_token(people: People, command: Command, body: TokenRevoke) -> Iterator[EventOrEffect]:
+    """Revokes unknown tokens too, because they may still be in use."""
     if body.jti in people.revoked:
         return
     token = people.tokens.get(body.jti)
-    # Of other workspaces one learns nothing, not even what they have.
-    if not looks_after(ask.actor, token.workspace if token else ""):
-        raise Refused(Why.UNKNOWN, f"There is no token {body.jti}")
+    # Operators must not learn which tokens other workspaces have.
+    if not administers(command.actor, token.workspace if token else ""):
+        raise Refused(Reason.NOT_FOUND, f"There is no token {body.jti} that you could revoke")
     until = token.expires_at if token else None
     yield TokenRevoked(jti=body.jti, reason=body.reason, expires_at=until)
 
 
-def sweep(people: People, ask: Ask, body: TokenSweep) -> Iterator[Fact]:
-    """What has ended need not be remembered, revoked or not."""
+def sweep_tokens(people: People, command: Command, body: TokenSweep) -> Iterator[EventOrEffect]:
+    """Drop all tokens that no longer count, revoked or not, and codes that were never used."""
     ends = {jti: token.expires_at for jti, token in people.tokens.items()}
     known = (*ends.items(), *people.revoked.items())
-    past = {jti for jti, end in known if end is not None and gone_at(end) <= ask.at}
-    if past:
-        yield TokensExpired(jtis=tuple(sorted(past)))
+    expired = {jti for jti, end in known if end is not None and swept_at(end) <= command.at}
+    if expired:
+        yield TokensExpired(jtis=tuple(sorted(expired)))
+    unused = [id for id, code in people.codes.items() if swept_at(code.expires_at) <= command.at]
+    if unused:
+        yield CodesExpired(ids=tuple(sorted(unused)))
 
 
 def on_issued(people: People, event: TokenIssued, record: Record) -> People:
-    return replace(people, tokens={**people.tokens, event.token.jti: event.token})
+    token = event.token
+    known = {**people.known, known_key(token.workspace, token.id): token.kind}
+    return replace(people, tokens={**people.tokens, token.jti: token}, known=known)
 
 
 def on_revoked(people: People, event: TokenRevoked, record: Record) -> People:
@@ -109,16 +128,15 @@ def on_revoked(people: People, event: TokenRevoked, record: Record) -> People:
 
 
 def on_expired(people: People, event: TokensExpired, record: Record) -> People:
-    gone = frozenset(event.jtis)
-    tokens = {jti: token for jti, token in people.tokens.items() if jti not in gone}
-    revoked = {jti: end for jti, end in people.revoked.items() if jti not in gone}
+    expired = frozenset(event.jtis)
+    tokens = {jti: token for jti, token in people.tokens.items() if jti not in expired}
+    revoked = {jti: end for jti, end in people.revoked.items() if jti not in expired}
     return replace(people, tokens=tokens, revoked=revoked)
 
 
 DECIDE: Deciders = {
-    TokenIssue: issue,
-    TokenRevoke: revoke,
-    TokenSweep: sweep,
+    TokenIssue: issue_token,
+    TokenSweep: sweep_tokens,
 }
 EVOLVE: Evolvers = {
     TokenIssued: on_issued,

@@ -1,5 +1,6 @@
-"""How decisions reached the code: commit messages, decision records, notes, proof.
+"""How decisions are linked to commits: commit messages, decision records, notes, attestations.
 
-Hooks import from here at every commit, so this file imports nothing, and whatever reads or
-writes a message keeps to the standard library; the context `repo/<id>` is in `commits`.
+Git hooks import from here at every commit and must start fast. So this file imports nothing, and
+modules that parse or write commit messages use the standard library only. The context `repo/<id>`
+is in `commits`.
 """

@@ -1,7 +1,7 @@
-"""The context `repo/<id>`: which commits came of which stretch of which session.
+"""The context `repo/<id>`: which commit was made from which part of which session.
 
-A view of the rooms tells what a decision holds; here it is only fixed to a commit, once. What was
-linked is on the log and in git; the state is what the next link must know.
+The decision itself is computed by a view of the room; here it is linked to a commit, once. Links
+are on the log and in git; the state has only what the next link needs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,40 +11,38 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import May
-from accord.core.kernel.log import (
-    Ask,
-    Body,
+from accord.core.kernel.authority import Permission
+from accord.core.kernel.context import (
+    Command,
     Context,
     Deciders,
-    Elapsed,
-    Event,
+    EventOrEffect,
     Evolvers,
-    Fact,
-    Record,
-    idle,
+    no_events,
     server_only,
 )
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.messages import Body, Elapsed
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
 
 from .decision import DecisionCommit
 
-REPO = r"^[A-Za-z0-9._-]{1,64}$"
-SHA = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
-MOST_SESSIONS = 64
-MOST_LEDGERS = 8
-MOST_LEFT = 64
+REPO_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+SHA_PATTERN = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
+MAX_BOUND_SESSIONS = 64
+MAX_LEDGERS = 8
+MAX_LEFT_SESSIONS = 64
 
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
-Sha = Annotated[str, Meta(pattern=SHA)]
+Sha = Annotated[str, Meta(pattern=SHA_PATTERN)]
 
 
 class Repo(msgspec.Struct, frozen=True):
-    """A repository as hooks know it.
+    """A repository.
 
-    `linked` says up to which `seq` a place of a session has its commits; `bound` which sessions
-    work here now, and `left` which of them did last; `ledgers` in which directories of this machine
-    its pact lies, one for each working tree.
+    `linked` has, for each session or fork, the last `seq` covered by a commit. `bound` are the
+    sessions that work here now, `left` the latest that no longer do. `ledgers` are the directories
+    on this machine with the ledger of its pact, one for each working tree.
     """
 
     id: str
@@ -54,58 +52,58 @@ class Repo(msgspec.Struct, frozen=True):
     ledgers: tuple[str, ...] = ()
 
     def since(self, session: str, fork: str | None = None) -> int:
-        """The `seq` behind which the next decision begins."""
-        return self.linked.get(place(session, fork), 0)
+        """The `seq` after which the next decision starts."""
+        return self.linked.get(link_key(session, fork), 0)
 
 
 class CommitRecord(Body, frozen=True, omit_defaults=True, gc=False):
-    """A commit was made; the server has worked out what led to it."""
+    """Link a commit to the decision that the server computed for it."""
 
     type = "commit.record"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     decision: DecisionCommit
-    masked: Mapping[str, str] = {}  # messages as they were told, without a secret's value
+    masked: Mapping[str, str] = {}  # messages with secret values masked
 
 
 class SessionBind(Body, frozen=True, omit_defaults=True, gc=False):
-    """Commits here are of this session, until it is unbound."""
+    """Attribute commits in this repository to a session until it is unbound."""
 
     type = "repo.bind"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     session: Id
 
 
 class SessionUnbind(Body, frozen=True, omit_defaults=True, gc=False):
-    """Commits here are of this session no longer."""
+    """Stop attributing commits to a session."""
 
     type = "repo.unbind"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     session: Id
 
 
 class LedgerPlace(Body, frozen=True, omit_defaults=True, gc=False):
-    """The pact of this repository lies in this directory."""
+    """Register a directory with the ledger of this repository's pact."""
 
     type = "repo.ledger"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     path: Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
 class LedgerRemove(Body, frozen=True, omit_defaults=True, gc=False):
-    """The pact of this repository lies in this directory no longer."""
+    """Unregister a ledger directory."""
 
     type = "repo.ledger_remove"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     path: Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
 class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
-    """This commit carries this decision; a rewritten one carries the same once more."""
+    """A commit was linked to a decision; a rewritten commit is linked to the same one again."""
 
     name = "commit.linked"
 
@@ -114,7 +112,7 @@ class CommitLinked(Event, frozen=True, kw_only=True, gc=False):
 
 
 class SessionBound(Event, frozen=True, kw_only=True, gc=False):
-    """A session works in this repository."""
+    """A session was bound to this repository."""
 
     name = "repo.bound"
 
@@ -122,7 +120,7 @@ class SessionBound(Event, frozen=True, kw_only=True, gc=False):
 
 
 class SessionUnbound(Event, frozen=True, kw_only=True, gc=False):
-    """It works there no more."""
+    """A session was unbound from this repository."""
 
     name = "repo.unbound"
 
@@ -130,7 +128,7 @@ class SessionUnbound(Event, frozen=True, kw_only=True, gc=False):
 
 
 class LedgerPlaced(Event, frozen=True, kw_only=True, gc=False):
-    """The pact of this repository lies there."""
+    """A ledger directory was registered."""
 
     name = "repo.ledger_placed"
 
@@ -138,109 +136,111 @@ class LedgerPlaced(Event, frozen=True, kw_only=True, gc=False):
 
 
 class LedgerRemoved(Event, frozen=True, kw_only=True, gc=False):
-    """It lies there no more."""
+    """A ledger directory was unregistered."""
 
     name = "repo.ledger_removed"
 
     path: str
 
 
-def place(session: str, fork: str | None = None) -> str:
-    """Where a decision was made: a fork has its own conversation, and so its own commits."""
-    return f"{session}\n{fork}" if fork else session  # no id has a line break
+def link_key(session: str, fork: str | None = None) -> str:
+    """The key in `linked`; a fork has its own conversation and therefore its own commits."""
+    return f"{session}\n{fork}" if fork else session  # ids contain no line breaks
 
 
 def link_id(sha: str) -> str:
-    """A commit is linked once; who says it again is told what was said first."""
+    """The message id for linking a commit; a repeated request returns the first result."""
     return f"commit-{sha}"
 
 
-def record(repo: Repo, ask: Ask, body: CommitRecord) -> Iterator[Fact]:
-    """What follows the last link, or once more what was linked before; never half of each."""
-    made = body.decision
-    linked = repo.since(made.pvp_session, made.fork)
-    fresh = made.since == linked and made.until >= made.since
-    again = made.until <= linked
-    if not (fresh or again):
-        detail = "Another commit was linked meanwhile; ask for the context again"
-        raise Refused(Why.WRONG_STATE, detail, {"linked": linked})
-    yield CommitLinked(decision=made, masked=body.masked or None)
+def link_commit(repo: Repo, command: Command, body: CommitRecord) -> Iterator[EventOrEffect]:
+    """Accepts the range right after the last link, or one that is linked already; never a mix."""
+    decision = body.decision
+    linked = repo.since(decision.pvp_session, decision.fork)
+    is_next = decision.since == linked and decision.until >= decision.since
+    is_linked = decision.until <= linked
+    if not (is_next or is_linked):
+        detail = "Another commit was linked in the meantime; request the decision context again"
+        raise Refused(Reason.WRONG_STATE, detail, {"linked": linked})
+    yield CommitLinked(decision=decision, masked=body.masked or None)
 
 
-def bind(repo: Repo, ask: Ask, body: SessionBind) -> Iterator[Fact]:
-    """Once; to say it again changes nothing."""
+def bind_session(repo: Repo, command: Command, body: SessionBind) -> Iterator[EventOrEffect]:
+    """Idempotent."""
     if body.session in repo.bound:
         return
-    if len(repo.bound) >= MOST_SESSIONS:
-        raise Refused(Why.FULL, f"{MOST_SESSIONS} sessions work here already; end one first")
+    if len(repo.bound) >= MAX_BOUND_SESSIONS:
+        raise Refused(
+            Reason.FULL,
+            f"{MAX_BOUND_SESSIONS} sessions are bound to this repository; unbind one first",
+        )
     yield SessionBound(session=body.session)
 
 
-def unbind(repo: Repo, ask: Ask, body: SessionUnbind) -> Iterator[Fact]:
-    """What was not bound need not be unbound."""
+def unbind_session(repo: Repo, command: Command, body: SessionUnbind) -> Iterator[EventOrEffect]:
+    """Idempotent."""
     if body.session in repo.bound:
         yield SessionUnbound(session=body.session)
 
 
-def place_ledger(repo: Repo, ask: Ask, body: LedgerPlace) -> Iterator[Fact]:
-    """Once; to say it again changes nothing. None gives way: what lies there alone still counts."""
+def place_ledger(repo: Repo, command: Command, body: LedgerPlace) -> Iterator[EventOrEffect]:
+    """Idempotent; never evicts another directory, which may have the only copy of a ledger."""
     if body.path in repo.ledgers:
         return
-    if len(repo.ledgers) >= MOST_LEDGERS:
-        detail = f"The pact of {repo.id} lies in {MOST_LEDGERS} places already"
-        raise Refused(Why.FULL, f"{detail}; `accord git places` shows them and removes one")
+    if len(repo.ledgers) >= MAX_LEDGERS:
+        detail = f"The pact of {repo.id} already has {MAX_LEDGERS} ledger directories"
+        raise Refused(Reason.FULL, f"{detail}; list and remove them with `accord git places`")
     yield LedgerPlaced(path=body.path)
 
 
-def remove_ledger(repo: Repo, ask: Ask, body: LedgerRemove) -> Iterator[Fact]:
-    """Where nothing lies, nothing is removed."""
+def remove_ledger(repo: Repo, command: Command, body: LedgerRemove) -> Iterator[EventOrEffect]:
+    """Idempotent."""
     if body.path in repo.ledgers:
         yield LedgerRemoved(path=body.path)
 
 
 def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
-    made = event.decision
-    key = place(made.pvp_session, made.fork)
-    if made.until <= repo.linked.get(key, 0):
+    decision = event.decision
+    key = link_key(decision.pvp_session, decision.fork)
+    if decision.until <= repo.linked.get(key, 0):
         return repo
-    return replace(repo, linked={**repo.linked, key: made.until})
+    return replace(repo, linked={**repo.linked, key: decision.until})
 
 
 def on_bound(repo: Repo, event: SessionBound, record: Record) -> Repo:
     return replace(
         repo,
-        bound=(*besides(repo.bound, event.session), event.session),
-        left=besides(repo.left, event.session),
+        bound=(*without_session(repo.bound, event.session), event.session),
+        left=without_session(repo.left, event.session),
     )
 
 
 def on_unbound(repo: Repo, event: SessionUnbound, record: Record) -> Repo:
-    left = (*besides(repo.left, event.session), event.session)[-MOST_LEFT:]
-    return replace(repo, bound=besides(repo.bound, event.session), left=left)
+    left = (*without_session(repo.left, event.session), event.session)[-MAX_LEFT_SESSIONS:]
+    return replace(repo, bound=without_session(repo.bound, event.session), left=left)
 
 
-def besides(sessions: tuple[str, ...], one: str) -> tuple[str, ...]:
-    """The others, in their order."""
-    return tuple(each for each in sessions if each != one)
+def without_session(sessions: tuple[str, ...], removed: str) -> tuple[str, ...]:
+    return tuple(session for session in sessions if session != removed)
 
 
 def on_placed(repo: Repo, event: LedgerPlaced, record: Record) -> Repo:
-    others = tuple(each for each in repo.ledgers if each != event.path)
-    # Older servers had the oldest give way, and nothing says so on their logs.
-    return replace(repo, ledgers=(*others, event.path)[-MOST_LEDGERS:])
+    others = tuple(path for path in repo.ledgers if path != event.path)
+    # Older servers evicted the oldest one without recording that on the log.
+    return replace(repo, ledgers=(*others, event.path)[-MAX_LEDGERS:])
 
 
 def on_removed(repo: Repo, event: LedgerRemoved, record: Record) -> Repo:
-    return replace(repo, ledgers=tuple(each for each in repo.ledgers if each != event.path))
+    return replace(repo, ledgers=tuple(path for path in repo.ledgers if path != event.path))
 
 
 DECIDE: Deciders = {
-    CommitRecord: record,
-    SessionBind: bind,
-    SessionUnbind: unbind,
+    CommitRecord: link_commit,
+    SessionBind: bind_session,
+    SessionUnbind: unbind_session,
     LedgerPlace: place_ledger,
     LedgerRemove: remove_ledger,
-    Elapsed: idle,
+    Elapsed: no_events,
 }
 EVOLVE: Evolvers = {
     CommitLinked: on_linked,
@@ -251,10 +251,10 @@ EVOLVE: Evolvers = {
 }
 CONTEXT: Context[Repo] = Context(
     name="repo",
-    start=lambda stream: Repo(id=stream.removeprefix("repo/")),
+    initial_state=lambda stream: Repo(id=stream.removeprefix("repo/")),
     decide=DECIDE,
     evolve=EVOLVE,
-    # It computes what a decision holds, and nobody tells it.
-    admit=server_only("Commits are recorded through the git bridge"),
-    state=Repo,
+    # Clients must not state decisions; the server computes them.
+    admit=server_only("Commits can only be recorded through the git bridge"),
+    state_type=Repo,
 )

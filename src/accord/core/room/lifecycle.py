@@ -1,61 +1,68 @@
-"""A room's beginning, its rules and its end."""
+"""A session's life: create, configure, end."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, May
-from accord.core.kernel.log import Ask, Body, Deciders, Door, Event, Evolvers, Fact, Record
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.room import gates, grants, secrets, thinking, timeouts
-from accord.core.room.fields import Short
-from accord.core.room.participants import (
-    Announced,
+from accord.core.kernel.authority import Kind, Permission
+from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
+from accord.core.kernel.messages import Body
+from accord.core.kernel.records import Event, MembershipChange, Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.approval import electorate, gate_timeouts, gates, grants
+from accord.core.room.conversation import thinking
+from accord.core.room.fields import ShortText
+from accord.core.room.membership.announcements import (
+    MemberAnnounced,
     ParticipantAnnounce,
     Transport,
-    announcement,
-    word,
+    granted_announcement,
+    wire_kind,
 )
-from accord.core.room.pauses import repaused
-from accord.core.room.roles import ADMIN
-from accord.core.room.state import Member, Resolution, Room, SessionConfig
+from accord.core.room.membership.pauses import update_pause
+from accord.core.room.membership.roles import ADMIN_ROLES
+from accord.core.room.shared_context import secrets
+from accord.core.room.state import GateResolution, Member, Room, SessionConfig
 
-HTTP: Literal["http"] = "http"
+HTTP_TRANSPORT: Literal["http"] = "http"
 
 
 class SessionCreate(Body, frozen=True, omit_defaults=True, gc=False):
     """Open a session."""
 
     type = "session.create"
-    needs = May.ENTER
+    needs = Permission.ENTER
 
     config: SessionConfig
-    name: Short | None = None
+    name: ShortText | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class SessionConfigUpdate(Body, frozen=True, omit_defaults=True, gc=False):
-    """Change some of its rules."""
+    """Change some of the session's settings."""
 
     type = "session.config_update"
-    needs = May.CONFIGURE
+    needs = Permission.CONFIGURE_SESSION
     while_paused = True
 
     changes: dict[str, Any]
-    reason: Short
+    reason: ShortText
+    metadata: dict[str, Any] | None = None
 
 
 class SessionEnd(Body, frozen=True, omit_defaults=True, gc=False):
-    """Close it for good."""
+    """End the session; it cannot be reopened."""
 
     type = "session.end"
-    needs = May.END
+    needs = Permission.END_SESSION
     while_paused = True
 
-    reason: Short
+    reason: ShortText
     final_state: Literal["completed", "aborted", "timeout"]
 
 
@@ -63,7 +70,7 @@ class SessionCreated(Event, frozen=True, kw_only=True, gc=False):
     """A session began; its creator is its first admin (OPEN-6)."""
 
     name = "session.created"
-    door = Door.IN
+    membership = MembershipChange.IN
 
     said: SessionCreate
     creator: str
@@ -73,110 +80,134 @@ class SessionCreated(Event, frozen=True, kw_only=True, gc=False):
 
 
 class SessionConfigured(Event, frozen=True, kw_only=True, gc=False):
-    """Its rules changed."""
+    """The session's settings changed."""
 
     name = "session.configured"
 
     said: SessionConfigUpdate
+    by_agent: bool | UnsetType = UNSET  # unset means no, as in earlier records
 
 
 class SessionEnded(Event, frozen=True, kw_only=True, gc=False):
-    """It is over."""
+    """The session ended."""
 
     name = "session.ended"
 
     said: SessionEnd
 
 
-def create(room: Room, ask: Ask, body: SessionCreate) -> Iterator[Fact]:
-    """A new room; an id that was ever used is never used again (OPEN-5)."""
+def create_session(room: Room, command: Command, body: SessionCreate) -> Iterator[EventOrEffect]:
+    """Create a session; an id that was ever used is never reused (OPEN-5).
+
+    Clients that create their session again when they reconnect get the first answer.
+    """
     if room.exists:
-        raise Refused(Why.WRONG_STATE, f"The session id {room.id} is taken; choose another")
-    check_config(room, body.config)
-    actor = ask.actor
+        actor = command.actor
+        is_creator = (actor.workspace, actor.principal) == (room.workspace, room.created_by)
+        detail = f"The session id {room.id} is taken; choose another"
+        raise Refused(
+            Reason.WRONG_STATE, detail, may_repeat=room.created_with if is_creator else ""
+        )
+    check_config(room, command, body.config, command.actor.workspace)
+    gates.check_metadata(command, body.metadata)
+    actor = command.actor
     yield SessionCreated(
         said=body,
-        creator=actor.seat,
+        creator=actor.principal,
         kind=actor.kind,
         workspace=actor.workspace,
-        labels=actor.grant.labels if actor.grant else frozenset(),
-        ref=ask.message.id,
+        labels=actor.credential.labels if actor.credential else frozenset(),
+        ref=command.message.id,
     )
-    who = ParticipantAnnounce(
-        id=actor.seat, name=actor.seat, kind=word(actor.kind), roles=(), transport=ways_in(actor)
+    requested = ParticipantAnnounce(
+        id=actor.principal,
+        name=actor.principal,
+        kind=wire_kind(actor.kind),
+        roles=(),
+        transport=transport_of(actor),
     )
-    said = announcement(who, actor.kind, ADMIN, frozenset())
-    yield Announced(said=said, ref=ask.message.id)
+    granted = granted_announcement(requested, actor.kind, ADMIN_ROLES, frozenset())
+    yield MemberAnnounced(said=granted, ref=command.message.id)
 
 
-def ways_in(actor: Actor) -> Transport:
-    """How somebody speaks here, as the edge says: HTTP has no connection to be heard over."""
-    return HTTP if actor.runtime == HTTP else "websocket"
+def transport_of(actor: Actor) -> Transport:
+    """How the creator is connected; clients that use plain HTTP hold no connection."""
+    return HTTP_TRANSPORT if actor.runtime == HTTP_TRANSPORT else "websocket"
 
 
-def check_config(room: Room, config: SessionConfig) -> None:
-    """Refuse timers that could not work and quorums that could never count."""
-    beat, idle, away = (
+def check_config(room: Room, command: Command, config: SessionConfig, workspace: str) -> None:
+    """Refuse timers that cannot work and a quorum that can never be met."""
+    heartbeat, idle, away = (
         config.heartbeat_interval_seconds,
         config.idle_timeout_seconds,
         config.away_timeout_seconds,
     )
-    if not beat < idle <= away:  # OPEN-33
+    if not heartbeat < idle <= away:  # OPEN-33
         detail = "Timers must satisfy heartbeat_interval < idle_timeout <= away_timeout"
-        raise Refused(Why.MALFORMED, f"{detail}; got {beat}, {idle}, {away}")
-    gates.check_quorum(room, config.default_gate_quorum)
+        raise Refused(Reason.MALFORMED, f"{detail}; got {heartbeat}, {idle}, {away}")
+    quorum, most = config.default_gate_quorum, config.max_participants
+    electorate.check_quorum(room, command, quorum, most, workspace)
 
 
-def configure(room: Room, ask: Ask, body: SessionConfigUpdate) -> Iterator[Fact]:
-    """All of the changes or none (OPEN-55); only a person loosens what is gated."""
-    after = merged(room.rules, body.changes)
-    check_config(room, after)
-    check_loosens(room, ask, after)
-    yield SessionConfigured(said=body)
+def configure_session(
+    room: Room, command: Command, body: SessionConfigUpdate
+) -> Iterator[EventOrEffect]:
+    """Apply all of the changes or none (OPEN-55); an agent may only make approval stricter."""
+    after = apply_changes(room.session_config, body.changes)
+    check_config(room, command, after, room.workspace)
+    check_agent_loosens_nothing(room, command, after)
+    gates.check_metadata(command, body.metadata)
+    by_agent = room.members[command.actor.principal].kind is Kind.AGENT
+    yield SessionConfigured(said=body, by_agent=by_agent or UNSET)
 
 
-def check_loosens(room: Room, ask: Ask, after: SessionConfig) -> None:
-    """An agent may gate more, never less: gates are there against agents."""
-    before, member = room.rules, room.members[ask.actor.seat]
-    gated = set(before.require_approval_for) <= set(after.require_approval_for)
-    same = (before.default_gate_quorum, before.on_participant_timeout) == (
+def check_agent_loosens_nothing(room: Room, command: Command, after: SessionConfig) -> None:
+    """Agents may require more approvals, never fewer: approval exists to control agents."""
+    before, member = room.session_config, room.members[command.actor.principal]
+    gates_no_less = set(before.require_approval_for) <= set(after.require_approval_for)
+    same_rules = (before.default_gate_quorum, before.on_participant_timeout) == (
         after.default_gate_quorum,
         after.on_participant_timeout,
     )
-    if member.kind is Kind.AGENT and not (gated and same):
-        raise Refused(Why.FORBIDDEN, "Only a person can loosen what needs approval")
+    if member.kind is Kind.AGENT and not (gates_no_less and same_rules):
+        raise Refused(
+            Reason.FORBIDDEN,
+            "Only a human can loosen the approval rules; agents can only tighten them",
+        )
 
 
-def merged(config: SessionConfig, changes: dict[str, Any]) -> SessionConfig:
-    """The configuration with the changes; unknown keys and bad values are refused."""
+def apply_changes(config: SessionConfig, changes: dict[str, Any]) -> SessionConfig:
+    """The configuration with the changes applied; unknown keys and invalid values are refused."""
     known = msgspec.to_builtins(config)
     if unknown := sorted(changes.keys() - known.keys()):
-        raise Refused(Why.MALFORMED, f"Unknown configuration: {', '.join(unknown)}")
+        raise Refused(Reason.MALFORMED, f"Unknown settings: {', '.join(unknown)}")
     try:
         return msgspec.convert(known | changes, SessionConfig)
     except msgspec.ValidationError as error:
-        raise Refused(Why.MALFORMED, f"Bad configuration: {error}") from error
+        raise Refused(Reason.MALFORMED, f"Invalid setting: {error}") from error
 
 
-def end(room: Room, ask: Ask, body: SessionEnd) -> Iterator[Fact]:
-    """Open gates are rejected and streams closed first, so nothing runs on (OPEN-27)."""
+def end_session(room: Room, command: Command, body: SessionEnd) -> Iterator[EventOrEffect]:
+    """Reject the open gates and close the streams first, so nothing keeps running (OPEN-27)."""
     for gate in room.gates.values():
-        yield from timeouts.time_out(room, ask, gate, Resolution.REJECTED, timeouts.ENDED)
-    yield from thinking.interrupted(room)
-    yield from secrets.all_void(room, "The session has ended")
+        yield from gate_timeouts.time_out_gate(
+            room, command, gate, GateResolution.REJECTED, gate_timeouts.SESSION_ENDED_DETAIL
+        )
+    yield from thinking.interrupt_streams(room)
+    yield from secrets.revoke_all(room, "The session has ended")
     yield SessionEnded(said=body)
 
 
 def on_created(room: Room, event: SessionCreated, record: Record) -> Room:
-    """An open room with one admin in it."""
     creator = Member(
         id=event.creator,
         name=event.creator,
         kind=event.kind,
-        roles=ADMIN,
+        roles=ADMIN_ROLES,
         labels=event.labels,
         since=record.at,
-    ).with_verbs()
+    ).with_permissions()
+    room = with_gate_time(room, event.said.metadata, by_agent=event.kind is Kind.AGENT)
     return replace(
         room,
         name=event.said.name or "",
@@ -184,23 +215,33 @@ def on_created(room: Room, event: SessionCreated, record: Record) -> Room:
         config=event.said.config,
         created_at=record.at,
         created_by=event.creator,
+        created_with=record.id,
         members={creator.id: creator},
     )
 
 
 def on_configured(room: Room, event: SessionConfigured, record: Record) -> Room:
-    """The new rules; they may end a pause. What a log of another version set may not fit here."""
+    """Apply the settings, which may end a pause; ignore those of an incompatible version."""
     if room.config is None:
         return room
     with suppress(Refused):
-        room = replace(room, config=merged(room.config, event.said.changes))
-    return repaused(room, record.at)
+        room = replace(room, config=apply_changes(room.config, event.said.changes))
+    room = with_gate_time(room, event.said.metadata, by_agent=event.by_agent is True)
+    return update_pause(room, record.at)
+
+
+def with_gate_time(room: Room, metadata: dict[str, Any] | None, *, by_agent: bool) -> Room:
+    """The room with the gate time that the metadata ask for, if they do."""
+    with suppress(Refused):
+        seconds = gates.requested_seconds(metadata)
+        if seconds is not None:
+            return replace(room, gate_seconds=seconds, gate_seconds_by_agent=by_agent)
+    return room
 
 
 def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:
-    """Nothing is open any more."""
     return replace(
-        grants.over(room, "ended with the session", *room.tools),
+        grants.close_proposals(room, "ended with the session", *room.tools),
         ended=event.said.final_state,
         gates={},
         streams={},
@@ -212,14 +253,33 @@ def on_ended(room: Room, event: SessionEnded, record: Record) -> Room:
     )
 
 
-def owner(room: Room) -> tuple[str, ...]:
-    """The workspace and the creator of a session that is open; of others nothing."""
+def session_owner(room: Room) -> tuple[str, ...]:
+    """Workspace and creator of an open session; nothing if it ended or does not exist."""
     return (room.workspace, room.created_by) if room.exists and not room.ended else ()
 
 
-DECIDE: Deciders = {SessionCreate: create, SessionConfigUpdate: configure, SessionEnd: end}
+DECIDE: Deciders = {
+    SessionCreate: create_session,
+    SessionConfigUpdate: configure_session,
+    SessionEnd: end_session,
+}
 EVOLVE: Evolvers = {
     SessionCreated: on_created,
     SessionConfigured: on_configured,
     SessionEnded: on_ended,
 }
+
+
+def without_history(room: Room) -> Room:
+    """A small copy for lists: enough to show the session, check membership and fold its end."""
+    return Room(
+        id=room.id,
+        name=room.name,
+        workspace=room.workspace,
+        config=room.config,
+        created_at=room.created_at,
+        created_by=room.created_by,
+        gate_seconds=room.gate_seconds,
+        members=room.members,
+        former=room.former,
+    )

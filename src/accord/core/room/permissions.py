@@ -1,11 +1,17 @@
-"""The total table: what each of the 41 message types needs of its sender (OPEN-10)."""
+"""The permission that each of the 41 message types requires of its sender (OPEN-10)."""
 
-from accord.core.kernel.authority import May
-from accord.core.kernel.log import Body
-from accord.core.room import DECIDE, Tick, pact
-from accord.core.room.timeouts import GateTimeout
+from accord.core.kernel.authority import Permission
+from accord.core.kernel.messages import Body
+from accord.core.room import DECIDE
+from accord.core.room.approval.gate_timeouts import GateTimeout
+from accord.core.room.deadlines import Tick
+from accord.core.room.forking import merge_approval, pact_tasks
 
-# What the server says to itself has no form on the wire.
-INWARD: frozenset[type[Body]] = frozenset({Tick, *pact.DECIDE})
-SPOKEN: tuple[type[Body], ...] = (*DECIDE, GateTimeout)
-PERMISSIONS: dict[str, May] = {body.type: body.needs for body in SPOKEN if body not in INWARD}
+# Messages that the server sends to itself; they have no wire form.
+INTERNAL_BODIES: frozenset[type[Body]] = frozenset(
+    {Tick, *pact_tasks.DECIDE, *merge_approval.DECIDE}
+)
+ALL_BODIES: tuple[type[Body], ...] = (*DECIDE, GateTimeout)
+PERMISSIONS: dict[str, Permission] = {
+    body.type: body.needs for body in ALL_BODIES if body not in INTERNAL_BODIES
+}

@@ -1,21 +1,29 @@
-"""A room: members, open gates, tools and streams. Things that end; history is on the log."""
+"""The state of a room: members, open gates, proposals and streams. History is in the log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from accord.core.kernel.authority import Capabilities, Kind, May, Roles, Verbs, verbs
+from accord.core.kernel.authority import (
+    Capabilities,
+    Kind,
+    Permission,
+    Permissions,
+    Roles,
+    permissions_for,
+)
 from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters
+from accord.core.kernel.decision_port import DecisionKernel
 from accord.core.kernel.limits import Limits
-from accord.core.kernel.log import Instant
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.kernel.rulings import Judge
-from accord.core.room.fields import Seconds, Short, Visibility
+from accord.core.kernel.messages import Instant
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.fields import Seconds, ShortText, Visibility
 
-Thing = TypeVar("Thing")
+Value = TypeVar("Value")
+MAX_SHOWN_NAME = 60
 
 
 class Category(StrEnum):
@@ -34,7 +42,7 @@ class Category(StrEnum):
 
 
 class Risk(StrEnum):
-    """How much harm a tool could do, as its proposer sees it."""
+    """How much harm a tool could do, by its proposer's estimate."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -43,7 +51,7 @@ class Risk(StrEnum):
 
 
 class Presence(StrEnum):
-    """Whether a member is there (PVP 8.2)."""
+    """Whether a member is reachable (PVP 8.2)."""
 
     ACTIVE = "active"
     IDLE = "idle"
@@ -51,20 +59,20 @@ class Presence(StrEnum):
     DISCONNECTED = "disconnected"
 
 
-# OPEN-18: the two that a timeout policy is about.
-ABSENT = frozenset({Presence.AWAY, Presence.DISCONNECTED})
+# OPEN-18: the two that count as absent for `on_participant_timeout`.
+ABSENT_PRESENCES = frozenset({Presence.AWAY, Presence.DISCONNECTED})
 
 
-class OnTimeout(StrEnum):
-    """What becomes of open gates when a member is absent (OPEN-18)."""
+class AbsencePolicy(StrEnum):
+    """What happens to open gates while a member is absent (OPEN-18)."""
 
     WAIT = "wait"
     SKIP = "skip"
     PAUSE_SESSION = "pause_session"
 
 
-class Resolution(StrEnum):
-    """How a gate ends that nobody passed in time (PVP 14.3)."""
+class GateResolution(StrEnum):
+    """How a gate ends that was not passed in time (PVP 14.3)."""
 
     REJECTED = "rejected"
     AUTO_APPROVED = "auto_approved"
@@ -72,32 +80,47 @@ class Resolution(StrEnum):
 
 
 class SessionConfig(msgspec.Struct, frozen=True, gc=False):
-    """PVP 6.2: all nine are required."""
+    """The settings of a session (PVP 6.2); all nine are required."""
 
     require_approval_for: Annotated[tuple[Category, ...], Meta(max_length=64)]
     default_gate_quorum: Quorum
     allow_forks: bool
     max_participants: Annotated[int, Meta(ge=1, le=10_000)]
     ordering_mode: Literal["causal", "total"]
-    on_participant_timeout: OnTimeout
+    on_participant_timeout: AbsencePolicy
     heartbeat_interval_seconds: Seconds
     idle_timeout_seconds: Seconds
     away_timeout_seconds: Seconds
 
 
-class House(msgspec.Struct, frozen=True):
-    """The operator's rules, the same for every room of a server."""
+class Directory(Protocol):
+    """Who the workspaces know: everybody who ever had a token or an invitation."""
 
-    gate_seconds: int = 300  # OPEN-23
-    on_gate_timeout: Resolution = Resolution.REJECTED
+    def kind_of(self, workspace: str, id: str) -> Kind | None:
+        """The kind of this principal; None if the workspace has never seen it."""
+        ...
+
+
+class ServerPolicy(msgspec.Struct, frozen=True):
+    """The operator's settings, the same for every room of a server."""
+
+    gate_seconds: int = 86_400  # of tool and merge gates, unless the session says otherwise
+    on_gate_timeout: GateResolution = GateResolution.REJECTED
     grant_seconds: int = 3600
     grace_seconds: int = 300  # UNI-23
+    silence_seconds: int = 900  # of an agent that was addressed, until thread and operators know
+    wakes_per_hour: int = 12  # of one agent, over all threads
+    # Without tokens (`--auth open`) ids are made up freely, so there an absence ends a membership.
+    grace_ends_membership: bool = False
     limits: Limits = Limits()
-    judge: Judge | None = None  # the kernel that rules on decisions
+    decision_kernel: DecisionKernel | None = (
+        None  # rules on decisions; None if this server has none
+    )
+    directory: Directory | None = None  # None: without tokens, where any id may join
 
 
 class Member(msgspec.Struct, frozen=True):
-    """Somebody in the room. `settled` roles were given by the room and outlive a rejoin."""
+    """A principal in the room. `settled`: the room assigned the roles, so they survive a rejoin."""
 
     id: str
     name: str
@@ -110,36 +133,39 @@ class Member(msgspec.Struct, frozen=True):
     announced: str = ""
     presence: Presence = Presence.ACTIVE
     since: Instant = 0
-    left: int = 0  # a former member: the version at which they went
+    left: int = 0  # for former members: the stream version at which they left
+    removed_by: str = ""  # for former members: who removed them and did not let them back in yet
     settled: bool = False
     fork: str | None = None
-    may: Verbs = frozenset()
+    may: Permissions = frozenset()
 
-    def with_verbs(self) -> "Member":
-        """The same member with `may` as kind, roles and capabilities imply."""
-        return msgspec.structs.replace(self, may=verbs(self.kind, self.roles, self.capabilities))
+    def with_permissions(self) -> "Member":
+        """The same member with `may` derived from kind, roles and capabilities."""
+        return msgspec.structs.replace(
+            self, may=permissions_for(self.kind, self.roles, self.capabilities)
+        )
 
     @property
-    def votes(self) -> bool:
+    def can_vote(self) -> bool:
         """OPEN-12: only a human's approval counts."""
-        return self.kind is Kind.HUMAN and May.APPROVE in self.may
+        return self.kind is Kind.HUMAN and Permission.APPROVE in self.may
 
     @property
     def voter(self) -> Voter:
-        """This member as a ballot sees them."""
-        return Voter(self.roles, self.labels, here=self.presence not in ABSENT)
+        """This member as the ballot counts them."""
+        return Voter(self.roles, self.labels, here=self.presence not in ABSENT_PRESENCES)
 
 
 class Grant(msgspec.Struct, frozen=True, gc=False):
-    """Leave to run exactly one proposal, once, until it expires."""
+    """Permission to run exactly one proposal, once, until it expires."""
 
     id: str
     digest: str
     expires_at: str
 
 
-class Tool(msgspec.Struct, frozen=True):
-    """A proposal that is not finished. It may run when it has a grant."""
+class ToolProposal(msgspec.Struct, frozen=True):
+    """A tool proposal that has not finished; it may run once it has a grant."""
 
     id: str
     agent: str
@@ -153,10 +179,25 @@ class Tool(msgspec.Struct, frozen=True):
     expires_at: Instant | None = None
     started: bool = False
     fork: str | None = None
+    gate_seconds: int | None = None  # its own gate time; None: the session's
+    option_of: str | None = None  # the first of the options that it belongs to
+
+    @property
+    def used(self) -> bool:
+        """Whether the agent has begun to use its grant."""
+        return self.started
 
 
-class Run(msgspec.Struct, frozen=True):
-    """A step of a decision that was run here, and ended well; `tier` is what that shows."""
+class TakenBack(msgspec.Struct, frozen=True, gc=False):
+    """A grant that was taken back; one result of it is still accepted, as having run anyway."""
+
+    agent: str
+    grant: Grant
+    fork: str | None = None
+
+
+class StepRun(msgspec.Struct, frozen=True):
+    """A successful run of a decision's step; `tier` is the strength of evidence it provides."""
 
     id: str
     batch: str
@@ -167,7 +208,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """An open question to those who may approve."""
+    """An open request for approval."""
 
     id: str
     action_type: str
@@ -178,13 +219,40 @@ class Gate(msgspec.Struct, frozen=True):
     timeout_seconds: int
     opened_at: Instant
     expires_at: Instant | None
-    on_timeout: Resolution = Resolution.REJECTED
+    on_timeout: GateResolution = GateResolution.REJECTED
     solo: bool = False  # OPEN-14: the initiator's own approval counts, and is flagged
+    fork: str | None = None
+    notes: tuple[str, ...] = ()  # what changed since it opened, such as a voter's removal
+
+
+class GateOutcome(StrEnum):
+    """How a gate ended."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    TIMED_OUT = "timed_out"
+    AUTO_APPROVED = "auto_approved"  # by its timeout
+    ESCALATED = "escalated"  # its timeout opened another gate
+    SESSION_ENDED = "session_ended"
+
+
+class EndedGate(msgspec.Struct, frozen=True):
+    """A gate that has ended: how, when, and by whom (empty for a timeout)."""
+
+    id: str
+    action_type: str
+    action: str
+    initiator: str
+    outcome: GateOutcome
+    at: Instant
+    tool_name: str = ""
+    by: tuple[str, ...] = ()
+    reason: str = ""
     fork: str | None = None
 
 
-class Stream(msgspec.Struct, frozen=True, gc=False):
-    """An answer, or the thinking before it, being written."""
+class AgentStream(msgspec.Struct, frozen=True, gc=False):
+    """A response, or the thinking before it, while it is being streamed."""
 
     id: str
     agent: str
@@ -195,17 +263,17 @@ class Stream(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContentRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Content that is kept elsewhere, known by its hash (PVP 9.2)."""
+    """Content that is stored elsewhere, identified by its hash (PVP 9.2)."""
 
     hash: Annotated[str, Meta(min_length=1, max_length=128)]
     size_bytes: Annotated[int, Meta(ge=0)]
     mime_type: Annotated[str, Meta(min_length=1, max_length=256)]
     storage: Literal["inline", "local", "s3", "ipfs"]
-    uri: Short | None = None
+    uri: ShortText | None = None
 
 
-class Item(msgspec.Struct, frozen=True):
-    """Something on the shelf. `changed` is the version at which it last did."""
+class ContextItem(msgspec.Struct, frozen=True):
+    """A shared context item. `changed`: the stream version of its last change."""
 
     key: str
     content_type: str
@@ -220,7 +288,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class SharedSecret(msgspec.Struct, frozen=True):
-    """A secret without its value."""
+    """A shared secret, without its value."""
 
     key: str
     scope: frozenset[str]
@@ -228,10 +296,11 @@ class SharedSecret(msgspec.Struct, frozen=True):
     announced: str
     said: dict[str, Any]
     expires_at: Instant | None = None
+    sharer_left: bool = False  # lost access, but may revoke it after a return
 
 
 class Urgency(StrEnum):
-    """How much an interrupt asks for (PVP 15.1)."""
+    """How urgent an interrupt is (PVP 15.1)."""
 
     PAUSE = "pause"
     STOP = "stop"
@@ -239,7 +308,7 @@ class Urgency(StrEnum):
 
 
 class Interrupt(msgspec.Struct, frozen=True):
-    """An interrupt that some agents have not answered."""
+    """An interrupt that some agents have not acknowledged yet."""
 
     id: str
     urgency: Urgency
@@ -247,8 +316,8 @@ class Interrupt(msgspec.Struct, frozen=True):
     due: Instant
 
 
-class Strategy(StrEnum):
-    """How a fork comes back (PVP 16.3)."""
+class MergeStrategy(StrEnum):
+    """How a fork is merged back (PVP 16.3)."""
 
     REPLACE = "replace"
     APPEND = "append"
@@ -257,7 +326,7 @@ class Strategy(StrEnum):
 
 
 class Fork(msgspec.Struct, frozen=True):
-    """A branch of the conversation. `base` is the version at which it left its parent."""
+    """A branch of the conversation. `base`: the stream version at which it left its parent."""
 
     id: str
     name: str
@@ -270,21 +339,24 @@ class Fork(msgspec.Struct, frozen=True):
     base: int
     merged: bool = False
     into: str | None = None
-    strategy: Strategy | None = None
+    strategy: MergeStrategy | None = None
 
 
 class Merge(msgspec.Struct, frozen=True):
-    """A merge that was proposed and not done yet."""
+    """A merge that was proposed and not executed yet."""
 
     id: str
     source: str
     target: str | None
-    strategy: Strategy
+    strategy: MergeStrategy
     gated: bool
+    needs_approval: bool = False
+    head: str = ""  # the commit that is to be merged; empty: not said
+    changed: str = ""  # what changed in the source since, which voids the approval
 
 
-class Lane(msgspec.Struct, frozen=True):
-    """A feature of the repository's pact: its branch, and the tasks that nobody accepted yet."""
+class PactFeature(msgspec.Struct, frozen=True):
+    """A feature of the repository's pact: its branch, and its tasks that are not accepted yet."""
 
     feature: str
     branch: str
@@ -292,19 +364,19 @@ class Lane(msgspec.Struct, frozen=True):
     shipped: bool = False
 
 
-class Pact(msgspec.Struct, frozen=True):
-    """What the pact of the session's repository says of merges.
+class PactSummary(msgspec.Struct, frozen=True):
+    """What the pact of the session's repository says about merges.
 
-    `trouble`: why there may be work in it that nobody here knows of.
+    `trouble`: why the server's copy of the pact may be incomplete.
     """
 
     repo: str
-    lanes: tuple[Lane, ...] = ()
+    lanes: tuple[PactFeature, ...] = ()
     trouble: str = ""
 
 
 class Room(msgspec.Struct, frozen=True):
-    """Everything a room's rules read."""
+    """Everything the rules of a room read."""
 
     id: str
     name: str = ""
@@ -312,70 +384,94 @@ class Room(msgspec.Struct, frozen=True):
     config: SessionConfig | None = None
     created_at: Instant = 0
     created_by: str = ""
+    created_with: str = ""  # the id of the `session.create`
+    gate_seconds: int | None = None  # of tool and merge gates; None: the server's default
+    gate_seconds_by_agent: bool = False
     members: Mapping[str, Member] = {}
     former: Mapping[str, Member] = {}
     gates: Mapping[str, Gate] = {}
-    tools: Mapping[str, Tool] = {}
-    streams: Mapping[str, Stream] = {}
-    shelf: Mapping[str, Mapping[str, Item]] = {}
+    ended_gates: Mapping[str, EndedGate] = {}  # the newest ones
+    tools: Mapping[str, ToolProposal] = {}
+    taken_back: Mapping[str, TakenBack] = {}
+    streams: Mapping[str, AgentStream] = {}
+    shelf: Mapping[str, Mapping[str, ContextItem]] = {}
     removed: Mapping[str, Mapping[str, int]] = {}
-    buried: Mapping[str, Mapping[str, str]] = {}  # which item it was that was removed
+    buried: Mapping[str, Mapping[str, str]] = {}  # the id of each removed item's announcement
     secrets: Mapping[str, SharedSecret] = {}
     interrupts: Mapping[str, Interrupt] = {}
     halted: Mapping[str, str] = {}
     forks: Mapping[str, Fork] = {}
     merges: Mapping[str, Merge] = {}
-    pact: Pact | None = None  # that is shown here
-    pacts: Mapping[str, Pact] = {}  # that were ever heeded here, each as it was last known
+    pact: PactSummary | None = None  # the one whose tasks this session shows
+    pacts: Mapping[str, PactSummary] = {}  # every pact that merges must respect, as last known
     answered: Mapping[str, str] = {}
     past: Mapping[str, str] = {}
-    runs: Mapping[str, Run] = {}
+    runs: Mapping[str, StepRun] = {}
     paused_at: Instant | None = None
     ended: str = ""
 
     @property
     def exists(self) -> bool:
-        """Whether the room was created at all."""
+        """Whether the session was ever created."""
         return self.config is not None
 
     @property
-    def rules(self) -> SessionConfig:
-        """The configuration of a room that exists."""
+    def session_config(self) -> SessionConfig:
+        """The settings of a session that exists; raises Refused if it does not."""
         if self.config is None:
-            raise Refused(Why.NO_ROOM, f"There is no session {self.id}")
+            raise Refused(Reason.NO_ROOM, f"There is no session {self.id}")
         return self.config
 
     @property
     def skips_absent(self) -> bool:
-        """Whether absent people are left out of open gates (OPEN-18)."""
-        return self.rules.on_participant_timeout is OnTimeout.SKIP
+        """Whether absent members are not counted in open gates (OPEN-18)."""
+        return self.session_config.on_participant_timeout is AbsencePolicy.SKIP
 
-    def seats(self, fork: str | None) -> frozenset[str]:
-        """Who is in a fork; in the trunk that is everybody."""
-        here = frozenset(self.members)
-        return here if fork is None else here & self.forks[fork].members
+    def members_in(self, fork: str | None) -> frozenset[str]:
+        """The members in a fork; on the trunk, all members."""
+        everybody = frozenset(self.members)
+        return everybody if fork is None else everybody & self.forks[fork].members
 
-    def readers(self, fork: str) -> frozenset[str]:
-        """Who may read what was said in a fork; once merged, those who read its target, too."""
-        found = self.forks.get(fork)
-        if found is None:
+    def person(self, id: str) -> str:
+        """The id that a credential proves and, beside it, the name that its owner chose.
+
+        A name that differs from the id only in capitals says nothing new.
+        """
+        member = self.members.get(id) or self.former.get(id)
+        name = shown_name(member.name) if member else ""
+        return f"{id} ({name})" if name and name.casefold() != id.casefold() else id
+
+    def people(self, ids: Iterable[str]) -> str:
+        """Ids with names, separated by commas."""
+        return ", ".join(map(self.person, ids))
+
+    def readers(self, fork_id: str) -> frozenset[str]:
+        """Who may read what was said in a fork; after a merge also the readers of its target."""
+        fork = self.forks.get(fork_id)
+        if fork is None:
             return frozenset()
-        if not found.merged:
-            return found.readers
-        target = self.members if found.into is None else self.readers(found.into)
-        return found.readers.union(target)
+        if not fork.merged:
+            return fork.readers
+        target = self.members if fork.into is None else self.readers(fork.into)
+        return fork.readers.union(target)
 
     def voters(self, fork: str | None = None) -> Voters:
-        """The humans who may approve now, in a fork those who are in it (OPEN-47)."""
-        here = self.members if fork is None else self.seats(fork)
-        return {seat: self.members[seat].voter for seat in here if self.members[seat].votes}
+        """The humans who may approve now; in a fork only its members (OPEN-47)."""
+        ids = self.members if fork is None else self.members_in(fork)
+        return {id: self.members[id].voter for id in ids if self.members[id].can_vote}
 
 
-def sees(item: Item, seat: str) -> bool:
-    """Those named see an item, and its author always (OPEN-39)."""
-    return item.visible_to is None or seat in item.visible_to or seat == item.author
+def shown_name(name: str) -> str:
+    """A chosen name for a sentence: short, and without what could end its parentheses or line."""
+    plain = "".join(" " if c in "()" or not c.isprintable() else c for c in name)
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= MAX_SHOWN_NAME else f"{plain[: MAX_SHOWN_NAME - 1]}…"
 
 
-def without(mapping: Mapping[str, Thing], *keys: str) -> dict[str, Thing]:
-    """The mapping less these keys."""
+def can_see(item: ContextItem, member_id: str) -> bool:
+    """Whether this member is among the named readers or is the author (OPEN-39)."""
+    return item.visible_to is None or member_id in item.visible_to or member_id == item.author
+
+
+def without_keys(mapping: Mapping[str, Value], *keys: str) -> dict[str, Value]:
     return {key: value for key, value in mapping.items() if key not in keys}

@@ -1,1 +1,1 @@
-"""What readers want to know, computed from state and records alone."""
+"""Read models, computed from state and records alone."""

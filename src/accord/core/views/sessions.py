@@ -1,36 +1,50 @@
-"""A session as a reader sees it: who is there, what is open, what was said."""
+"""A session as a reader sees it: members, open gates and proposals, context, forks."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from accord.core.kernel import ballot as ballots
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.log import Record
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.kernel.times import iso
-from accord.core.room import waiting
-from accord.core.room.audience import audience
-from accord.core.room.places import scope_of
-from accord.core.room.state import Fork, Gate, Item, Member, Merge, Presence, Room, Tool, sees
+from accord.core.kernel.records import Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.timestamps import to_iso
+from accord.core.room.approval import electorate, gates
+from accord.core.room.decisions import decision_binding
+from accord.core.room.state import (
+    ContextItem,
+    Fork,
+    Gate,
+    Member,
+    Merge,
+    Presence,
+    Room,
+    ToolProposal,
+    can_see,
+)
+from accord.core.room.visibility import record_audience, scope_of
+
+MAX_AWAITED_VOTERS = 50
 
 
-def known_to(room: Room, actor: Actor) -> bool:
-    """Whether the room exists for this principal; a name in another workspace is another one."""
-    mine = actor.workspace == room.workspace
-    return room.exists and mine and standing(room, actor.seat) is not None
+def is_known_to(room: Room, actor: Actor) -> bool:
+    """Whether this principal may know that the room exists: as a member or former member of it."""
+    # The same id in another workspace is another principal.
+    same_workspace = actor.workspace == room.workspace
+    return room.exists and same_workspace and membership_of(room, actor.principal) is not None
 
 
-def standing(room: Room, seat: str) -> str | None:
-    """What a seat is to the room: `member`, `former`, or None."""
+def membership_of(room: Room, seat: str) -> str | None:
+    """`member`, `former`, or None for a principal that was never in the room."""
     if seat in room.members:
         return "member"
     return "former" if seat in room.former else None
 
 
 def may_read(room: Room, seat: str, record: Record) -> bool:
-    """Members read what is for them; former members what they could see until they left."""
-    to = audience(room, record)
+    """Members read what is addressed to them; former members only what preceded their leaving."""
+    to = record_audience(room, record)
     if record.said is None or (to is not None and seat not in to):
         return False
     if seat in room.members:
@@ -39,75 +53,85 @@ def may_read(room: Room, seat: str, record: Record) -> bool:
     return former is not None and record.version <= former.left
 
 
-def summary(room: Room, seat: str | None) -> dict[str, Any]:
-    """One line of a listing; None is the operator of the machine, who may read its files."""
+def session_summary(room: Room, seat: str | None) -> dict[str, Any]:
+    """One row of a listing; a `seat` of None is the local operator, who sees everything."""
     inside = seat is None or seat in room.members
     gates = room.gates.values() if inside else ()
-    held = waiting.held(room) if inside else ()
+    held = decision_binding.held_proposals(room) if inside else ()
     return {
         "id": room.id,
         "name": room.name,
-        "status": status(room),
-        "created_at": iso(room.created_at),
+        "status": session_status(room),
+        "created_at": to_iso(room.created_at),
         "created_by": room.created_by,
         "participants": len(room.members),
-        "open_gates": sum(reads(room, gate.fork, seat) for gate in gates),
-        "held": sum(reads(room, tool.fork, seat) for tool in held),
-        "standing": standing(room, seat or ""),
-        "lost": lost(room, seat or ""),
+        "open_gates": sum(can_read_fork(room, gate.fork, seat) for gate in gates),
+        "held": sum(can_read_fork(room, tool.fork, seat) for tool in held),
+        "standing": membership_of(room, seat or ""),
+        "lost": was_disconnected(room, seat or ""),
     }
 
 
-def lost(room: Room, seat: str) -> bool:
-    """Whether somebody is out only because their connection was, for too long."""
+def was_disconnected(room: Room, seat: str) -> bool:
+    """Whether a former member was removed only because the connection was lost for too long."""
     former = room.former.get(seat)
     return former is not None and former.presence is Presence.DISCONNECTED and not room.ended
 
 
-def status(room: Room) -> str:
+def session_status(room: Room) -> str:
     """`active`, `paused`, or how it ended."""
     if room.ended:
         return room.ended
     return "paused" if room.paused_at is not None else "active"
 
 
-def reads(room: Room, fork: str | None, seat: str | None) -> bool:
-    """Whether what is said in a fork is for this seat; the trunk is for everybody."""
+def can_read_fork(room: Room, fork: str | None, seat: str | None) -> bool:
+    """Whether this member may read the fork; everyone may read the trunk."""
     return fork is None or seat is None or seat in room.readers(fork)
 
 
-def detail(room: Room, seat: str | None) -> dict[str, Any]:
-    """Everything about a session but what was said; for who has left, nothing but themselves."""
+def session_detail(room: Room, seat: str | None) -> dict[str, Any]:
+    """A session without its messages; a former member sees only their own entry."""
     inside = seat is None or seat in room.members
-    forks = (fork for fork in room.forks if reads(room, fork, seat))
-    return portrait(room, seat, frozenset({None, *forks} if inside else ()))
+    forks = (fork for fork in room.forks if can_read_fork(room, fork, seat))
+    return detail_in_forks(room, seat, frozenset({None, *forks} if inside else ()))
 
 
-def portrait(room: Room, seat: str | None, places: frozenset[str | None]) -> dict[str, Any]:
-    """What is open in these places; context as far as this seat sees it."""
-    people = room.members.values() if places else filter(None, [room.former.get(seat or "")])
-    tools = [tool for tool in room.tools.values() if tool.fork in places]
-    merges = [each for each in room.merges.values() if {each.source, each.target} <= places]
+def detail_in_forks(
+    room: Room, seat: str | None, forks_shown: frozenset[str | None]
+) -> dict[str, Any]:
+    """Everything open in these forks (None: the trunk), and the context visible to this member."""
+    people = room.members.values() if forks_shown else filter(None, [room.former.get(seat or "")])
+    tools = [tool for tool in room.tools.values() if tool.fork in forks_shown]
+    merges = [
+        merge for merge in room.merges.values() if {merge.source, merge.target} <= forks_shown
+    ]
     return {
-        **summary(room, seat),
+        **session_summary(room, seat),
         "config": msgspec.to_builtins(room.config),
-        "members": [person(member) for member in people],
-        "gates": [question(room, gate) for gate in room.gates.values() if gate.fork in places],
-        "tools": [proposal(room, tool) for tool in tools],
-        "forks": [branch(fork) for fork in room.forks.values()] if places else [],
-        "merges": [joining(each) for each in merges],
-        "context": [
-            shelved(item, place)
-            for place in sorted(places, key=scope_of)
-            for item in room.shelf.get(scope_of(place), {}).values()
-            if seat is None or sees(item, seat)
+        "gate_timeout_seconds": room.gate_seconds,
+        "members": [member_view(member) for member in people],
+        "gates": [
+            gate_view(room, gate) for gate in room.gates.values() if gate.fork in forks_shown
         ],
-        "halted": dict(room.halted) if places else {},
+        "tools": [proposal_view(room, tool) for tool in tools],
+        "forks": [fork_view(fork) for fork in room.forks.values()] if forks_shown else [],
+        "merges": [merge_view(merge) for merge in merges],
+        "context": [
+            context_summary(item, fork)
+            for fork in sorted(forks_shown, key=scope_of)
+            for item in room.shelf.get(scope_of(fork), {}).values()
+            if seat is None or can_see(item, seat)
+        ],
+        "halted": dict(room.halted) if forks_shown else {},
+        "unmeetable": list(electorate.unmeetable_quorum(room))
+        if forks_shown and not room.ended
+        else [],
     }
 
 
-def branch(fork: Fork) -> dict[str, Any]:
-    """A fork; that it exists and who is in it the whole room knows."""
+def fork_view(fork: Fork) -> dict[str, Any]:
+    """A fork and its members, which the whole room may see."""
     return {
         "id": fork.id,
         "name": fork.name,
@@ -115,25 +139,27 @@ def branch(fork: Fork) -> dict[str, Any]:
         "from_point": fork.from_point,
         "members": sorted(fork.members),
         "created_by": fork.created_by,
-        "created_at": iso(fork.created_at),
+        "created_at": to_iso(fork.created_at),
         "merged": fork.merged,
         "into": fork.into,
     }
 
 
-def joining(merge: Merge) -> dict[str, Any]:
-    """A merge that is still to be done."""
+def merge_view(merge: Merge) -> dict[str, Any]:
+    """A merge that was proposed and not executed yet."""
     return {
         "id": merge.id,
         "source": merge.source,
         "target": merge.target,
         "strategy": merge.strategy.value,
         "gated": merge.gated,
+        "head": merge.head or None,
+        "changed": merge.changed or None,
     }
 
 
-def shelved(item: Item, fork: str | None) -> dict[str, Any]:
-    """An item of the context, without what stands in it."""
+def context_summary(item: ContextItem, fork: str | None) -> dict[str, Any]:
+    """A context item without its content."""
     return {
         "key": item.key,
         "fork": fork,
@@ -145,19 +171,24 @@ def shelved(item: Item, fork: str | None) -> dict[str, Any]:
     }
 
 
-def context(room: Room, seat: str | None, key: str, fork: str | None) -> dict[str, Any]:
-    """One item with what stands in it; refused as if it were not there to who may not see it."""
+def context_item(room: Room, seat: str | None, key: str, fork: str | None) -> dict[str, Any]:
+    """A context item with its content; NOT_FOUND also for a reader who may not see it."""
     inside = seat is None or seat in room.members
     known = fork is None or fork in room.forks
     item = room.shelf.get(scope_of(fork), {}).get(key)
-    if item and inside and known and reads(room, fork, seat) and (not seat or sees(item, seat)):
+    if (
+        item
+        and inside
+        and known
+        and can_read_fork(room, fork, seat)
+        and (not seat or can_see(item, seat))
+    ):
         ref = msgspec.to_builtins(item.content_ref)
-        return {**shelved(item, fork), "content": item.content, "content_ref": ref}
-    raise Refused(Why.UNKNOWN, f"There is no context {key} here")
+        return {**context_summary(item, fork), "content": item.content, "content_ref": ref}
+    raise Refused(Reason.NOT_FOUND, f"There is no context item {key} here that you may see")
 
 
-def person(member: Member) -> dict[str, Any]:
-    """A member."""
+def member_view(member: Member) -> dict[str, Any]:
     return {
         "id": member.id,
         "name": member.name,
@@ -168,11 +199,31 @@ def person(member: Member) -> dict[str, Any]:
     }
 
 
-def question(room: Room, gate: Gate) -> dict[str, Any]:
-    """An open gate: PVP's GateState, and how far it is (PVP 14.4)."""
+def fork_name(room: Room, fork: str | None) -> str | None:
+    """The fork's name; None for the trunk."""
+    known = room.forks.get(fork or "")
+    return known.name if known else fork
+
+
+def people_in(room: Room, ids: Iterable[str]) -> dict[str, str]:
+    """The names of these members and former members, where they have one besides their id."""
+    known = {id: room.members.get(id) or room.former.get(id) for id in sorted(ids)}
+    return {id: member.name for id, member in known.items() if member and member.name != id}
+
+
+def awaited_voters(gate: Gate, count: ballots.Tally) -> list[str]:
+    """Whose approval could still help a rule that lacks votes."""
+    yes = gate.ballot.yes
+    lacking = (need for need in count.needs if len(need.candidates & yes) < need.count)
+    return sorted(frozenset().union(*(need.candidates for need in lacking)) - yes)
+
+
+def gate_view(room: Room, gate: Gate) -> dict[str, Any]:
+    """An open gate as PVP's GateState, with its progress (PVP 14.4)."""
     voters = room.voters(gate.fork)
     count = ballots.tally(gate.ballot, voters, skip_absent=room.skips_absent)
-    lacks = ballots.lacks(gate.ballot, voters, skip_absent=room.skips_absent)
+    lacks = ballots.unmet_rules(gate.ballot, voters, skip_absent=room.skips_absent)
+    awaited = awaited_voters(gate, count)[:MAX_AWAITED_VOTERS]
     return {
         "id": gate.id,
         "request": {
@@ -188,40 +239,49 @@ def question(room: Room, gate: Gate) -> dict[str, Any]:
         "approvals_received": count.received,
         "approvals_required": count.required,
         "lacks": msgspec.to_builtins(lacks),
-        "created_at": iso(gate.opened_at),
-        "expires_at": iso(gate.expires_at) if gate.expires_at is not None else None,
-        "action": proposal(room, room.tools[gate.action]) if gate.action in room.tools else None,
+        "waits_for": awaited,
+        "created_at": to_iso(gate.opened_at),
+        "expires_at": to_iso(gate.expires_at) if gate.expires_at is not None else None,
+        "action": proposal_view(room, room.tools[gate.action])
+        if gate.action in room.tools
+        else None,
         "fork": gate.fork,
+        "fork_name": fork_name(room, gate.fork),
+        "people": people_in(room, {gate.initiator, *gate.ballot.yes, *awaited}),
+        "notes": list(gate.notes),
+        "skipped": list(gates.skipped_voters(room, gate.ballot, gate.fork)),
+        "unmeetable": list(ballots.unmeetable_rules(gate.ballot, voters)),
     }
 
 
-def proposal(room: Room, tool: Tool) -> dict[str, Any]:
-    """A proposal that is not finished; what the rules say of it, and whether they hold it."""
-    held = waiting.hold(room, tool)
+def proposal_view(room: Room, tool: ToolProposal) -> dict[str, Any]:
+    """An unfinished proposal, with the kernel's decision on it and whether it is held."""
+    held = decision_binding.hold_of(room, tool)
     return {
         "id": tool.id,
         "agent": tool.agent,
         "tool_name": tool.name,
         "arguments": tool.arguments,
+        "arguments_omitted": False,
         "category": tool.category.value,
         "risk_level": tool.risk.value,
         "description": tool.description,
         "approved": tool.grant is not None,
-        "decision": ruled(room, tool),
+        "decision": decision_view(room, tool),
         "held": msgspec.to_builtins(held) if held else None,
         "fork": tool.fork,
     }
 
 
-def ruled(room: Room, tool: Tool) -> dict[str, Any] | None:
-    """What the kernel says of a bound proposal, and how far those agree who judged it."""
-    stands = waiting.stands(room, tool)
-    if stands is None:
+def decision_view(room: Room, tool: ToolProposal) -> dict[str, Any] | None:
+    """The kernel's decision on a bound proposal, and how far the judgements agree."""
+    standing = decision_binding.standing_of(room, tool)
+    if standing is None:
         return None
-    key = f"{waiting.PREFIX}{stands.batch}{waiting.CONVERGENCE}"
-    compared = waiting.told(room, tool.fork, key) or {}
+    key = f"{decision_binding.DECISION_PREFIX}{standing.batch}{decision_binding.CONVERGENCE_SUFFIX}"
+    comparison = decision_binding.server_item_content(room, tool.fork, key) or {}
     shelf = room.shelf.get(scope_of(tool.fork), {})
-    # Who judged, whatever they call their judgement.
-    judges = [shelf[key].author for key in compared.get("hosts", ()) if key in shelf]
-    said = msgspec.structs.asdict(stands)
-    return {**said, "judges": judges, "table": compared.get("table", "")}
+    # The authors of the judgements; the keys are chosen by the authors and prove nothing.
+    judges = [shelf[key].author for key in comparison.get("hosts", ()) if key in shelf]
+    decision = msgspec.structs.asdict(standing)
+    return {**decision, "judges": judges, "table": comparison.get("table", "")}

@@ -1,9 +1,9 @@
-"""The work as programs and boards read it, with the five states of a feature."""
+"""A pact as boards and JSON output show it, with the stage of each feature."""
 
 import msgspec
 
 from accord.core.work.state import Seat, Task, Work
-from accord.core.work.words import Stage
+from accord.core.work.vocabulary import FeatureStage
 
 
 class FeatureView(msgspec.Struct, frozen=True):
@@ -11,12 +11,12 @@ class FeatureView(msgspec.Struct, frozen=True):
 
     id: str
     branch: str
-    status: Stage
+    status: FeatureStage
     tasks: tuple[Task, ...]
 
 
 class WorkView(msgspec.Struct, frozen=True):
-    """All of a pact."""
+    """A whole pact."""
 
     project: str
     protocol_version: int
@@ -25,10 +25,10 @@ class WorkView(msgspec.Struct, frozen=True):
     features: tuple[FeatureView, ...]
 
 
-def view(work: Work) -> WorkView:
-    """What a reader sees."""
+def work_view(work: Work) -> WorkView:
+    """The view of the current state."""
     features = tuple(
-        FeatureView(each.id, each.branch, work.stage(each), tuple(work.tasks_of(each)))
-        for each in work.features.values()
+        FeatureView(feature.id, feature.branch, work.stage(feature), tuple(work.tasks_of(feature)))
+        for feature in work.features.values()
     )
     return WorkView(work.project, work.protocol, work.base_branch, work.seats, features)

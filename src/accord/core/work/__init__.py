@@ -1,1 +1,1 @@
-"""Work: what must get done, and who said that it is done. Nobody accepts their own."""
+"""Pact: tasks, their owners and reviewers, and the rule that nobody accepts their own work."""

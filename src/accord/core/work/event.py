@@ -1,14 +1,14 @@
-"""Events as they are read from a log, and as a verb wishes to write them."""
+"""Pact events, as read from a log and as drafted by a verb."""
 
 from typing import Any
 
 import msgspec
 
-from accord.core.work.words import ROLE_OF, Kind
+from accord.core.work.vocabulary import ROLE_OF, EventKind
 
 
-class Payload(msgspec.Struct, frozen=True, gc=False):
-    """Every payload field that version 1 or a rule of ours looks at; others pass by."""
+class PactPayload(msgspec.Struct, frozen=True, gc=False):
+    """All payload fields that version 1 or Accord's own rules read; others are ignored."""
 
     project: str = ""
     protocol_version: Any = 0
@@ -28,10 +28,10 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
     files: str = ""
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
-    """One line of a log; what it leaves out has its default (PACT 1.2).
+class PactEvent(msgspec.Struct, frozen=True, gc=False):
+    """One line of a log; missing fields have their defaults (PACT 1.2).
 
-    The role that it claims is not read: it follows from the type (PACT 2.1).
+    The claimed role is not read, because it follows from the type (PACT 2.1).
     """
 
     event_id: str = ""
@@ -40,28 +40,28 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     event_type: str = ""
     task_id: str = ""
     feature: str = ""
-    payload: Payload = Payload()
+    payload: PactPayload = PactPayload()
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An event in its place: the instant, comparable as text, then the line."""
+class LogEntry(msgspec.Struct, frozen=True, gc=False):
+    """An event with its instant, comparable as text, and its line number."""
 
     at: str
     line: int
-    event: Event
+    event: PactEvent
 
 
-class Draft(msgspec.Struct, frozen=True):
-    """What a verb wishes to record, before it has an id and a time."""
+class EventDraft(msgspec.Struct, frozen=True):
+    """An event to be recorded, without id and time yet."""
 
-    kind: Kind
+    kind: EventKind
     payload: dict[str, Any]
     task: str = ""
     feature: str = ""
 
 
-def line(draft: Draft, event_id: str, ts: str, agent: str) -> dict[str, Any]:
-    """The eight fields in the order that every tool writes them."""
+def event_object(draft: EventDraft, event_id: str, ts: str, agent: str) -> dict[str, Any]:
+    """The event's eight fields in the order in which all tools write them."""
     return {
         "event_id": event_id,
         "ts": ts,

@@ -1,6 +1,7 @@
-"""Any log of any tool, folded to one state. What breaks a rule is passed by and told of.
+"""Fold a pact's log to its state; events that break a rule are skipped and reported.
 
-Nothing here refuses: a log may have been merged by git, or written by a tool that checks less.
+Nothing here refuses, because a log may have been merged by git or written by a tool that checks
+less.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,19 +9,29 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from accord.core.work.event import Entry, Event
+from accord.core.work.event import LogEntry, PactEvent
 from accord.core.work.state import Feature, Seat, Task, Work
-from accord.core.work.words import LIFTED, Kind, Status, is_commit, is_digest, is_slug
+from accord.core.work.vocabulary import (
+    EventKind,
+    TaskStatus,
+    is_commit_id,
+    is_sha256,
+    is_slug,
+)
 
-HIGHEST = 10**9
-# Under names of their own: looking a member up takes as long as an event does.
-ACCEPTED, AWAITING, IN_PROGRESS = Status.ACCEPTED, Status.AWAITING_REVIEW, Status.IN_PROGRESS
-ASKED = Status.CHANGES_REQUESTED
-ACCEPT = str(Kind.ACCEPT)
+MAX_VERSION = 10**9
+# Module-level names, because looking up an enum member costs as much as folding an event.
+ACCEPTED, AWAITING_REVIEW, IN_PROGRESS = (
+    TaskStatus.ACCEPTED,
+    TaskStatus.AWAITING_REVIEW,
+    TaskStatus.IN_PROGRESS,
+)
+CHANGES_REQUESTED = TaskStatus.CHANGES_REQUESTED
+ACCEPT, ASSIGN = str(EventKind.ACCEPT), str(EventKind.ASSIGN)
 
 
-class Skipped(NamedTuple):
-    """An event that changed nothing, because it could not have been said."""
+class SkippedEvent(NamedTuple):
+    """An event that was skipped because it broke a rule."""
 
     line: int
     check: str
@@ -28,218 +39,215 @@ class Skipped(NamedTuple):
 
 
 class Fold:
-    """A state that takes events one after the other, in order."""
+    """A mutable state to which events are added in order."""
 
-    def __init__(self, work: Work | None = None, seen: Iterable[str] = (), at: str = "") -> None:
-        work = work or Work()
-        self.head = Work(
-            work.project, work.base_branch, work.protocol, work.started, work.seats, {}, {}
-        )
-        self.seen = dict.fromkeys(seen)
-        self.at = at
-        self.skipped: list[Skipped] = []
-        self.tasks = dict(work.tasks)
-        self.features = {each.id: each for each in work.features.values()}
-        self.members = {each.id: list(each.tasks) for each in work.features.values()}
-        # Kept beside the tasks, so that no event looks through all of them.
-        self.open = {each.id: len(work.open_tasks(each)) for each in work.features.values()}
-        self.waiting: dict[str, dict[str, None]] = {}
-        for task in work.tasks.values():
-            if task.status in LIFTED:
-                self.wait(task)
+    def __init__(self) -> None:
+        self.head = Work()
+        self.skipped: list[SkippedEvent] = []
+        self.tasks: dict[str, Task] = {}
+        self.features: dict[str, Feature] = {}
+        self.used_task_ids: set[str] = set()
+        # Maintained incrementally, so that no event has to scan all tasks.
+        self.task_ids: dict[str, list[str]] = {}
+        self.open_counts: dict[str, int] = {}
+        self.awaiting_owner: dict[str, dict[str, None]] = {}
+        self._seen_ids: set[str] = set()
 
-    def take(self, entries: Sequence[Entry]) -> "Fold":
-        """Fold events; one that was seen before, or is of a kind we do not know, passes by."""
-        kinds, at = self.table().get, self.at
-        for entry in self._unseen(entries):
-            event, at = entry.event, entry.at
-            if (apply := kinds(event.event_type)) and (no := apply(self, event)):
-                self.skipped.append(Skipped(entry.line, *no))
-        self.at = at
-        return self
-
-    def _unseen(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Those that come for the first time; most often all, which is quicker to see at once."""
-        seen = self.seen
-        ids = [id for entry in entries if (id := entry.event.event_id)]
-        named = dict.fromkeys(ids)
-        if len(named) == len(ids) and seen.keys().isdisjoint(named):
-            seen |= named
-            return entries
-        new: list[Entry] = []
+    def add(self, entries: Sequence[LogEntry]) -> "Fold":
+        """Fold events; repeated events and unknown kinds are ignored."""
+        applier_of, seen = self.appliers().get, self._seen_ids
         for entry in entries:
-            if id := entry.event.event_id:
+            event = entry.event
+            if event.event_type == ASSIGN:
+                self.used_task_ids.add(event.task_id)
+            if id := event.event_id:
                 if id in seen:
                     continue
-                seen[id] = None
-            new.append(entry)
-        return new
+                seen.add(id)
+            if (apply := applier_of(event.event_type)) and (reason := apply(self, event)):
+                self.skipped.append(SkippedEvent(entry.line, *reason))
+        return self
 
-    def table(self) -> "Appliers":
-        """What each kind of event does."""
-        return APPLY
+    def appliers(self) -> "Appliers":
+        """The function that applies each kind of event."""
+        return APPLIERS
 
     def work(self) -> Work:
-        """The state as it is now."""
+        """The current state as an immutable value."""
         features = {
-            id: Feature(id, each.branch, tuple(self.members[id]), each.shipped)
-            for id, each in self.features.items()
+            id: Feature(id, feature.branch, tuple(self.task_ids[id]), feature.shipped)
+            for id, feature in self.features.items()
         }
         head = self.head
         return Work(
             *(head.project, head.base_branch, head.protocol, head.started, head.seats),
             features,
             dict(self.tasks),
+            frozenset(self.used_task_ids),
         )
 
-    def wait(self, task: Task) -> None:
-        """The next `join` of its owner takes this task up."""
-        self.waiting.setdefault(task.owner, {})[task.id] = None
+    def await_owner(self, task: Task) -> None:
+        """Let the next `join` of the task's owner start it."""
+        self.awaiting_owner.setdefault(task.owner, {})[task.id] = None
 
-    def busy(self, task: Task) -> None:
-        """It waits for its owner no longer."""
-        if waits := self.waiting.get(task.owner):
+    def stop_awaiting_owner(self, task: Task) -> None:
+        """Undo `await_owner`."""
+        if waits := self.awaiting_owner.get(task.owner):
             waits.pop(task.id, None)
 
 
-No = tuple[str, str] | None
-Applier = Callable[[Fold, Event], No]
+SkipReason = tuple[str, str] | None
+Applier = Callable[[Fold, PactEvent], SkipReason]
 Appliers = dict[str, Applier]
 
 
-def on_init(fold: Fold, event: Event) -> No:
-    """The first gives the roster; the highest version of any decides (OPEN-101)."""
+def on_init(fold: Fold, event: PactEvent) -> SkipReason:
+    """The first `init` sets the roster; the highest protocol version wins (OPEN-101)."""
     payload, head = event.payload, fold.head
-    protocol = max(head.protocol, version(payload.protocol_version))
+    protocol = max(head.protocol, parse_version(payload.protocol_version))
     if head.started:
         fold.head = Work(head.project, head.base_branch, protocol, started=True, seats=head.seats)
-        same = (head.project, head.seats) == (payload.project, tuple(seats_in(payload.seats)))
+        same = (head.project, head.seats) == (
+            payload.project,
+            tuple(seats_in_payload(payload.seats)),
+        )
         if same:
-            return "init", "The project was started before; the first roster counts"
-        return "roster", "The project was started before, with other seats; the first by time count"
-    seats = tuple(seats_in(payload.seats))
+            return "init", "The pact was already started; the first `init` counts"
+        return "roster", "The pact was already started with other seats; the earliest `init` counts"
+    seats = tuple(seats_in_payload(payload.seats))
     fold.head = Work(payload.project, payload.base_branch, protocol, started=True, seats=seats)
     return None
 
 
-def on_assign(fold: Fold, event: Event) -> No:
-    """A new task; a feature begins with its first, and keeps that one's branch."""
+def on_assign(fold: Fold, event: PactEvent) -> SkipReason:
+    """Add a task; the first task of a feature creates it and sets its branch."""
     payload, id, name = event.payload, event.task_id, event.feature
     if id in fold.tasks:
-        return "e", f"Task {id} exists already, in feature {fold.tasks[id].feature}"
+        return "e", f"Task {id} already exists, in feature {fold.tasks[id].feature}"
     if (feature := fold.features.get(name)) and feature.shipped:
-        return "state", f"Feature {name} is shipped; it takes no task {id}"
+        return "state", f"Feature {name} is already shipped, so task {id} cannot be added"
     if feature is None:
         fold.features[name] = Feature(name, payload.branch)
-        fold.members[name] = []
-        fold.open[name] = 0
-    fold.members[name].append(id)
-    fold.open[name] += 1
-    deps = tuple(words_in(payload.deps)) if payload.deps else ()
+        fold.task_ids[name] = []
+        fold.open_counts[name] = 0
+    fold.task_ids[name].append(id)
+    fold.open_counts[name] += 1
+    deps = tuple(strings_in(payload.deps)) if payload.deps else ()
     fold.tasks[id] = task = Task(id, name, payload.owner, payload.reviewer, payload.spec, deps)
-    fold.wait(task)
+    fold.await_owner(task)
     return None
 
 
-def on_join(fold: Fold, event: Event) -> No:
-    """Whoever comes takes up all that was given to it."""
-    for id in fold.waiting.pop(event.agent_id, ()):
+def on_join(fold: Fold, event: PactEvent) -> SkipReason:
+    """Start all tasks that wait for this seat."""
+    for id in fold.awaiting_owner.pop(event.agent_id, ()):
         fold.tasks[id] = replace(fold.tasks[id], status=IN_PROGRESS)
     return None
 
 
-def on_checkpoint(fold: Fold, event: Event) -> No:
-    """The owner shows what was done."""
+def on_checkpoint(fold: Fold, event: PactEvent) -> SkipReason:
+    """The owner submits work for review."""
     if not (task := fold.tasks.get(event.task_id)):
-        return unknown(event)
+        return unknown_task(event)
     if event.agent_id != task.owner:
         return "rule1", f"{event.agent_id} is not the owner of {task.id} ({task.owner})"
     if task.status is ACCEPTED:
-        return "state", f"{task.id} is accepted, which no checkpoint takes back"
-    fold.busy(task)
-    said = event.payload
-    shown = commit_in(said.commit)
-    files = said.files if shown and is_digest(said.files) else ""
+        return "state", f"{task.id} is already accepted; a checkpoint cannot reopen it"
+    fold.stop_awaiting_owner(task)
+    payload = event.payload
+    shown = commit_or_empty(payload.commit)
+    files = payload.files if shown and is_sha256(payload.files) else ""
     fold.tasks[task.id] = replace(
-        task, status=AWAITING, evidence=said.evidence, returned=False, commit=shown, files=files
+        task,
+        status=AWAITING_REVIEW,
+        evidence=payload.evidence,
+        returned=False,
+        commit=shown,
+        files=files,
     )
     return None
 
 
-def on_verdict(fold: Fold, event: Event) -> No:
-    """Only the reviewer, never the owner, and only while there is something to review."""
+def on_verdict(fold: Fold, event: PactEvent) -> SkipReason:
+    """Accept or request changes; only by the reviewer, and only while a review is pending."""
     if not (task := fold.tasks.get(event.task_id)):
-        return unknown(event)
+        return unknown_task(event)
     if event.agent_id != task.reviewer or event.agent_id == task.owner:
-        return "rule1", f"{event.agent_id} may not judge {task.id}; its reviewer is {task.reviewer}"
-    # `Bob`, `bob ` and a Cyrillic bob are no seats: one person under two such names is not two.
+        return (
+            "rule1",
+            f"{event.agent_id} may not review {task.id}; its reviewer is {task.reviewer}",
+        )
+    # `Bob`, `bob ` and a Cyrillic bob are not valid seats: look-alikes may be one person.
     if not (is_slug(task.owner) and is_slug(task.reviewer)):
-        return "rule1", f"{task.id}: {task.owner!r} and {task.reviewer!r} are not both seats"
-    if task.status is not AWAITING:
-        return "state", f"{task.id} is {task.status}; it can be judged while awaiting_review"
+        return (
+            "rule1",
+            f"{task.id}: {task.owner!r} and {task.reviewer!r} are not both valid seat names",
+        )
+    if task.status is not AWAITING_REVIEW:
+        return "state", f"{task.id} is {task.status}; it can only be reviewed while awaiting_review"
     if event.event_type == ACCEPT:
-        seen = commit_in(event.payload.commit) or task.commit
+        seen = commit_or_empty(event.payload.commit) or task.commit
         fold.tasks[task.id] = replace(task, status=ACCEPTED, reason="", returned=False, commit=seen)
-        fold.open[task.feature] -= 1
+        fold.open_counts[task.feature] -= 1
     else:
         fold.tasks[task.id] = replace(
-            task, status=ASKED, reason=event.payload.reason, returned=True
+            task, status=CHANGES_REQUESTED, reason=event.payload.reason, returned=True
         )
-        fold.wait(task)
+        fold.await_owner(task)
     return None
 
 
-def on_merge(fold: Fold, event: Event) -> No:
-    """A feature ships when each of its tasks is accepted, and once."""
+def on_merge(fold: Fold, event: PactEvent) -> SkipReason:
+    """Ship a feature, once, if all its tasks are accepted."""
     if not (feature := fold.features.get(event.feature)):
         return "unknown", f"There is no feature {event.feature}"
     if feature.shipped:
-        return "state", f"{feature.id} is shipped already"
-    if not fold.members[feature.id] or fold.open[feature.id]:
+        return "state", f"{feature.id} is already shipped"
+    if not fold.task_ids[feature.id] or fold.open_counts[feature.id]:
         return "rule2", f"{feature.id} has tasks that are not accepted"
     fold.features[feature.id] = Feature(feature.id, feature.branch, shipped=True)
     return None
 
 
-APPLY: Appliers = {
-    Kind.INIT: on_init,
-    Kind.ASSIGN: on_assign,
-    Kind.JOIN: on_join,
-    Kind.CHECKPOINT: on_checkpoint,
-    Kind.ACCEPT: on_verdict,
-    Kind.CHANGES: on_verdict,
-    Kind.MERGE: on_merge,
+APPLIERS: Appliers = {
+    EventKind.INIT: on_init,
+    EventKind.ASSIGN: on_assign,
+    EventKind.JOIN: on_join,
+    EventKind.CHECKPOINT: on_checkpoint,
+    EventKind.ACCEPT: on_verdict,
+    EventKind.CHANGES: on_verdict,
+    EventKind.MERGE: on_merge,
 }
 
 
-def fold(entries: Sequence[Entry]) -> Work:
-    """The state that a log in order describes."""
-    return Fold().take(entries).work()
+def fold(entries: Sequence[LogEntry]) -> Work:
+    """The state described by a log's entries in order."""
+    return Fold().add(entries).work()
 
 
-def unknown(event: Event) -> No:
-    """Nobody assigned it."""
+def unknown_task(event: PactEvent) -> SkipReason:
+    """The reason to skip an event about a task that was never assigned."""
     return "unknown", f"There is no task {event.task_id}"
 
 
-# What came from outside, as far as it can be read
+# Lenient parsing of untrusted fields
 
 
-def version(given: Any) -> int:
-    """A protocol version; what is no number counts as none, as other tools have it."""
-    if isinstance(given, str) and given.isascii() and given.isdigit():
-        return int(given[:10])
-    return int(min(max(given, 0), HIGHEST)) if isinstance(given, int | float) else 0
+def parse_version(value: Any) -> int:
+    """A protocol version; anything but a number counts as 0, as in other tools."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value[:10])
+    return int(min(max(value, 0), MAX_VERSION)) if isinstance(value, int | float) else 0
 
 
-def seats_in(given: Any) -> Iterable[Seat]:
-    """The seats in an `init`; what is none is passed by."""
-    for each in given if isinstance(given, list) else ():
-        match each:
+def seats_in_payload(value: Any) -> Iterable[Seat]:
+    """The seats in an `init` payload; invalid entries are ignored."""
+    for item in value if isinstance(value, list) else ():
+        match item:
             case {"id": str(id)}:
-                entry, key = each.get("entry"), each.get("key")
+                entry, key = item.get("entry"), item.get("key")
                 yield Seat(
-                    *(id, tuple(words_in(each.get("roles")))),
+                    *(id, tuple(strings_in(item.get("roles")))),
                     entry if isinstance(entry, str) else "",
                     key if isinstance(key, str) else "",
                 )
@@ -247,11 +255,11 @@ def seats_in(given: Any) -> Iterable[Seat]:
                 pass
 
 
-def commit_in(given: str) -> str:
-    """The id of a commit; what is none names nothing."""
-    return given if given and is_commit(given) else ""
+def commit_or_empty(value: str) -> str:
+    """The commit id, or empty if it is not valid."""
+    return value if value and is_commit_id(value) else ""
 
 
-def words_in(given: Any) -> Iterable[str]:
-    """The texts in a list."""
-    return (each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
+def strings_in(value: Any) -> Iterable[str]:
+    """The strings in a list; empty if it is not a list."""
+    return (item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

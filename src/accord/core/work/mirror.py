@@ -1,9 +1,9 @@
-"""The context `work/<repo>`: what a repository's `.pact/log.jsonl` says, event by event.
+"""The context `work/<repo>`: a repository's `.pact/log.jsonl` mirrored event by event.
 
-It is copied one way: the file rules, and nothing here is ever written back to it (OPEN-137). Each
-event has a record of its own, whose id follows from its `event_id`, so that it is there once
-however often the file is read. Where the order of the file is not that of the records, because git
-put lines between others or took some away, another record says so.
+The mirror is one-way: the file is authoritative, and nothing is written back to it (OPEN-137). Each
+event has one record, whose id follows from its `event_id`, so that reading the file again records
+nothing twice. Where the order of the file differs from that of the records, because git inserted or
+removed lines, another record describes the change of order.
 """
 
 from collections.abc import Iterator
@@ -14,66 +14,64 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import May
-from accord.core.kernel.log import (
-    Ask,
-    Body,
+from accord.core.kernel.authority import Permission
+from accord.core.kernel.context import (
+    Command,
     Context,
     Deciders,
-    Elapsed,
-    Event,
+    EventOrEffect,
     Evolvers,
-    Fact,
-    Record,
-    idle,
+    no_events,
     server_only,
 )
-from accord.core.kernel.refusal import Refused, Why
+from accord.core.kernel.messages import Body, Elapsed
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
 
-LONGEST_LINE = 64 << 10
-MOST_MOVED = 4096
+MAX_LINE_LENGTH = 64 << 10
+MAX_MOVED_EVENTS = 4096
 
-Key = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
-Keys = Annotated[tuple[Key, ...], Meta(max_length=MOST_MOVED)]
+EventKey = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+EventKeys = Annotated[tuple[EventKey, ...], Meta(max_length=MAX_MOVED_EVENTS)]
 Count = Annotated[int, Meta(ge=0)]
 
 
-class Mirror(msgspec.Struct, frozen=True):
-    """How much is recorded of a repository's pact."""
+class MirrorState(msgspec.Struct, frozen=True):
+    """How many records the mirror of a repository's pact has."""
 
     id: str
     records: int = 0
 
 
 class PactMirror(Body, frozen=True, omit_defaults=True, gc=False):
-    """An event stands in the file."""
+    """An event was read from the file."""
 
     type = "pact.mirror"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
-    key: Key
-    line: Annotated[str, Meta(max_length=LONGEST_LINE)]
+    key: EventKey
+    line: Annotated[str, Meta(max_length=MAX_LINE_LENGTH)]
     digest: str
 
 
 class PactArrange(Body, frozen=True, omit_defaults=True, gc=False):
     """The file has its events in another order, or fewer of them.
 
-    From place `at` on, `drop` events give way to those in `put`; `seen` is how many records that
-    was worked out from.
+    From index `at` on, `drop` events are replaced by those in `put`; `seen` is the number of
+    records that this was computed from.
     """
 
     type = "pact.arrange"
-    needs = May.SERVE
+    needs = Permission.SERVER_ONLY
 
     seen: Count
     at: Count
     drop: Count
-    put: Keys = ()
+    put: EventKeys = ()
 
 
 class Mirrored(Event, frozen=True, kw_only=True, gc=False):
-    """An event of the file, as it stands there; it comes after those that were there before."""
+    """An event of the file, verbatim, appended to the order."""
 
     name = "pact.mirrored"
 
@@ -83,7 +81,7 @@ class Mirrored(Event, frozen=True, kw_only=True, gc=False):
 
 
 class Arranged(Event, frozen=True, kw_only=True, gc=False):
-    """The order of the file, where that is not the order of the records."""
+    """A change of order: from index `at` on, `drop` events were replaced by those in `put`."""
 
     name = "pact.arranged"
 
@@ -92,42 +90,42 @@ class Arranged(Event, frozen=True, kw_only=True, gc=False):
     put: tuple[str, ...] = ()
 
 
-def key_of(event_id: str) -> str:
-    """By which an event is known here: its own id, in a form that is safe as a part of others."""
+def event_key(event_id: str) -> str:
+    """The mirror's key for an event id, of fixed length and safe as part of other ids."""
     return sha256(event_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def mirror_id(key: str) -> str:
-    """An event is recorded once; who says it again is told what was said first (UNI-11)."""
+def mirror_message_id(key: str) -> str:
+    """The message id of an event; submitting it again returns the first outcome (UNI-11)."""
     return f"pact-{key}"
 
 
-def mirrored(mirror: Mirror, ask: Ask, body: PactMirror) -> Iterator[Fact]:
-    """As it stands."""
+def decide_mirror(mirror: MirrorState, ask: Command, body: PactMirror) -> Iterator[EventOrEffect]:
+    """Record the event verbatim."""
     yield Mirrored(key=body.key, line=body.line, digest=body.digest)
 
 
-def arranged(mirror: Mirror, ask: Ask, body: PactArrange) -> Iterator[Fact]:
-    """Only by whoever knows all that is recorded."""
+def decide_arrange(mirror: MirrorState, ask: Command, body: PactArrange) -> Iterator[EventOrEffect]:
+    """Record a change of order; refused if it was computed from an outdated stream."""
     if body.seen != mirror.records:
-        detail = "More of the pact was recorded meanwhile; look again"
-        raise Refused(Why.WRONG_STATE, detail, {"records": mirror.records})
+        detail = "More of the pact was recorded meanwhile; read the stream and try again"
+        raise Refused(Reason.WRONG_STATE, detail, {"records": mirror.records})
     yield Arranged(at=body.at, drop=body.drop, put=body.put)
 
 
-def counted(mirror: Mirror, event: Mirrored | Arranged, record: Record) -> Mirror:
-    """One more."""
+def count_record(mirror: MirrorState, event: Mirrored | Arranged, record: Record) -> MirrorState:
+    """Count the record."""
     return replace(mirror, records=mirror.records + 1)
 
 
-DECIDE: Deciders = {PactMirror: mirrored, PactArrange: arranged, Elapsed: idle}
-EVOLVE: Evolvers = {Mirrored: counted, Arranged: counted}
-CONTEXT: Context[Mirror] = Context(
+DECIDE: Deciders = {PactMirror: decide_mirror, PactArrange: decide_arrange, Elapsed: no_events}
+EVOLVE: Evolvers = {Mirrored: count_record, Arranged: count_record}
+CONTEXT: Context[MirrorState] = Context(
     name="work",
-    start=lambda stream: Mirror(id=stream.removeprefix("work/")),
+    initial_state=lambda stream: MirrorState(id=stream.removeprefix("work/")),
     decide=DECIDE,
     evolve=EVOLVE,
-    # The server reads the file.
-    admit=server_only("Tasks are changed by `accord pact`, in the repository"),
-    state=Mirror,
+    # Only the server, which reads the file, may write here.
+    admit=server_only("Tasks are changed with `accord pact` in the repository"),
+    state_type=MirrorState,
 )

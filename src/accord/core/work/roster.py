@@ -1,91 +1,101 @@
-"""The seats of a pact as `init` declares them: all of them are good, or none is taken."""
+"""Parse and check the seats that `init` declares."""
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.work.signed import is_key
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.work.signatures import is_key
 from accord.core.work.state import Seat
-from accord.core.work.words import LONGEST_SEAT, PROTOCOL, Role, is_inside, is_seat
+from accord.core.work.vocabulary import (
+    MAX_SEAT_LENGTH,
+    PROTOCOL_VERSION,
+    SeatRole,
+    is_inside_repository,
+    is_new_seat_id,
+)
 
-MOST_SEATS = 1000
+MAX_SEATS = 1000
 
 
-def opening(project: str, roster: Sequence[Seat], base: str) -> dict[str, object]:
-    """The payload of `init`."""
+def init_payload(project: str, roster: Sequence[Seat], base: str) -> dict[str, object]:
+    """The payload of an `init` event."""
     seats = [
-        {"id": each.id, "roles": [*each.roles], "entry": each.entry}
-        | ({"key": each.key} if each.key else {})
-        for each in roster
+        {"id": seat.id, "roles": [*seat.roles], "entry": seat.entry}
+        | ({"key": seat.key} if seat.key else {})
+        for seat in roster
     ]
     return {
         "project": project,
-        "protocol_version": PROTOCOL,
+        "protocol_version": PROTOCOL_VERSION,
         "seats": seats,
         "base_branch": base or "main",
     }
 
 
-def declared(texts: Sequence[str]) -> list[Seat]:
-    """The seats, each as `id:roles:entry`; all of them are good, or none is taken."""
-    if not texts or len(texts) > MOST_SEATS:
-        detail = "Declare at least one seat, with --seat id:roles:entry"
-        raise Refused(Why.MALFORMED, detail)
-    roster = [seat_of(text) for text in texts]
+def parse_roster(texts: Sequence[str]) -> list[Seat]:
+    """Parse seats given as `id:roles:entry`; refused if any of them is invalid."""
+    if not texts or len(texts) > MAX_SEATS:
+        detail = "Declare at least one seat with --seat id:roles:entry"
+        raise Refused(Reason.MALFORMED, detail)
+    roster = [parse_seat(text) for text in texts]
     taken = set[tuple[str, str]]()
     for seat in roster:
-        for what, name, one in (
+        for what, name, normalized in (
             ("seat", seat.id, seat.id),
-            ("entry file", seat.entry, same_file(seat.entry)),
+            ("entry file", seat.entry, normalize_path(seat.entry)),
         ):
-            if (what, one) in taken:
-                raise Refused(Why.MALFORMED, f"Two seats share the {what} {name}; each has its own")
-            taken.add((what, one))
+            if (what, normalized) in taken:
+                raise Refused(
+                    Reason.MALFORMED, f"Two seats share the {what} {name}; each seat needs its own"
+                )
+            taken.add((what, normalized))
     return roster
 
 
-def keyed(roster: list[Seat], keys: Sequence[str]) -> list[Seat]:
-    """The seats with their public keys, each given as `seat=key`; no two share one."""
-    given = dict(each.partition("=")[::2] for each in keys)
+def with_keys(roster: list[Seat], keys: Sequence[str]) -> list[Seat]:
+    """The seats with public keys given as `seat=key`; refused if two seats share a key."""
+    key_by_seat = dict(text.partition("=")[::2] for text in keys)
     known = {seat.id for seat in roster}
-    for seat, key in given.items():
+    for seat, key in key_by_seat.items():
         if seat not in known or not is_key(key):
-            detail = f"--key {seat}={key} must name a declared seat and its key, as seat=key"
-            raise Refused(Why.MALFORMED, detail)
-    if len(set(given.values())) != len(given):
-        raise Refused(Why.MALFORMED, "Two seats share one key; each has its own")
-    return [replace(seat, key=given.get(seat.id, "")) for seat in roster]
+            detail = f"--key {seat}={key} must be seat=key, with a declared seat and its public key"
+            raise Refused(Reason.MALFORMED, detail)
+    if len(set(key_by_seat.values())) != len(key_by_seat):
+        raise Refused(Reason.MALFORMED, "Two seats share one key; each seat needs its own")
+    return [replace(seat, key=key_by_seat.get(seat.id, "")) for seat in roster]
 
 
-def seat_of(text: str) -> Seat:
-    """`id:roles:entry`."""
+def parse_seat(text: str) -> Seat:
+    """Parse one seat given as `id:roles:entry`."""
     fields = text.split(":")
     if len(fields) != 3 or not all(fields):
         detail = f"--seat {text!r} needs exactly three fields, id:roles:entry"
-        raise Refused(Why.MALFORMED, detail)
+        raise Refused(Reason.MALFORMED, detail)
     id, roles, entry = fields
-    if not is_inside(entry):
+    if not is_inside_repository(entry):
         detail = f"The entry {entry!r} must stay inside the repository: relative, without `..`"
-        raise Refused(Why.MALFORMED, detail)
-    if same_file(entry).split("/")[0] in {".git", ".pact"}:
-        raise Refused(Why.MALFORMED, f"The entry {entry!r} must be a file of the project itself")
-    if not is_seat(id):
-        detail = f"Seat {id!r} must be up to {LONGEST_SEAT} of a-z, 0-9 and -, as in `gemini-2`"
-        raise Refused(Why.MALFORMED, detail)
-    return Seat(id, roles_of(roles), entry)
+        raise Refused(Reason.MALFORMED, detail)
+    if normalize_path(entry).split("/")[0] in {".git", ".pact"}:
+        raise Refused(Reason.MALFORMED, f"The entry {entry!r} must not be inside .git or .pact")
+    if not is_new_seat_id(id):
+        detail = (
+            f"Seat {id!r} must be up to {MAX_SEAT_LENGTH} of a-z, 0-9 and -, such as `gemini-2`"
+        )
+        raise Refused(Reason.MALFORMED, detail)
+    return Seat(id, parse_roles(roles), entry)
 
 
-def same_file(path: str) -> str:
-    """A path in one spelling."""
+def normalize_path(path: str) -> str:
+    """A path in a normal form, for comparing."""
     return "/".join(part for part in path.lower().split("/") if part not in {"", "."})
 
 
-def roles_of(text: str) -> tuple[str, ...]:
-    """`a,b`, each one of the three roles."""
+def parse_roles(text: str) -> tuple[str, ...]:
+    """Parse roles given as `a,b`."""
     roles = tuple(text.split(","))
-    if not set(roles) <= set(Role):
-        said = f"Roles {text!r} must be" if text else "Roles are missing; say them with --roles:"
-        detail = f"{said} some of {','.join(Role)}, with commas between"
-        raise Refused(Why.MALFORMED, detail)
+    if not set(roles) <= set(SeatRole):
+        problem = f"Roles {text!r} must be" if text else "Roles are missing; give --roles with"
+        detail = f"{problem} one or more of {','.join(SeatRole)}, separated by commas"
+        raise Refused(Reason.MALFORMED, detail)
     return roles

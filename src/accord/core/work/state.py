@@ -1,14 +1,14 @@
-"""The state of the work: who sits where, what is to be done, and who said that it is done."""
+"""The state of a pact: its seats, features and tasks."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-from accord.core.work.words import PROTOCOL, Stage, Status
+from accord.core.work.vocabulary import PROTOCOL_VERSION, FeatureStage, TaskStatus
 
 
 class Seat(msgspec.Struct, frozen=True, gc=False):
-    """A place in the project; whoever fills it may change."""
+    """A named role in the project, which different people or agents may fill over time."""
 
     id: str
     roles: tuple[str, ...] = ()
@@ -17,11 +17,11 @@ class Seat(msgspec.Struct, frozen=True, gc=False):
 
 
 class Task(msgspec.Struct, frozen=True, gc=False):
-    """A piece of work with an owner, and a reviewer who is somebody else.
+    """A piece of work with an owner and a different reviewer.
 
-    `returned`: changes were asked for and nothing was shown since. `commit` is the last that was
-    shown or accepted. A checkpoint that is in its own commit cannot name it: then `commit` is the
-    one before, and `files` a digest of what it holds.
+    `returned` means that changes were requested and no checkpoint followed yet. `commit` is the
+    last commit that was shown or accepted. A checkpoint inside its own commit cannot name that
+    commit; then `commit` is its parent, and `files` a digest of its files.
     """
 
     id: str
@@ -30,7 +30,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     reviewer: str
     spec: str
     deps: tuple[str, ...] = ()
-    status: Status = Status.ASSIGNED
+    status: TaskStatus = TaskStatus.ASSIGNED
     evidence: str = ""
     reason: str = ""
     returned: bool = False
@@ -48,7 +48,7 @@ class Feature(msgspec.Struct, frozen=True, gc=False):
 
 
 class Work(msgspec.Struct, frozen=True):
-    """Everything a log says, folded."""
+    """The folded state of a log."""
 
     project: str = ""
     base_branch: str = ""
@@ -57,33 +57,46 @@ class Work(msgspec.Struct, frozen=True):
     seats: tuple[Seat, ...] = ()
     features: dict[str, Feature] = {}
     tasks: dict[str, Task] = {}
+    used_task_ids: frozenset[str] = frozenset()  # of every `assign`, also of skipped ones
 
     @property
     def too_new(self) -> bool:
-        """Whether a later version of Pact wrote this, which we do not understand."""
-        return self.protocol > PROTOCOL
+        """Whether the log uses a protocol version that Accord does not support."""
+        return self.protocol > PROTOCOL_VERSION
 
     def seat(self, id: str) -> Seat | None:
-        """The seat of that name, if it was declared."""
+        """The seat with that id, if it was declared."""
         return next((seat for seat in self.seats if seat.id == id), None)
 
     def tasks_of(self, feature: Feature) -> Iterator[Task]:
-        """In the order they were assigned."""
+        """The feature's tasks in the order they were assigned."""
         return (self.tasks[id] for id in feature.tasks)
 
     def open_tasks(self, feature: Feature) -> list[str]:
-        """Those that nobody accepted yet."""
-        return [each.id for each in self.tasks_of(feature) if each.status is not Status.ACCEPTED]
+        """The ids of the feature's tasks that are not accepted."""
+        return [
+            task.id for task in self.tasks_of(feature) if task.status is not TaskStatus.ACCEPTED
+        ]
 
-    def stage(self, feature: Feature) -> Stage:
-        """PACT 4.2."""
+    def stage(self, feature: Feature) -> FeatureStage:
+        """The stage of a feature, derived from its tasks (PACT 4.2)."""
         if feature.shipped:
-            return Stage.SHIPPED
+            return FeatureStage.SHIPPED
         statuses = {task.status for task in self.tasks_of(feature)}
         if not statuses:
-            return Stage.PLANNED
-        if statuses == {Status.ACCEPTED}:
-            return Stage.ACCEPTED
-        if statuses <= {Status.ACCEPTED, Status.AWAITING_REVIEW}:
-            return Stage.AWAITING_REVIEW
-        return Stage.IN_PROGRESS
+            return FeatureStage.PLANNED
+        if statuses == {TaskStatus.ACCEPTED}:
+            return FeatureStage.ACCEPTED
+        if statuses <= {TaskStatus.ACCEPTED, TaskStatus.AWAITING_REVIEW}:
+            return FeatureStage.AWAITING_REVIEW
+        return FeatureStage.IN_PROGRESS
+
+    def commits_by_reviewer(self, feature: Feature) -> dict[str, tuple[str, ...]]:
+        """The commits that each reviewer of a feature accepted; empty while a task is open."""
+        if not feature.tasks or self.open_tasks(feature):
+            return {}
+        by_reviewer: dict[str, tuple[str, ...]] = {}
+        for task in self.tasks_of(feature):
+            commits = (task.commit,) if task.commit else ()
+            by_reviewer[task.reviewer] = by_reviewer.get(task.reviewer, ()) + commits
+        return by_reviewer

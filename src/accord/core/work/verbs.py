@@ -1,38 +1,38 @@
-"""What each verb records, or why it does not. The refusals come in the order of PACT 7.1."""
+"""The verbs: which events each records, or why it is refused, in the order of PACT 7.1."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from accord.core.kernel.refusal import Refused, Why
-from accord.core.work.event import Draft
-from accord.core.work.roster import declared, keyed, opening, roles_of
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.work.event import EventDraft
+from accord.core.work.roster import init_payload, parse_roles, parse_roster, with_keys
 from accord.core.work.state import Feature, Seat, Task, Work
-from accord.core.work.words import (
-    LONGEST_SEAT,
-    PROTOCOL,
+from accord.core.work.vocabulary import (
+    MAX_SEAT_LENGTH,
+    PROTOCOL_VERSION,
     ROLE_OF,
-    Kind,
-    Status,
-    is_branch,
-    is_id,
-    is_inside,
-    is_seat,
+    EventKind,
+    TaskStatus,
+    is_branch_name,
+    is_inside_repository,
+    is_new_seat_id,
     is_slug,
+    is_work_id,
 )
 
-MOST_EVIDENCE = 1 << 20
+MAX_EVIDENCE_BYTES = 1 << 20
 
 
-class Caller(msgspec.Struct, frozen=True):
-    """Whose seat asks; with `strict`, the roster's roles bind (OPEN-99)."""
+class ActingSeat(msgspec.Struct, frozen=True):
+    """The seat that acts; with `strict`, the roster's roles are enforced (OPEN-99)."""
 
     id: str
     strict: bool = False
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """What `assign` says."""
+    """The arguments of `assign`."""
 
     task: str
     feature: str
@@ -42,57 +42,62 @@ class Assignment(msgspec.Struct, frozen=True):
     spec: str = ""
 
 
-def identity(name: str) -> str:
-    """PACT 6.5: nobody without a name does anything."""
+def check_agent_id(name: str) -> str:
+    """Refuse a missing or invalid PACT_AGENT_ID (PACT 6.5)."""
     if not name:
-        advice = "say who you are first, with export PACT_AGENT_ID=<seat>"
-        raise Refused(Why.UNAUTHENTICATED, f"PACT_AGENT_ID not set; {advice}")
-    if not is_seat(name):
-        shown = repr(name[:LONGEST_SEAT])
-        detail = f"PACT_AGENT_ID {shown} can be no seat; use up to {LONGEST_SEAT} of a-z, 0-9 and -"
-        raise Refused(Why.MALFORMED, detail)
+        advice = "name your seat first: export PACT_AGENT_ID=<seat>"
+        raise Refused(Reason.UNAUTHENTICATED, f"PACT_AGENT_ID not set; {advice}")
+    if not is_new_seat_id(name):
+        shown = repr(name[:MAX_SEAT_LENGTH])
+        detail = (
+            f"PACT_AGENT_ID {shown} is not a valid seat name; "
+            f"use up to {MAX_SEAT_LENGTH} of a-z, 0-9 and -"
+        )
+        raise Refused(Reason.MALFORMED, detail)
     return name
 
 
-def understood(work: Work) -> None:
-    """PACT 1.2: a later version is not guessed at."""
+def check_supported(work: Work) -> None:
+    """Refuse a pact of a later protocol version (PACT 1.2)."""
     if work.too_new:
         detail = (
-            f"This pact is of protocol_version {work.protocol}, which exceeds the supported "
-            f"{PROTOCOL}; upgrade accord to work with it"
+            f"This pact has protocol_version {work.protocol}, which exceeds the supported "
+            f"{PROTOCOL_VERSION}; upgrade accord to work with it"
         )
-        raise Refused(Why.VERSION, detail, {"protocol_version": work.protocol})
+        raise Refused(Reason.UNSUPPORTED_VERSION, detail, {"protocol_version": work.protocol})
 
 
-def seated(work: Work, caller: Caller) -> Seat:
-    """The caller's seat; a name that `init` did not declare has none."""
-    understood(work)
+def acting_seat(work: Work, caller: ActingSeat) -> Seat:
+    """The caller's seat; refused if `init` did not declare it."""
+    check_supported(work)
     if not work.started:
-        raise Refused(Why.UNKNOWN, "There is no pact here yet; `accord pact init` starts one")
+        raise Refused(
+            Reason.NOT_FOUND, "There is no pact here yet; run `accord pact init` to start one"
+        )
     if not (seat := work.seat(caller.id)):
-        known = ", ".join(each.id for each in work.seats)
-        raise Refused(Why.FORBIDDEN, f"{caller.id} is not a seat of this pact ({known})")
+        known = ", ".join(seat_.id for seat_ in work.seats)
+        raise Refused(Reason.FORBIDDEN, f"{caller.id} is not a seat of this pact ({known})")
     return seat
 
 
-def mismatch(seat: Seat, kind: Kind) -> str:
-    """What to say when the roster does not foresee this; nothing when it does."""
+def role_mismatch(seat: Seat, kind: EventKind) -> str:
+    """The problem if the roster does not give the seat the role for this event; else empty."""
     role = ROLE_OF[kind]
     if role in seat.roles:
         return ""
-    return f"{seat.id} has no role {role} in the roster ({', '.join(seat.roles)})"
+    return f"{seat.id} does not have the role {role} in the roster ({', '.join(seat.roles)})"
 
 
-def overclaimed(seat: Seat, roles: Sequence[str]) -> str:
-    """The same for the roles that somebody takes with `join`, which is for every role."""
+def join_roles_mismatch(seat: Seat, roles: Sequence[str]) -> str:
+    """The problem if a `join` claims roles that the roster does not list; else empty."""
     more = [role for role in roles if role not in seat.roles]
     return f"{seat.id} is not {more[0]} in the roster ({', '.join(seat.roles)})" if more else ""
 
 
-def fitting(seat: Seat, caller: Caller, kind: Kind) -> None:
-    """With `--strict-roles` the roster's roles bind."""
-    if caller.strict and (no := mismatch(seat, kind)):
-        raise Refused(Why.FORBIDDEN, no)
+def check_strict_role(seat: Seat, caller: ActingSeat, kind: EventKind) -> None:
+    """Refuse a role mismatch if `--strict-roles` is given."""
+    if caller.strict and (mismatch := role_mismatch(seat, kind)):
+        raise Refused(Reason.FORBIDDEN, mismatch)
 
 
 # The verbs
@@ -100,198 +105,230 @@ def fitting(seat: Seat, caller: Caller, kind: Kind) -> None:
 
 def init(
     work: Work,
-    caller: Caller,
+    caller: ActingSeat,
     project: str,
     seats: Sequence[str],
     base: str,
     keys: Sequence[str] = (),
-) -> list[Draft]:
-    """Start a pact. The same again records nothing; anything else is refused (OPEN-101)."""
-    understood(work)
+) -> list[EventDraft]:
+    """Start a pact; repeating the same `init` records nothing, another is refused (OPEN-101)."""
+    check_supported(work)
     if not project.strip() or not project.isprintable():
-        raise Refused(Why.MALFORMED, "Name the project with --project")
-    if base and not is_branch(base):
-        raise Refused(Why.MALFORMED, f"{base!r} can be no git branch")
-    roster = keyed(declared(seats), keys)
+        raise Refused(Reason.MALFORMED, "Name the project with --project")
+    if base and not is_branch_name(base):
+        raise Refused(Reason.MALFORMED, f"{base!r} is not a valid branch name")
+    roster = with_keys(parse_roster(seats), keys)
     if caller.id not in {seat.id for seat in roster}:
         detail = f"PACT_AGENT_ID {caller.id} is not among the seats; declare it with --seat"
-        raise Refused(Why.FORBIDDEN, detail)
+        raise Refused(Reason.FORBIDDEN, detail)
     if not work.started:
-        return [Draft(Kind.INIT, opening(project, roster, base))]
+        return [EventDraft(EventKind.INIT, init_payload(project, roster, base))]
     if list(work.seats) != roster or work.project != project or base not in {"", work.base_branch}:
-        detail = "There is a pact here already, with other parameters; its log is never rewritten"
-        raise Refused(Why.WRONG_STATE, detail)
+        detail = "There is already a pact here with other parameters, and a log is never rewritten"
+        raise Refused(Reason.WRONG_STATE, detail)
     return []
 
 
-def join(work: Work, caller: Caller, id: str, roles: str) -> list[Draft]:
-    """Come to one's seat, or back to it."""
-    understood(work)
+def join(work: Work, caller: ActingSeat, id: str, roles: str) -> list[EventDraft]:
+    """Take one's seat and start the tasks that wait for it."""
+    check_supported(work)
     if not id:
-        raise Refused(Why.MALFORMED, "Say which seat joins: join <id> --roles <a,b>")
+        raise Refused(Reason.MALFORMED, "Say which seat joins: join <id> --roles <a,b>")
     if id != caller.id:
         detail = (
-            f"{id} cannot be joined by {caller.id}, who PACT_AGENT_ID says you are; "
-            f"export PACT_AGENT_ID={id} if you are {id}"
+            f"PACT_AGENT_ID is {caller.id}, so you cannot join as {id}; "
+            f"if you are {id}, run: export PACT_AGENT_ID={id}"
         )
-        raise Refused(Why.FORBIDDEN, detail)
-    seat = seated(work, caller)
-    taken = roles_of(roles)
-    if caller.strict and (no := overclaimed(seat, taken)):
-        raise Refused(Why.FORBIDDEN, no)
-    return [Draft(Kind.JOIN, {"roles": [*taken]})]
+        raise Refused(Reason.FORBIDDEN, detail)
+    seat = acting_seat(work, caller)
+    roles_taken = parse_roles(roles)
+    if caller.strict and (mismatch := join_roles_mismatch(seat, roles_taken)):
+        raise Refused(Reason.FORBIDDEN, mismatch)
+    return [EventDraft(EventKind.JOIN, {"roles": [*roles_taken]})]
 
 
-def assign(work: Work, caller: Caller, said: Assignment) -> list[Draft]:
-    """Give a task to one seat, and its review to another."""
-    fitting(seated(work, caller), caller, Kind.ASSIGN)
-    for flag, given in (
-        ("a task id", said.task),
-        ("--feature", said.feature),
-        ("--branch", said.branch),
-        ("--owner", said.owner),
-        ("--reviewer", said.reviewer),
+def assign(work: Work, caller: ActingSeat, assignment: Assignment) -> list[EventDraft]:
+    """Assign a task to an owner, and its review to another seat."""
+    check_strict_role(acting_seat(work, caller), caller, EventKind.ASSIGN)
+    for flag, value in (
+        ("a task id", assignment.task),
+        ("--feature", assignment.feature),
+        ("--branch", assignment.branch),
+        ("--owner", assignment.owner),
+        ("--reviewer", assignment.reviewer),
     ):
-        if not given:
-            raise Refused(Why.MALFORMED, f"assign needs {flag}")
-    if said.owner == said.reviewer:
-        detail = f"Owner and reviewer must differ (separation of duties); both are {said.owner}"
-        raise Refused(Why.FORBIDDEN, detail)
-    _well_named(said)
-    for seat in (said.owner, said.reviewer):
+        if not value:
+            raise Refused(Reason.MALFORMED, f"assign needs {flag}")
+    if assignment.owner == assignment.reviewer:
+        detail = (
+            f"Owner and reviewer must differ (separation of duties); both are {assignment.owner}"
+        )
+        raise Refused(Reason.FORBIDDEN, detail)
+    _check_names(assignment)
+    for seat in (assignment.owner, assignment.reviewer):
         if not work.seat(seat):
-            raise Refused(Why.NO_MEMBER, f"{seat} is not a seat of this pact")
-    _fits(work, said)
-    spec = said.spec or f".pact/tasks/{said.task}.md"
-    payload = {"owner": said.owner, "reviewer": said.reviewer, "branch": said.branch}
-    return [Draft(Kind.ASSIGN, {**payload, "spec": spec}, said.task, said.feature)]
+            raise Refused(Reason.NO_MEMBER, f"{seat} is not a seat of this pact")
+    _check_assignable(work, assignment)
+    spec = assignment.spec or f".pact/tasks/{assignment.task}.md"
+    payload = {
+        "owner": assignment.owner,
+        "reviewer": assignment.reviewer,
+        "branch": assignment.branch,
+    }
+    return [
+        EventDraft(EventKind.ASSIGN, {**payload, "spec": spec}, assignment.task, assignment.feature)
+    ]
 
 
-def _well_named(said: Assignment) -> None:
-    for what, id in (("Task", said.task), ("Feature", said.feature)):
-        if not is_id(id):
+def _check_names(assignment: Assignment) -> None:
+    for what, id in (("Task", assignment.task), ("Feature", assignment.feature)):
+        if not is_work_id(id):
             detail = f"{what} id {id!r} must be up to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`"
-            raise Refused(Why.MALFORMED, detail)
-    if not is_branch(said.branch):
-        raise Refused(Why.MALFORMED, f"{said.branch!r} can be no git branch")
-    if said.spec and not is_inside(said.spec):
-        detail = f"--spec {said.spec!r} must stay inside the repository: relative, without `..`"
-        raise Refused(Why.MALFORMED, detail)
+            raise Refused(Reason.MALFORMED, detail)
+    if not is_branch_name(assignment.branch):
+        raise Refused(Reason.MALFORMED, f"{assignment.branch!r} is not a valid branch name")
+    if assignment.spec and not is_inside_repository(assignment.spec):
+        detail = (
+            f"--spec {assignment.spec!r} must stay inside the repository: relative, without `..`"
+        )
+        raise Refused(Reason.MALFORMED, detail)
 
 
-def _fits(work: Work, said: Assignment) -> None:
-    if old := work.tasks.get(said.task):
-        detail = f"Task {said.task} already exists, in feature {old.feature}; ids are used once"
-        raise Refused(Why.WRONG_STATE, detail)
-    feature = work.features.get(said.feature)
+def _check_assignable(work: Work, assignment: Assignment) -> None:
+    if existing := work.tasks.get(assignment.task):
+        detail = (
+            f"Task {assignment.task} already exists, in feature {existing.feature}; "
+            "choose another id"
+        )
+        raise Refused(Reason.WRONG_STATE, detail)
+    if assignment.task in work.used_task_ids:
+        detail = (
+            f"An earlier `assign` in the log used the task id {assignment.task}, without effect; "
+            "choose another id"
+        )
+        raise Refused(Reason.WRONG_STATE, detail)
+    feature = work.features.get(assignment.feature)
     if feature and feature.shipped:
-        detail = f"Feature {said.feature} is shipped; open another one for {said.task}"
-        raise Refused(Why.WRONG_STATE, detail)
-    if feature and feature.branch != said.branch:
-        detail = f"Feature {said.feature} is on branch {feature.branch}, not {said.branch}"
-        raise Refused(Why.WRONG_STATE, detail)
+        detail = (
+            f"Feature {assignment.feature} is already shipped; "
+            f"assign {assignment.task} to another feature"
+        )
+        raise Refused(Reason.WRONG_STATE, detail)
+    if feature and feature.branch != assignment.branch:
+        detail = (
+            f"Feature {assignment.feature} is on branch {feature.branch}, not {assignment.branch}"
+        )
+        raise Refused(Reason.WRONG_STATE, detail)
 
 
 def checkpoint(
-    work: Work, caller: Caller, id: str, evidence: str, commit: str = "", files: str = ""
-) -> list[Draft]:
-    """Show what was done; a task that nobody joined for is joined first (OPEN-96).
+    work: Work, caller: ActingSeat, id: str, evidence: str, commit: str = "", files: str = ""
+) -> list[EventDraft]:
+    """Submit work for review; if the owner has not joined yet, a `join` comes first (OPEN-96).
 
-    `commit` is where its branch stands; `files` a digest of what this checkpoint's own commit after
-    that one holds.
+    `commit` is the tip of the task's branch; `files` is the digest of this checkpoint's own commit,
+    which follows that tip.
     """
-    seat = seated(work, caller)
+    seat = acting_seat(work, caller)
     if not id or not evidence.strip():
-        raise Refused(
-            Why.MALFORMED, "checkpoint needs a task id and --evidence that says something"
-        )
-    if size(evidence) > MOST_EVIDENCE:
-        detail = "The evidence is over 1 MiB; name a file or a commit that holds it"
-        raise Refused(Why.TOO_LARGE, detail)
-    task = the_task(work, id)
+        raise Refused(Reason.MALFORMED, "checkpoint needs a task id and a non-empty --evidence")
+    if byte_length(evidence) > MAX_EVIDENCE_BYTES:
+        detail = "The evidence is larger than 1 MiB; name a file or a commit instead"
+        raise Refused(Reason.TOO_LARGE, detail)
+    task = find_task(work, id)
     if task.owner != caller.id:
         detail = f"{caller.id} is not the owner of {id} (owner: {task.owner})"
-        raise Refused(Why.FORBIDDEN, detail)
-    fitting(seat, caller, Kind.CHECKPOINT)
-    if task.status is Status.ACCEPTED:
-        raise Refused(Why.WRONG_STATE, f"Task {id} is accepted; that is final")
-    seen = {"commit": commit} | ({"files": files} if files else {}) if commit else {}
-    shown = Draft(Kind.CHECKPOINT, {"evidence": evidence, **seen}, id, task.feature)
-    if task.status is Status.ASSIGNED:
-        return [Draft(Kind.JOIN, {"roles": [*seat.roles]}), shown]
-    return [shown]
+        raise Refused(Reason.FORBIDDEN, detail)
+    check_strict_role(seat, caller, EventKind.CHECKPOINT)
+    if task.status is TaskStatus.ACCEPTED:
+        raise Refused(Reason.WRONG_STATE, f"Task {id} is already accepted, which is final")
+    commit_fields = {"commit": commit} | ({"files": files} if files else {}) if commit else {}
+    draft = EventDraft(
+        EventKind.CHECKPOINT, {"evidence": evidence, **commit_fields}, id, task.feature
+    )
+    if task.status is TaskStatus.ASSIGNED:
+        return [EventDraft(EventKind.JOIN, {"roles": [*seat.roles]}), draft]
+    return [draft]
 
 
-def accept(work: Work, caller: Caller, id: str, commit: str = "") -> list[Draft]:
-    """Rule 1: the reviewer says that it is done, with all that leads to `commit`."""
-    seat = seated(work, caller)
+def accept(work: Work, caller: ActingSeat, id: str, commit: str = "") -> list[EventDraft]:
+    """Rule 1: the reviewer accepts the task, covering the history of `commit`."""
+    seat = acting_seat(work, caller)
     if not id:
-        raise Refused(Why.MALFORMED, "accept needs a task id")
-    task = judged(work, caller, id, "accept")
-    fitting(seat, caller, Kind.ACCEPT)
-    return [Draft(Kind.ACCEPT, {"commit": commit} if commit else {}, id, task.feature)]
+        raise Refused(Reason.MALFORMED, "accept needs a task id")
+    task = task_to_judge(work, caller, id, "accept")
+    check_strict_role(seat, caller, EventKind.ACCEPT)
+    return [EventDraft(EventKind.ACCEPT, {"commit": commit} if commit else {}, id, task.feature)]
 
 
-def changes(work: Work, caller: Caller, id: str, reason: str) -> list[Draft]:
-    """Rule 1: the reviewer says what is missing."""
-    seat = seated(work, caller)
+def changes(work: Work, caller: ActingSeat, id: str, reason: str) -> list[EventDraft]:
+    """Rule 1: the reviewer requests changes."""
+    seat = acting_seat(work, caller)
     if not id or not reason.strip():
-        raise Refused(Why.MALFORMED, "changes needs a task id and --reason that says something")
-    if size(reason) > MOST_EVIDENCE:
-        raise Refused(Why.TOO_LARGE, "The reason is over 1 MiB; say it in the task's file")
-    task = judged(work, caller, id, "request changes")
-    fitting(seat, caller, Kind.CHANGES)
-    return [Draft(Kind.CHANGES, {"reason": reason}, id, task.feature)]
+        raise Refused(Reason.MALFORMED, "changes needs a task id and a non-empty --reason")
+    if byte_length(reason) > MAX_EVIDENCE_BYTES:
+        raise Refused(
+            Reason.TOO_LARGE,
+            "The reason is larger than 1 MiB; write it into the task's file instead",
+        )
+    task = task_to_judge(work, caller, id, "request changes")
+    check_strict_role(seat, caller, EventKind.CHANGES)
+    return [EventDraft(EventKind.CHANGES, {"reason": reason}, id, task.feature)]
 
 
-def judged(work: Work, caller: Caller, id: str, verb: str) -> Task:
-    """The task, if the caller may judge it now."""
-    task = the_task(work, id)
+def task_to_judge(work: Work, caller: ActingSeat, id: str, verb: str) -> Task:
+    """The task; refused unless the caller may review it now."""
+    task = find_task(work, id)
     if task.reviewer != caller.id or task.owner == caller.id:
         detail = f"Only the reviewer ({task.reviewer}) may {verb} {id}"
-        raise Refused(Why.FORBIDDEN, detail)
+        raise Refused(Reason.FORBIDDEN, detail)
     if not is_slug(task.owner):
-        detail = f"{task.owner!r}, the owner of {id}, can be no seat, so nobody can judge its work"
-        raise Refused(Why.FORBIDDEN, detail)
-    if task.status is not Status.AWAITING_REVIEW:
-        detail = f"Task {id} is {task.status}; only what is awaiting_review can be judged"
-        raise Refused(Why.WRONG_STATE, detail)
+        detail = (
+            f"{task.owner!r}, the owner of {id}, is not a valid seat name, "
+            "so the task cannot be reviewed"
+        )
+        raise Refused(Reason.FORBIDDEN, detail)
+    if task.status is not TaskStatus.AWAITING_REVIEW:
+        detail = f"Task {id} is {task.status}; it can only be reviewed while awaiting_review"
+        raise Refused(Reason.WRONG_STATE, detail)
     return task
 
 
-def merge(work: Work, caller: Caller, id: str) -> list[Draft]:
-    """Rule 2: a feature ships when all of it is accepted."""
-    seat = seated(work, caller)
-    fitting(seat, caller, Kind.MERGE)
-    feature = shippable(work, id)
-    return [Draft(Kind.MERGE, {}, feature=feature.id)]
+def merge(work: Work, caller: ActingSeat, id: str) -> list[EventDraft]:
+    """Rule 2: a feature ships once all its tasks are accepted."""
+    seat = acting_seat(work, caller)
+    check_strict_role(seat, caller, EventKind.MERGE)
+    feature = feature_to_ship(work, id)
+    return [EventDraft(EventKind.MERGE, {}, feature=feature.id)]
 
 
-def shippable(work: Work, id: str) -> Feature:
-    """The feature, if Rule 2 lets it ship."""
+def feature_to_ship(work: Work, id: str) -> Feature:
+    """The feature; refused unless Rule 2 allows it to ship."""
     if not id:
-        raise Refused(Why.MALFORMED, "merge needs a feature id")
+        raise Refused(Reason.MALFORMED, "merge needs a feature id")
     feature = work.features.get(id)
     if not feature or not feature.tasks:
-        raise Refused(Why.UNKNOWN, f"There is no feature {id} (or it has no tasks)")
+        raise Refused(Reason.NOT_FOUND, f"There is no feature {id} (or it has no tasks)")
     if feature.shipped:
-        raise Refused(Why.WRONG_STATE, f"Feature {id} is shipped already")
-    if rest := work.open_tasks(feature):
-        detail = f"Cannot merge {id}: not accepted are {', '.join(rest)}"
-        raise Refused(Why.WRONG_STATE, detail, {"tasks": rest})
+        raise Refused(Reason.WRONG_STATE, f"Feature {id} is already shipped")
+    if open_tasks := work.open_tasks(feature):
+        detail = f"Cannot merge {id}: these tasks are not accepted: {', '.join(open_tasks)}"
+        raise Refused(Reason.WRONG_STATE, detail, {"tasks": open_tasks})
     return feature
 
 
-def size(text: str) -> int:
-    """How many bytes a text has in a log; what was typed in another encoding has no place there."""
+def byte_length(text: str) -> int:
+    """The size of a text in UTF-8; refused if it was typed in another encoding."""
     try:
         return len(text.encode())
     except UnicodeEncodeError:
-        raise Refused(Why.MALFORMED, "The text is not UTF-8; say it in that") from None
+        raise Refused(
+            Reason.MALFORMED, "The text is not valid UTF-8; check the terminal's encoding"
+        ) from None
 
 
-def the_task(work: Work, id: str) -> Task:
-    """The task of that id."""
+def find_task(work: Work, id: str) -> Task:
+    """The task with that id; refused if there is none."""
     if not (task := work.tasks.get(id)):
-        raise Refused(Why.UNKNOWN, f"There is no task {id}")
+        raise Refused(Reason.NOT_FOUND, f"There is no task {id}")
     return task

@@ -1,36 +1,36 @@
-"""Removing the beginning of a stream: the signed cut first, then its rows, a few at a time."""
+"""Removes the beginning of a stream: first the signed cut is stored, then rows go in batches."""
 
 from contextlib import closing
 
 import apsw
 
-from accord.core.kernel.cuts import Cut
+from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.engine.ports import Conflict
-from accord.stores.sqlite.file import connect
-from accord.stores.sqlite.transaction import transaction
+from accord.stores.sqlite.database_file import connect
+from accord.stores.sqlite.writer import write_transaction
 
-# Each batch is one commit, for which the writer waits: some milliseconds.
+# A batch is one commit and blocks the writer for some milliseconds.
 BATCH = 200
 
-CUT = "SELECT stream, version, hash, at, by, reason, state, key, signature FROM cuts"
-_MADE = """
+CUT_SQL = "SELECT stream, version, hash, at, by, reason, state, key, signature FROM cuts"
+_ROW_EXISTS_SQL = """
     SELECT 1 FROM records JOIN streams ON key = stream
     WHERE name = ?1 AND version = ?2 AND records.hash = ?3
 """
-_KEEP = """
+_SAVE_CUT_SQL = """
     INSERT INTO cuts (stream, version, hash, at, by, reason, state, key, signature)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET version = excluded.version, hash = excluded.hash,
         at = excluded.at, by = excluded.by, reason = excluded.reason, state = excluded.state,
         key = excluded.key, signature = excluded.signature WHERE excluded.version > version
 """
-_REMOVE = """
+_REMOVE_SQL = """
     DELETE FROM records WHERE pos IN (
         SELECT pos FROM records WHERE stream = (SELECT key FROM streams WHERE name = ?1)
         AND version <= ?2 ORDER BY version LIMIT ?3
     )
 """
-_LEFT = """
+_UNFINISHED_SQL = """
     SELECT cuts.stream FROM cuts JOIN streams ON name = cuts.stream
     WHERE EXISTS (
         SELECT 1 FROM records WHERE records.stream = streams.key AND version <= cuts.version
@@ -39,44 +39,43 @@ _LEFT = """
 
 
 class Pruner:
-    """Synchronous, on a connection of its own; what it removes leaves no trace in the file."""
+    """Synchronous, on its own connection; removed bytes are overwritten in the file."""
 
     def __init__(self, path: str) -> None:
         self._db = connect(path)
         self._db.pragma("secure_delete", 1)
 
-    def keep(self, cut: Cut) -> None:
-        """Put the cut on file, and drop what could bring the removed part back."""
-        with transaction(self._db):
+    def keep(self, cut: RetentionCut) -> None:
+        """Store the cut, and delete the snapshot and heads that refer to the removed part."""
+        with write_transaction(self._db):
             row = (cut.stream, cut.version, cut.hash)
-            if not self._db.execute(_MADE, row).get:
-                raise Conflict(f"{cut.stream} {cut.version} is not what is to be cut")
+            if not self._db.execute(_ROW_EXISTS_SQL, row).get:
+                raise Conflict(f"{cut.stream} {cut.version} does not match the retention cut")
             words = (cut.at, cut.by, cut.reason, cut.state, cut.key, cut.signature)
-            self._db.execute(_KEEP, (*row, *words))
+            self._db.execute(_SAVE_CUT_SQL, (*row, *words))
             self._db.execute("DELETE FROM snapshots WHERE stream = ?", (cut.stream,))
             old = "DELETE FROM heads WHERE stream = ? AND version < ?"
             self._db.execute(old, (cut.stream, cut.version))
 
     def remove(self, stream: str) -> int:
-        """Remove the next few rows before the cut; how many there were."""
-        with transaction(self._db):
+        """Remove the next batch of rows before the cut; returns how many."""
+        with write_transaction(self._db):
             last = self._db.execute("SELECT version FROM cuts WHERE stream = ?", (stream,)).get
-            self._db.execute(_REMOVE, (stream, last or 0, BATCH))
+            self._db.execute(_REMOVE_SQL, (stream, last or 0, BATCH))
             done = self._db.changes()
         self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         return done
 
-    def unfinished(self) -> list[str]:
-        """Streams whose cut was kept, but not all of its rows removed."""
-        return [stream for (stream,) in self._db.execute(_LEFT)]
+    def unfinished_streams(self) -> list[str]:
+        """Streams with a stored cut and rows before it."""
+        return [stream for (stream,) in self._db.execute(_UNFINISHED_SQL)]
 
     def close(self) -> None:
-        """Let go of the file."""
         self._db.close()
 
 
 def shrink(path: str) -> int:
-    """Give free pages back to the disk; returns bytes. Nobody else may use the file meanwhile."""
+    """Shrink the file; returns the bytes freed. No other process may use the file meanwhile."""
     with closing(connect(path)) as db:
         size = int(db.pragma("page_size"))
         before = int(db.pragma("page_count"))
@@ -86,7 +85,7 @@ def shrink(path: str) -> int:
         return (before - int(db.pragma("page_count"))) * size
 
 
-def free(path: str) -> int:
-    """Bytes inside the file that what comes next will use."""
+def free_bytes(path: str) -> int:
+    """Bytes in the file that are free for reuse."""
     with closing(connect(path)) as db:
         return int(db.pragma("freelist_count")) * int(db.pragma("page_size"))

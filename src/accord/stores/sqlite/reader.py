@@ -1,9 +1,9 @@
-"""Questions to the file, on a connection of their own that never waits for the writer.
+"""Reads the file on its own connections, which never wait for the writer.
 
-A row that is fetched costs the interpreter's lock once; while the event loop is busy, a thread
-that fetches a thousand of them was seen to wait for seconds. So what is small is asked on the
-loop itself, in microseconds, and what is large comes as one row that holds them all: 3.4 µs of
-CPU a row instead of 2.4, and one wait instead of a thousand.
+Fetching a row takes the interpreter's lock once; with a busy event loop, a thread that fetched a
+thousand rows was seen to wait for seconds. So small queries run on the event loop itself, in
+microseconds, and large ones return one row that contains all others: 3.4 instead of 2.4 µs of CPU
+per row, and one wait instead of a thousand.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,19 +12,20 @@ from contextlib import closing
 import apsw
 import msgspec
 
-from accord.core.kernel.chain import Covered, Head
-from accord.core.kernel.cuts import Cut
+from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHead
+from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.engine.ports import DamagedError, Row, Snapshot
-from accord.engine.proven import DO
-from accord.stores.sqlite.file import connect
-from accord.stores.sqlite.pruning import CUT
-from accord.stores.sqlite.recent import Placed
-from accord.stores.sqlite.whole import missing_parts
+from accord.engine.streams.verified_reads import REPAIR_HINT
+from accord.stores.sqlite.database_file import connect
+from accord.stores.sqlite.integrity import integrity_problems
+from accord.stores.sqlite.pruning import CUT_SQL
 
-FEW = 64
-FEW_BYTES = 256 << 10
-MANY = 1000
-MANY_BYTES = 4 << 20
+PositionedRow = tuple[int, Row]
+
+SMALL_READ_ROWS = 64
+SMALL_READ_BYTES = 256 << 10
+LARGE_READ_ROWS = 1000
+LARGE_READ_BYTES = 4 << 20
 
 _STREAM = """
     SELECT pos, ?1 AS name, version, id, body, hash FROM records
@@ -57,7 +58,7 @@ _SIGNED = """
         ifnull((SELECT version FROM cuts WHERE stream = ?1), 0)
     )
 """
-# A cut is signed too, and reaches further than the heads that went with what it removed.
+# A cut is signed as well, and covers more than the heads that were removed with its rows.
 _COVERED = """
     SELECT (
         SELECT ifnull(sum(furthest), 0)
@@ -73,12 +74,12 @@ _JOINED = (
     "json_group_array(id), json_group_array(hex(hash)), json_group_array(length(body)), "
     "CAST(group_concat(body, '') AS BLOB)"
 )
-_numbers = msgspec.json.Decoder(list[int]).decode
-_words = msgspec.json.Decoder(list[str]).decode
+_decode_ints = msgspec.json.Decoder(list[int]).decode
+_decode_strings = msgspec.json.Decoder(list[str]).decode
 
 
 class Reader:
-    """Synchronous; one thread at a time."""
+    """Synchronous; used by one thread at a time."""
 
     def __init__(self, path: str, *, wait: bool = True) -> None:
         self._db = connect(path)
@@ -86,104 +87,105 @@ class Reader:
         if not wait:
             self._db.set_busy_timeout(0)
 
-    def few(self, stream: str, after: int, limit: int) -> tuple[list[Row], bool]:
-        """The first rows of a stream behind `after`, and whether there may be more of them."""
+    def read_small(self, stream: str, after: int, limit: int) -> tuple[list[Row], bool]:
+        """The first rows of a stream behind `after`, and whether there may be more."""
         newest = self._newest(stream)
-        rows = [row for _, row in self._each(_STREAM, (stream, after, limit), FEW_BYTES)]
-        more = len(rows) == limit or _size(rows) > FEW_BYTES
+        rows = [
+            row for _, row in self._read_rows(_STREAM, (stream, after, limit), SMALL_READ_BYTES)
+        ]
+        more = len(rows) == limit or _total_bytes(rows) > SMALL_READ_BYTES
         if not more:
             _check_end(stream, rows[-1].version if rows else after, newest)
         return rows, more
 
     def read(self, stream: str, after: int, limit: int) -> list[Row]:
-        """Rows of a stream behind `after`; none only when there are none."""
+        """Rows of a stream behind `after`; empty only if there are none."""
         newest = self._newest(stream)
-        rows = [row for _, row in self._many(_STREAM, stream, after, limit)]
+        rows = [row for _, row in self._read_joined(_STREAM, stream, after, limit)]
         if not rows and limit:
             _check_end(stream, after, newest)
         return rows
 
-    def after(self, position: int, limit: int) -> list[Placed]:
-        """Rows of all streams behind `position`; none only when there are none."""
-        return self._many(_LOG, position, limit)
+    def read_after(self, position: int, limit: int) -> list[PositionedRow]:
+        """Rows of all streams behind `position`; empty only if there are none."""
+        return self._read_joined(_LOG, position, limit)
 
     def find(self, stream: str, ids: Sequence[str]) -> list[Row]:
-        """In order of version."""
+        """Rows with these ids, in order of version."""
         found = [self._db.execute(_FIND, (stream, each)).get for each in dict.fromkeys(ids)]
         return sorted((Row(*row) for row in found if row), key=lambda row: row.version)
 
     def streams(self, prefix: str) -> dict[str, int]:
-        """In order of name."""
+        """Newest versions by stream, in order of name."""
         names, versions = self._db.execute(_STREAMS, (prefix,)).get
-        return dict(zip(_words(names), _numbers(versions), strict=True))
+        return dict(zip(_decode_strings(names), _decode_ints(versions), strict=True))
 
     def position(self) -> int:
-        """Of the newest row."""
+        """Position of the newest row."""
         return self._db.execute("SELECT max(pos) FROM records").get or 0
 
     def cursor(self, name: str) -> int:
-        """0 for a name that never moved."""
+        """0 for an unknown name."""
         return self._db.execute("SELECT position FROM cursors WHERE name = ?", (name,)).get or 0
 
     def snapshot(self, stream: str) -> Snapshot | None:
-        """The one that is kept, if any."""
         sql = "SELECT version, shape, blob FROM snapshots WHERE stream = ?"
         row = self._db.execute(sql, (stream,)).get
         return Snapshot(*row) if row else None
 
-    def heads(self, stream: str) -> list[Head]:
+    def heads(self, stream: str) -> list[SignedHead]:
         """In the order in which they were signed."""
-        return [Head(*row) for row in self._db.execute(_HEADS, (stream,))]
+        return [SignedHead(*row) for row in self._db.execute(_HEADS, (stream,))]
 
-    def signed(self, stream: str) -> int:
-        """By a head or by a cut."""
+    def signed_version(self, stream: str) -> int:
+        """The newest version that a head or a cut covers."""
         return int(self._db.execute(_SIGNED, (stream,)).get)
 
-    def covered(self) -> Covered:
-        """Both from one state of the file."""
+    def signature_coverage(self) -> SignatureCoverage:
+        """Both numbers from one state of the file."""
         with self._db:
             row = self._db.execute(_LARGEST).get
             records = self._db.execute(_COVERED).get
-        return Covered(records, Head(*row) if row else None)
+        return SignatureCoverage(records, SignedHead(*row) if row else None)
 
-    def cut(self, stream: str) -> Cut | None:
-        """Where the stream begins now, if its beginning was removed."""
-        row = self._db.execute(f"{CUT} WHERE stream = ?", (stream,)).get
-        return Cut(*row) if row else None
+    def cut(self, stream: str) -> RetentionCut | None:
+        """The retention cut of the stream, if its beginning was removed."""
+        row = self._db.execute(f"{CUT_SQL} WHERE stream = ?", (stream,)).get
+        return RetentionCut(*row) if row else None
 
-    def changes(self) -> int:
-        """Differs from the last answer when another connection committed in between."""
+    def data_version(self) -> int:
+        """Changes when another connection commits."""
         return int(self._db.pragma("data_version"))
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file, all of it read; empty when nothing is."""
+        """Verify the whole file; empty if there is no problem."""
         found = [str(line) for (line,) in self._db.execute("PRAGMA integrity_check")]
         if found == ["ok"]:
-            return list(missing_parts(self._db))
+            return list(integrity_problems(self._db))
         said = (line for text in found for line in text.splitlines())
         return [f"the file is damaged ({line})" for line in said if not line.startswith("***")]
 
     def close(self) -> None:
-        """Twice is once."""
+        """Close; may be called twice."""
         self._db.close()
 
     def _newest(self, stream: str) -> int:
-        """Sought from the other end of the index than the rows are; asked before them."""
+        """Read from the other end of the index than the rows, and before them."""
         return self._db.execute(_NEWEST, (stream,)).get or 0
 
-    def _many(self, sql: str, *values: str | int) -> list[Placed]:
-        whole = self._db.limit(apsw.SQLITE_LIMIT_LENGTH, MANY_BYTES)
+    def _read_joined(self, sql: str, *values: str | int) -> list[PositionedRow]:
+        whole = self._db.limit(apsw.SQLITE_LIMIT_LENGTH, LARGE_READ_BYTES)
         try:
             columns = self._db.execute(f"{_JOINED} FROM ({sql})", values).get
         except apsw.TooBigError:
             columns = None
         finally:
             self._db.limit(apsw.SQLITE_LIMIT_LENGTH, whole)
-        placed = _placed(*columns) if columns else None
-        return self._each(sql, values, MANY_BYTES) if placed is None else placed
+        placed = _positioned_rows(*columns) if columns else None
+        return self._read_rows(sql, values, LARGE_READ_BYTES) if placed is None else placed
 
-    def _each(self, sql: str, values: tuple[str | int, ...], most: int) -> list[Placed]:
-        placed = list[Placed]()
+    def _read_rows(self, sql: str, values: tuple[str | int, ...], most: int) -> list[PositionedRow]:
+        placed = list[PositionedRow]()
         with closing(self._db.execute(sql, values)) as found:
             for position, *row in found:
                 placed.append((position, Row(*row)))
@@ -193,7 +195,7 @@ class Reader:
         return placed
 
 
-def _placed(
+def _positioned_rows(
     positions: str,
     names: str,
     versions: str,
@@ -201,20 +203,25 @@ def _placed(
     hashes: str,
     lengths: str,
     bodies: bytes | None,
-) -> list[Placed] | None:
-    """None when the bodies did not come out as they went in.
+) -> list[PositionedRow] | None:
+    """Rows from one joined value; None if the bodies were not joined as expected.
 
-    SQLite promises to join text; that it joins any bytes is what it does, and what we check.
+    SQLite documents joining text only. It joins any bytes, and we check that it did.
     """
-    joined, sizes = bodies or b"", _numbers(lengths)
+    joined, sizes = bodies or b"", _decode_ints(lengths)
     if len(joined) != sum(sizes):
         return None
-    words = (_words(names), _numbers(versions), _words(ids))
-    rows = zip(*words, _cut(joined, sizes), map(bytes.fromhex, _words(hashes)), strict=True)
-    return [(at, Row(*row)) for at, row in zip(_numbers(positions), rows, strict=True)]
+    words = (_decode_strings(names), _decode_ints(versions), _decode_strings(ids))
+    rows = zip(
+        *words,
+        _split_bodies(joined, sizes),
+        map(bytes.fromhex, _decode_strings(hashes)),
+        strict=True,
+    )
+    return [(at, Row(*row)) for at, row in zip(_decode_ints(positions), rows, strict=True)]
 
 
-def _cut(joined: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
+def _split_bodies(joined: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
     start = 0
     for size in sizes:
         yield joined[start : start + size]
@@ -222,10 +229,10 @@ def _cut(joined: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
 
 
 def _check_end(stream: str, last: int, newest: int) -> None:
-    """A damaged index may lead to no more rows although there are."""
+    """A damaged index may end too early; compare with the newest version."""
     if last < newest:
-        raise DamagedError(f"Record {last + 1} of {stream} cannot be found; {DO}")
+        raise DamagedError(f"Record {last + 1} of {stream} cannot be found; {REPAIR_HINT}")
 
 
-def _size(rows: Iterable[Row]) -> int:
+def _total_bytes(rows: Iterable[Row]) -> int:
     return sum(len(row.body) for row in rows)

@@ -1,4 +1,4 @@
-"""The tables, and how a file of an earlier version becomes one of today."""
+"""Tables and migrations."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -6,12 +6,12 @@ from functools import cache
 
 import apsw
 
-from accord.stores.sqlite.transaction import transaction
+from accord.stores.sqlite.writer import write_transaction
 
-APPLICATION_ID = 0x41434F52  # "ACOR", so that `file` and we know the file as ours
+APPLICATION_ID = 0x41434F52  # "ACOR", which `file` and we recognise
 
 Migration = tuple[int, str]
-_PARTS = "SELECT name, type, sql FROM sqlite_schema"
+_SCHEMA_SQL = "SELECT name, type, sql FROM sqlite_schema"
 
 MIGRATIONS: Sequence[Migration] = (
     (
@@ -80,51 +80,53 @@ MIGRATIONS: Sequence[Migration] = (
 )
 
 
-def newest(migrations: Sequence[Migration] = MIGRATIONS) -> int:
+def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
     """The version this code writes."""
     return max(version for version, _ in migrations)
 
 
 def version_of(connection: apsw.Connection) -> int:
-    """The version of the file; 0 when nothing was made in it yet."""
+    """Version of the file; 0 if it has no tables yet."""
     return int(connection.pragma("user_version"))
 
 
-def altered(
+def describe_alteration(
     connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS
 ) -> str | None:
-    """What in the file is not as we make it, or would do things by itself; None when nothing is."""
-    ours = _parts(tuple(migrations), version_of(connection))
-    names = _parts(tuple(migrations), newest(migrations)).keys()
-    found = {name: (kind, sql) for name, kind, sql in connection.execute(_PARTS)}
+    """Describe a table that differs from ours, or a trigger or view; None if there is none."""
+    ours = _expected_schema(tuple(migrations), version_of(connection))
+    names = _expected_schema(tuple(migrations), newest_version(migrations)).keys()
+    found = {name: (kind, sql) for name, kind, sql in connection.execute(_SCHEMA_SQL)}
     for name, (kind, sql) in found.items():
         if kind in {"trigger", "view"} or (name in names and ours.get(name) != (kind, sql)):
             return f"the {kind} {name} in it is not ours"
-    lacks = next((name for name in ours if name not in found), None)
-    return lacks and f"{lacks} is missing in it"
+    missing = next((name for name in ours if name not in found), None)
+    return missing and f"{missing} is missing in it"
 
 
 @cache
-def _parts(migrations: tuple[Migration, ...], version: int) -> dict[str, tuple[str, str | None]]:
-    """What a file of that version is made of."""
+def _expected_schema(
+    migrations: tuple[Migration, ...], version: int
+) -> dict[str, tuple[str, str | None]]:
+    """Tables and indexes of a file of that version."""
     steps = [step for step in migrations if step[0] <= version]
     with closing(apsw.Connection(":memory:")) as blank:
         migrate(blank, steps)
-        return {name: (kind, sql) for name, kind, sql in blank.execute(_PARTS)}
+        return {name: (kind, sql) for name, kind, sql in blank.execute(_SCHEMA_SQL)}
 
 
 def migrate(connection: apsw.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
-    """Bring the file to the newest version, one transaction per step; whether there was one."""
+    """Migrate to the newest version, one transaction per step; returns whether anything changed."""
     before = version_of(connection)
     for version, statements in sorted(migrations):
         if version_of(connection) < version:
-            _step(connection, version, statements)
+            _apply_migration(connection, version, statements)
     return before < version_of(connection)
 
 
-def _step(connection: apsw.Connection, version: int, statements: str) -> None:
-    with transaction(connection):
-        # Another process may have made the step while this one waited for the lock.
+def _apply_migration(connection: apsw.Connection, version: int, statements: str) -> None:
+    with write_transaction(connection):
+        # Another process may have migrated while this one waited for the lock.
         if version_of(connection) < version:
             connection.execute(statements)
             connection.pragma("application_id", APPLICATION_ID)

@@ -1,6 +1,6 @@
-"""The git bridge: what hooks ask before and after a commit, on this machine alone (PVP 18.1)."""
+"""The git bridge: what hooks ask before and after a commit, from this machine only (PVP 18.1)."""
 
-from .desk import Desk
-from .service import Bridge
+from accord.transports.bridge.handlers import BridgeHandlers
+from accord.transports.bridge.server import Bridge
 
-__all__ = ["Bridge", "Desk"]
+__all__ = ["Bridge", "BridgeHandlers"]

@@ -1,0 +1,67 @@
+"""An agent behavior that follows a script, for demonstrations and tests."""
+
+from accord.agents import shell
+from accord.agents.command_risk import RiskJudgement, judge_command, stricter_judgement
+from accord.agents.loop import Agent, Prompt, ToolOutcome
+from accord.agents.script import Script, ScriptStep
+from accord.core.kernel.command_line import with_lines
+from accord.core.room.approval.tools import ToolPropose
+
+SHELL_TOOL = "shell"
+
+
+class ScriptedBehavior:
+    """Plays the first reply of a script that matches the prompt."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def answer(self, agent: Agent, prompt: Prompt) -> None:
+        """Play the steps in order; after a proposal, those for its outcome come first."""
+        steps, outcome = list(self._script.steps_for_prompt(prompt.content)), ToolOutcome(ran=False)
+        while steps:
+            await agent.wait_while_paused()
+            for amendment in prompt.news():
+                steps = list(self._script.steps_for_amendment(amendment) or steps)
+            step = steps.pop(0)
+            if step.propose is not None:
+                outcome = await agent.propose(
+                    build_proposal(agent, step), prompt, execute_early=step.hasty
+                )
+                steps = [*(step.granted if outcome.ran else step.rejected), *steps]
+            elif step.share is not None:
+                await agent.share(prompt, step.share, fill_placeholders(step.text, outcome))
+            else:
+                await agent.say(
+                    prompt, fill_placeholders(step.say or "", outcome), more=bool(steps)
+                )
+
+
+def fill_placeholders(text: str, outcome: ToolOutcome) -> str:
+    """The text with {output} and {reason} replaced."""
+    return text.replace("{output}", outcome.output).replace("{reason}", outcome.reason)
+
+
+def build_proposal(agent: Agent, step: ScriptStep) -> ToolPropose:
+    """The proposal of a step, with the risk of its command even if the script declares less."""
+    category, risk = judge_step(step)
+    return ToolPropose(
+        tool_name=step.propose or "",
+        arguments=with_lines(step.arguments) if step.propose == SHELL_TOOL else step.arguments,
+        agent=agent.session.me,
+        risk_level=risk,
+        description=step.description,
+        requires_approval=False,
+        category=category,
+    )
+
+
+def judge_step(step: ScriptStep) -> RiskJudgement:
+    """The category and risk of a step: the declared or the judged one, whichever is higher."""
+    declared = RiskJudgement(step.category, step.risk)
+    if step.propose != SHELL_TOOL:
+        return declared
+    try:
+        return stricter_judgement(declared, judge_command(shell.parse_call(step.arguments).argv))
+    except shell.InvalidCommandError:
+        return declared

@@ -1,0 +1,240 @@
+"""Responses about sessions and messages, and errors; the views produce the values."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw, Struct
+
+from accord.core.kernel.authority import Capability, Role
+from accord.core.kernel.ballot import Lack, Quorum
+from accord.core.room.state import (
+    Category,
+    ContentRef,
+    MergeStrategy,
+    Presence,
+    Risk,
+    SessionConfig,
+)
+
+# An envelope as the server sends it, still encoded; PVP's schema defines it.
+RECEIVED_ENVELOPE = "ReceivedEnvelope"
+EncodedEnvelope = Annotated[
+    Raw, Meta(extra_json_schema={"$ref": f"#/components/schemas/{RECEIVED_ENVELOPE}"})
+]
+
+
+class ResponseObject(Struct, frozen=True, kw_only=True):
+    """An object of a response.
+
+    A server sends exactly the declared fields, and OpenAPI says so. A client ignores fields that it
+    does not know, because a newer server may send more.
+    """
+
+
+class SessionSummary(ResponseObject, frozen=True):
+    """A session in a list; `standing` is your relation to it."""
+
+    id: str
+    name: str
+    status: str
+    created_at: str
+    created_by: str
+    participants: int
+    open_gates: int
+    held: int
+    standing: str
+    lost: bool
+
+
+class SessionMember(ResponseObject, frozen=True):
+    """A member of a session."""
+
+    id: str
+    name: str
+    type: str
+    roles: tuple[Role, ...]
+    capabilities: tuple[Capability, ...]
+    presence: Presence
+
+
+class GateTerms(ResponseObject, frozen=True):
+    """What a gate was opened for."""
+
+    action_type: str
+    action_ref: str
+    quorum: Quorum
+    timeout_seconds: int
+    message: str
+
+
+class DecisionRuling(ResponseObject, frozen=True):
+    """The rules' verdict on a step; `table` compares the judgements if there are several."""
+
+    batch: str
+    item: str
+    step: str
+    verdict: str
+    state: str
+    confidence: str
+    sha256: str
+    convergence: str | None
+    judges: tuple[str, ...]
+    table: str
+
+
+class ProposalHold(ResponseObject, frozen=True):
+    """Why voting on a proposal has not started, and until when."""
+
+    batch: str
+    item: str
+    step: str
+    why: str
+    until: str
+
+
+class OpenProposal(ResponseObject, frozen=True):
+    """An unfinished proposal, its ruling, and whether that holds it.
+
+    `category` and `risk_level` are the proposer's own claim. Where the arguments were too large for
+    a list of gates they are omitted; the session has them.
+    """
+
+    id: str
+    agent: str
+    tool_name: str
+    arguments: dict[str, Any]
+    arguments_omitted: bool
+    category: Category
+    risk_level: Risk
+    description: str
+    approved: bool
+    decision: DecisionRuling | None
+    held: ProposalHold | None
+    fork: str | None
+
+
+class OpenGate(ResponseObject, frozen=True):
+    """An open gate and its votes so far; `people` has the names of the ids in it."""
+
+    id: str
+    request: GateTerms
+    initiator: str
+    approvals: tuple[str, ...]
+    rejections: tuple[str, ...]
+    approvals_received: int
+    approvals_required: int
+    lacks: tuple[Lack, ...]
+    waits_for: tuple[str, ...]
+    created_at: str
+    expires_at: str | None
+    action: OpenProposal | None
+    fork: str | None
+    fork_name: str | None
+    people: dict[str, str]
+    notes: tuple[str, ...]
+    skipped: tuple[str, ...]
+    unmeetable: tuple[str, ...]
+
+
+class ForkSummary(ResponseObject, frozen=True):
+    """A fork."""
+
+    id: str
+    name: str
+    parent: str | None
+    from_point: str
+    members: tuple[str, ...]
+    created_by: str
+    created_at: str
+    merged: bool
+    into: str | None
+
+
+class OpenMerge(ResponseObject, frozen=True):
+    """A merge that is not finished."""
+
+    id: str
+    source: str
+    target: str | None
+    strategy: MergeStrategy
+    gated: bool
+    head: str | None
+    changed: str | None
+
+
+class ContextItemSummary(ResponseObject, frozen=True):
+    """A context item without its content."""
+
+    key: str
+    fork: str | None
+    content_type: str
+    author: str
+    visible_to: tuple[str, ...] | None
+    source: str
+    tags: tuple[str, ...]
+
+
+class ContextItemDetail(ContextItemSummary, frozen=True):
+    """A context item with its content."""
+
+    content: str | dict[str, Any] | None
+    content_ref: ContentRef | None
+
+
+class SessionDetail(SessionSummary, frozen=True):
+    """A session's current state."""
+
+    config: SessionConfig
+    gate_timeout_seconds: int | None
+    members: tuple[SessionMember, ...]
+    gates: tuple[OpenGate, ...]
+    tools: tuple[OpenProposal, ...]
+    forks: tuple[ForkSummary, ...]
+    merges: tuple[OpenMerge, ...]
+    context: tuple[ContextItemSummary, ...]
+    halted: dict[str, str]
+    unmeetable: tuple[str, ...]
+
+
+class SessionList(ResponseObject, frozen=True):
+    """Sessions, newest first."""
+
+    sessions: tuple[SessionSummary, ...]
+    has_more: bool
+
+
+class MessageReceipt(ResponseObject, frozen=True):
+    """Where a message was stored; `seq` is 0 for a signal, which is relayed but not stored."""
+
+    id: str
+    seq: int
+    session: str
+
+
+class MessageList(ResponseObject, frozen=True):
+    """Messages; use `next` as `after` in the next request."""
+
+    messages: tuple[EncodedEnvelope, ...]
+    next: str | None
+    has_more: bool
+
+
+class TranscriptPage(ResponseObject, frozen=True):
+    """Messages; use `next` as `after` in the next request."""
+
+    messages: tuple[EncodedEnvelope, ...]
+    next: int
+    has_more: bool
+
+
+class ErrorBody(ResponseObject, frozen=True):
+    """An error: a code for programs, a message for people."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = {}
+
+
+class ErrorResponse(ResponseObject, frozen=True):
+    """A refused request; it changed nothing."""
+
+    error: ErrorBody

@@ -1,0 +1,1 @@
+"""Commands for operators: tokens, keys, backup, restore, verify, compact."""

@@ -1,0 +1,1 @@
+"""`accord gates`, `accord approve`, `accord reject`."""

@@ -1,0 +1,1 @@
+"""`accord git` and `accord why`."""

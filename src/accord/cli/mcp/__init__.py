@@ -1,0 +1,1 @@
+"""`accord mcp`: MCP on standard input and output."""

@@ -1,0 +1,1 @@
+"""Signing in and out, inviting and removing people."""

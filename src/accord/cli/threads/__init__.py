@@ -1,0 +1,1 @@
+"""`accord thread`, `accord inbox`, `accord agents`."""

@@ -1,0 +1,1 @@
+"""The client's connection: reconnect, routing, inbox, outbox."""

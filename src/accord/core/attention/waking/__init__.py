@@ -1,0 +1,1 @@
+"""Waking: which runtime is woken for a thread, when, by what, and why not."""

@@ -1,0 +1,1 @@
+"""Batch text, judgements and snapshots to values."""

@@ -1,0 +1,1 @@
+"""Snapshots, tables and reports as text."""

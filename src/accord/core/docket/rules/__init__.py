@@ -1,0 +1,1 @@
+"""The rules of the kernel, in the order of a run."""

@@ -1,0 +1,1 @@
+"""The hash chain and retention cuts."""

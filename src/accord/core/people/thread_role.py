@@ -1,0 +1,51 @@
+"""The `role` claim of MSG, derived from kind and PVP roles (the reverse of UNI-13)."""
+
+from collections.abc import Iterable
+
+from accord.core.kernel.authority import (
+    Capabilities,
+    Capability,
+    Kind,
+    Role,
+    Roles,
+    ThreadRole,
+)
+
+# UNI-13: the session role of a pact seat or a thread role. Roles that approve or administer are
+# never derived; they have to be granted explicitly.
+SESSION_ROLE_OF = {
+    ThreadRole.ORCHESTRATOR: Role.DRIVER,
+    ThreadRole.WORKER: Role.DRIVER,
+    ThreadRole.REVIEWER: Role.NAVIGATOR,
+}
+REVIEWING_ROLES = frozenset({Role.NAVIGATOR, Role.APPROVER, Role.ADVERSARY})
+
+
+def thread_role_of(kind: Kind, roles: Roles) -> ThreadRole:
+    """The thread role for these session roles; an agent never becomes an orchestrator this way."""
+    human = kind is Kind.HUMAN
+    if human and Role.ADMIN in roles:
+        return ThreadRole.OPERATOR
+    if human and Role.DRIVER in roles:
+        return ThreadRole.ORCHESTRATOR
+    only_reviews = bool(roles & REVIEWING_ROLES) and Role.DRIVER not in roles
+    return ThreadRole.REVIEWER if only_reviews else ThreadRole.WORKER
+
+
+def session_rights_of(kind: Kind, names: Iterable[str]) -> tuple[Roles, Capabilities]:
+    """Session roles and capabilities for these thread roles; unknown names grant nothing."""
+    thread_roles = {ThreadRole(name) for name in names if name in set(ThreadRole)}
+    roles = {SESSION_ROLE_OF[role] for role in thread_roles if role in SESSION_ROLE_OF}
+    human = kind is Kind.HUMAN
+    if human and ThreadRole.OPERATOR in thread_roles:
+        roles.add(Role.ADMIN)
+    leads = human and ThreadRole.ORCHESTRATOR in thread_roles
+    capabilities = {Capability.MANAGE_PARTICIPANTS} if leads else set[Capability]()
+    return frozenset(roles), frozenset(capabilities)
+
+
+def parse_role_claim(claim: str, kind: Kind) -> ThreadRole:
+    """Unknown claims, and `operator` for a non-human, get the least privilege (OPEN-121)."""
+    if claim == ThreadRole.OPERATOR and kind is not Kind.HUMAN:
+        return ThreadRole.WORKER
+    return ThreadRole(claim) if claim in set(ThreadRole) else ThreadRole.WORKER

@@ -1,0 +1,1 @@
+"""Commit messages: parse, write and lint; trailers."""

@@ -1,0 +1,1 @@
+"""Git notes and the records in them."""

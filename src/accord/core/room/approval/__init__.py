@@ -1,0 +1,1 @@
+"""Approval: from a tool proposal through gates and votes to its grant."""

@@ -1,0 +1,1 @@
+"""Prompts, streamed responses, thinking, interrupts."""

@@ -1,0 +1,1 @@
+"""Forks and merges of a session."""

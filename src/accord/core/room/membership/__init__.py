@@ -1,0 +1,1 @@
+"""Joining, leaving, roles and presence."""

@@ -1,0 +1,1 @@
+"""Shared context items and secrets."""

@@ -1,0 +1,1 @@
+"""The decision behind a commit, computed from the records of its session."""

@@ -1,0 +1,207 @@
+"""Which approvals of a session cover a commit: the rule applied to the calls that ran."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from accord.core.provenance.coverage.result import Coverage
+from accord.core.provenance.coverage.rule import (
+    ApprovedRun,
+    CommitContent,
+    cover_commit,
+    file_operations,
+    is_file_call,
+    named_paths,
+    relative_path,
+    shown_tree,
+)
+from accord.core.provenance.coverage.text_changes import CallDoesNotFitError
+from accord.core.provenance.decision import (
+    Approval,
+    DecisionCommit,
+    FileChange,
+    ForkMerge,
+    PathCoverage,
+    ToolExecution,
+)
+from accord.core.views.commit_decision.decision_builder import ToolRun
+from accord.core.views.commit_decision.draft_decision import DecisionDraft
+
+
+def approved_runs(draft: DecisionDraft, root: str) -> tuple[ApprovedRun, ...]:
+    """The runs that may cover content, in the order in which they ended.
+
+    The effect of a commit call is the commit itself, so it counts while it runs, too.
+    """
+    tools = (_approved_run(run, root) for run in draft.runs if run.approvers)
+    merges = (_approved_merge(merge, draft.decision) for merge in draft.decision.merges)
+    return tuple(run for run in (*tools, *merges) if run is not None)
+
+
+def _approved_run(run: ToolRun, root: str) -> ApprovedRun | None:
+    operations = file_operations(run.tool_name, run.arguments, root) if run.succeeded else ()
+    tree = shown_tree(run.arguments) if run.succeeded or not run.ended else ""
+    if not (operations or tree):
+        return None
+    return ApprovedRun(run.proposal, run.approvers, operations, tree)
+
+
+def _approved_merge(merge: ForkMerge, decision: DecisionCommit) -> ApprovedRun | None:
+    approvers = tuple(sorted({vote.by for vote in decision.votes if vote.action == merge.id}))
+    if not (merge.done and merge.head and approvers):
+        return None
+    return ApprovedRun(merge.id, approvers, head=merge.head)
+
+
+def covered_commit(draft: DecisionDraft, commit: CommitContent, root: str) -> DecisionCommit:
+    """The decision with what its approvals cover of the commit."""
+    coverage = cover_commit(approved_runs(draft, root), commit)
+    decision = without_runs_elsewhere(draft, commit, root)
+    return replace(
+        decision,
+        tree=commit.tree,
+        changes=tuple(
+            FileChange(
+                path=file.path,
+                before=file.before,
+                after=file.after,
+                old_mode=file.old_mode,
+                mode=file.mode,
+            )
+            for file in commit.files
+        ),
+        covers=coverage.covers,
+        coverage=tuple(_path_coverage(coverage)),
+        context=tuple(_context(decision, coverage, commit, root)),
+        approvals=tuple(_whole_approvals(decision, coverage)),
+        tool_executions=tuple(_with_paths(draft, decision, root)),
+    )
+
+
+def without_runs_elsewhere(
+    draft: DecisionDraft, commit: CommitContent, root: str
+) -> DecisionCommit:
+    """The decision without those who only decided on runs that the commit does not contain.
+
+    A call that changes files is contained if it changes one of the commit. Of any other call nobody
+    knows what it changed, so the first commit after it contains it.
+    """
+    changed = {file.path for file in commit.files}
+    elsewhere = {run.proposal for run in draft.runs if _is_elsewhere(run, changed, root)}
+    here = [run for run in draft.runs if run.proposal not in elsewhere]
+    there = [run for run in draft.runs if run.proposal in elsewhere]
+    decision = draft.decision
+    merged_by = (merge.by for merge in decision.merges)
+    kept = frozenset().union(*(run.decided_by for run in here), *merged_by)
+    dropped = frozenset().union(*(run.decided_by for run in there)) - kept
+    return replace(
+        decision,
+        decided_by=tuple(person for person in decision.decided_by if person not in dropped),
+        assisted_by=tuple(sorted({run.assistant for run in here})),
+        tool_executions=tuple(
+            replace(tool, elsewhere=tool.id in elsewhere) for tool in decision.tool_executions
+        ),
+    )
+
+
+def _is_elsewhere(run: ToolRun, changed: set[str], root: str) -> bool:
+    if not is_file_call(run.tool_name, run.arguments):
+        return False
+    operations = file_operations(run.tool_name, run.arguments, root)
+    return changed.isdisjoint(operation.path for operation in operations)
+
+
+def contained_runs(decision: DecisionCommit) -> tuple[str, ...]:
+    """The runs that belong to this commit, and so to no other clone's.
+
+    Not a commit call that showed another tree: its own commit may be about to be reported. Not a
+    call that changes files either, if it is not known which ones the commit changes.
+    """
+    return tuple(
+        tool.id
+        for tool in decision.tool_executions
+        if not tool.elsewhere
+        and shown_tree(tool.arguments) in ("", decision.tree)
+        and (decision.changes or not is_file_call(tool.name, tool.arguments))
+    )
+
+
+def _path_coverage(coverage: Coverage) -> Iterator[PathCoverage]:
+    for entry in coverage.entries:
+        yield PathCoverage(
+            approver=entry.approver,
+            proposal=entry.proposal,
+            paths=entry.paths,
+            together=entry.together,
+        )
+
+
+def _context(
+    decision: DecisionCommit, coverage: Coverage, commit: CommitContent, root: str
+) -> Iterator[PathCoverage]:
+    """Approved runs that cover nothing, with the changed paths that only the agent names."""
+    covering = {(entry.approver, entry.proposal) for entry in coverage.entries}
+    changed = {file.path for file in commit.files}
+    for tool in decision.tool_executions:
+        named = set(_inside((*tool.reported, *named_paths(tool.arguments)), root))
+        for approver in tool.approved_by:
+            if (approver, tool.id) not in covering:
+                paths = tuple(sorted(changed & named))
+                yield PathCoverage(approver=approver, proposal=tool.id, paths=paths)
+
+
+def _inside(paths: Iterable[str], root: str) -> Iterator[str]:
+    for path in paths:
+        with suppress(CallDoesNotFitError):
+            yield relative_path(path, root)
+
+
+def _whole_approvals(decision: DecisionCommit, coverage: Coverage) -> Iterator[Approval]:
+    """The votes by which those who approved all of the commit did so."""
+    covering = {(entry.approver, entry.proposal) for entry in coverage.entries}
+    for vote in decision.votes:
+        if vote.by in coverage.approvers and (vote.by, vote.action) in covering:
+            yield vote
+
+
+def _with_paths(
+    draft: DecisionDraft, decision: DecisionCommit, root: str
+) -> Iterator[ToolExecution]:
+    """The executions with the files that each call changes."""
+    paths = {
+        run.proposal: {each.path for each in file_operations(run.tool_name, run.arguments, root)}
+        for run in draft.runs
+    }
+    for tool in decision.tool_executions:
+        yield replace(tool, paths=tuple(sorted(paths.get(tool.id, ()))))
+
+
+class CoverageNeeds(NamedTuple):
+    """What the rule needs of git, so that nothing else of a repository is sent.
+
+    `contents` are the paths whose content before the commit matters, `line_endings` those where it
+    matters whether git converts them. Without `is_possible` no run could cover anything.
+    """
+
+    is_possible: bool
+    contents: tuple[str, ...]
+    line_endings: tuple[str, ...]
+
+
+def coverage_needs(draft: DecisionDraft, root: str) -> CoverageNeeds:
+    """What the rule needs of git for the runs of this decision."""
+    runs = approved_runs(draft, root)
+    operations = [operation for run in runs for operation in run.operations]
+    contents = {each.starts_from for each in operations if not each.change.is_complete}
+    line_endings = {
+        each.path for each in operations if each.change.with_line_feeds() != each.change
+    }
+    return CoverageNeeds(bool(runs), tuple(sorted(contents)), tuple(sorted(line_endings)))
+
+
+def depends_on_content(draft: DecisionDraft, root: str) -> bool:
+    """Whether it matters for the trailers what is committed."""
+    is_narrowed = any(is_file_call(run.tool_name, run.arguments) for run in draft.runs)
+    return is_narrowed or coverage_needs(draft, root).is_possible

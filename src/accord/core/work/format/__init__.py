@@ -1,0 +1,1 @@
+"""File formats of Pact: log lines, STATE.yml, task files."""

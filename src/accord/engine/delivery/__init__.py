@@ -1,0 +1,1 @@
+"""Sending committed records to connections: joining, replay, heartbeats, secrets."""

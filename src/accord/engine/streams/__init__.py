@@ -1,0 +1,1 @@
+"""Streams in memory: state, cache, snapshots, start-up."""

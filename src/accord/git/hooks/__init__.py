@@ -1,0 +1,1 @@
+"""The git hooks, one module each, and their installation."""

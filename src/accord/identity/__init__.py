@@ -1,0 +1,1 @@
+"""Tokens, signing keys and the service that issues and revokes them."""

@@ -1,0 +1,1 @@
+"""The assembled server: application, listening socket, start and stop."""

@@ -1,0 +1,451 @@
+"""Assembles the server from store, engine and transports."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from accord.api.people import InvitationRequest
+from accord.api.tokens import TokenRequest
+from accord.core import room
+from accord.core.attention import context as attention
+from accord.core.dialects import stored_records
+from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.ulid import ulid
+from accord.core.people import context
+from accord.core.people.state import People
+from accord.core.people.tokens import TokenRevoked
+from accord.core.provenance import commits
+from accord.core.room import threads
+from accord.core.room.state import ServerPolicy
+from accord.core.work import mirror
+from accord.data_dir import KEYS_DIR_NAME, store_url_of
+from accord.engine import background
+from accord.engine.background import HeadSigner, SystemClock, WallClock
+from accord.engine.engine import Engine
+from accord.engine.ports import Clock, EncodedRecord, EnginePorts, EventLog, StoreError
+from accord.identity.sign_in_service import SignInService
+from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService
+from accord.identity.tokens import Keyring
+from accord.pact.mirror.service import MirrorService
+from accord.server.decision_kernel import LazyDecisionKernel
+from accord.settings.server import ServerConfig
+from accord.settings.server.open_files import raise_for_connections
+from accord.stores import open_log
+from accord.telemetry.loop_lag import LoopLag
+from accord.telemetry.measurements import MetricSources
+from accord.telemetry.metrics_endpoint import MetricsEndpoint
+from accord.telemetry.middleware import RequestStats, RequestStatsMiddleware, Tracer
+from accord.transports import bridge
+from accord.transports.bridge.member_handlers import MemberHandlers
+from accord.transports.edge.connection_limits import ConnectionLimits
+from accord.transports.edge.origin import OriginMiddleware, names_this_server
+from accord.transports.http import admin, api_docs, error_handlers, health, home_page, sessions
+from accord.transports.http.auth import Authenticator, Caller
+from accord.transports.http.git_hooks import GitHookEndpoints
+from accord.transports.http.home import HomeEndpoints
+from accord.transports.http.messages.endpoints import MessageEndpoints
+from accord.transports.http.people.sign_in import SignInEndpoints
+from accord.transports.http.routing_table import ALL_ADMIN_ENDPOINTS
+from accord.transports.http.session_index import SessionIndex
+from accord.transports.intake import AuthPolicy, Intake
+from accord.transports.mcp import endpoint
+from accord.transports.mcp.endpoint import McpEndpoint
+from accord.transports.mcp.msg_tools import MSG_TOOLS
+from accord.transports.mcp.pvp_tools import PVP_TOOLS, PvpServices
+from accord.transports.mcp.resources import ResourceChanges, ResourceServices, agents_in
+from accord.transports.mcp.tool_calls import ToolBox
+from accord.transports.msg.endpoints import MethodEndpoints
+from accord.transports.msg.index import save_index
+from accord.transports.msg.service import ThreadService
+from accord.transports.msg.waking.reactions import AttentionWorker
+from accord.transports.websocket.registry import WebSocketRegistry
+from accord.waking.configuration import load_wake_file
+from accord.waking.machine import machine_name
+from accord.waking.waker import CommandWaker
+
+if TYPE_CHECKING:
+    from accord.settings.server.certificate_reload import CertificateReloader
+
+log = logging.getLogger("accord")
+
+STOP_TIMEOUT_DETAIL = (
+    "The server is stopping and the store did not respond in time, so the message may or may not "
+    "be stored; send it again with the same id"
+)
+CONTEXTS = (
+    room.CONTEXT,
+    threads.CONTEXT,
+    attention.CONTEXT,
+    context.CONTEXT,
+    commits.CONTEXT,
+    mirror.CONTEXT,
+)
+
+
+class ServerOptions(ServerConfig, frozen=True, kw_only=True):
+    """The settings of a server, and where its data is."""
+
+    home: Path
+    sign_in_link: bool = False  # whether the operator gets a one-time code at start
+
+    @classmethod
+    def from_config(
+        cls, config: ServerConfig, home: Path, *, sign_in_link: bool = False
+    ) -> "ServerOptions":
+        """From flags, environment and configuration file."""
+        settings = {name: getattr(config, name) for name in config.__struct_fields__}
+        return cls(**settings, home=home, sign_in_link=sign_in_link)
+
+    def load_certificate(self) -> "CertificateReloader | None":
+        """The TLS certificate, if configured; Refused if it cannot be used."""
+        if self.tls is None:
+            return None
+        from accord.settings.server.certificate_reload import (
+            CertificateReloader,  # imported late: most servers have a proxy for TLS
+        )
+
+        return CertificateReloader(*self.tls)
+
+    @property
+    def store_url(self) -> str:
+        """URL of the store; defaults to a file in the data directory."""
+        return store_url_of(self.home, self.store)
+
+
+def id_generator(clock: Clock) -> Callable[[], str]:
+    """Generates ULIDs from the current time."""
+    return lambda: ulid(clock.now(), os.urandom(10))
+
+
+def make_engine(events: EventLog, policy: ServerPolicy | None = None, **options: Any) -> Engine:
+    """An engine on this log, with all contexts."""
+    clock = options.pop("clock", None) or SystemClock()
+    rules = msgspec.structs.replace(policy or ServerPolicy(), decision_kernel=LazyDecisionKernel())
+    world = EnginePorts(stored_records, clock, id_generator(clock), rules)
+    return Engine(events, CONTEXTS, world, **options)
+
+
+class PeopleDirectory:
+    """Who ever had a token, according to the log."""
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
+
+    def kind_of(self, workspace: str, id: str) -> Kind | None:
+        """The kind of this principal; Refused until the log was read."""
+        people: People | None = self._engine().peek(PEOPLE_STREAM)
+        if people is None:
+            detail = "The server is still reading its tokens; try again in a second"
+            raise Refused(Reason.UNAVAILABLE, detail)
+        return people.kind_of(workspace, id)
+
+
+@contextlib.asynccontextmanager
+async def open_local_token_service(
+    home: Path, store: str | None = None
+) -> AsyncIterator[TokenService]:
+    """Tokens and keys without a running server, on the same files."""
+    events = await open_log(store_url_of(home, store))
+    try:
+        engine = make_engine(events)
+        keyring = Keyring.open(home / KEYS_DIR_NAME)
+        yield TokenService(engine, keyring, WallClock(), SessionIndex(engine).sessions_of)
+        await engine.wait_until_idle()
+    finally:
+        await events.close()
+
+
+class Server:
+    """All parts of a running server."""
+
+    def __init__(self, options: ServerOptions, events: EventLog) -> None:
+        self.options = options
+        self.events = events
+        is_open = options.auth == "open"
+        policy = msgspec.structs.replace(
+            options.policy,
+            grace_ends_membership=is_open,
+            directory=None if is_open else PeopleDirectory(lambda: self.engine),
+        )
+        self.engine = make_engine(events, policy)
+        self.keyring = Keyring.open(options.home / KEYS_DIR_NAME)
+        self.session_reader = sessions.SessionReader(self.engine)
+        self.token_service = TokenService(
+            self.engine, self.keyring, WallClock(), self.session_reader.index.sessions_of
+        )
+        trust = AuthPolicy(
+            self.keyring,
+            self.revoked_tokens,
+            open=is_open,
+            server_id=lambda: self.known_people().server_id,
+        )
+        self.intake = Intake(self.engine, trust, options.rate_limit)
+        self.connection_limits = ConnectionLimits(options.limits)
+        self.websockets = WebSocketRegistry(
+            self.intake, self.connection_limits, is_tls=options.tls is not None
+        )
+        self.callers = Authenticator(self.intake)
+        self.http = MessageEndpoints(self.callers, self.session_reader)
+        self.threads = ThreadService(self.intake, self.session_reader, self._waker())
+        self.attention_worker = AttentionWorker(self.threads)
+        self.methods = MethodEndpoints(self.callers, self.threads)
+        self.home = HomeEndpoints(self.callers, self.session_reader, self.threads)
+        self.sign_in = SignInEndpoints(
+            self.callers,
+            SignInService(self.token_service),
+            lambda actor: self.token_service.admin_for(actor).people,
+            options.limits,
+        )
+        pvp = PvpServices(
+            self.http, self.home.reader, self.threads, self._agents, lambda: self.public_url
+        )
+        box = ToolBox(
+            [
+                *((tool, self.threads) for tool in MSG_TOOLS),
+                *((tool, pvp) for tool in PVP_TOOLS),
+            ]
+        )
+        self.public_url = (options.public_url or "").rstrip("/")
+        resources = ResourceServices(pvp)
+        self.mcp = McpEndpoint(
+            self.callers,
+            box,
+            ResourceChanges(resources),
+            lambda host: names_this_server(host, options.host, options.public_url),
+        )
+        self.head_signer = HeadSigner(events, self.keyring, self.engine.clock)
+        self.engine.on_state_change.append(self.close_revoked)
+        self.mirrors = MirrorService(self.engine)
+        self.git_hooks = GitHookEndpoints(
+            self.callers,
+            lambda actor, writes: MemberHandlers(
+                self.engine, self.mirrors, actor, lambda: self.stopping, writes=writes
+            ),
+        )
+        self.tasks: list[asyncio.Task[None]] = []
+        self.certificate_reload: CertificateReloader | None = None
+        self.stopping = False
+        self.loop_lag = LoopLag()
+        self.request_metrics = RequestStats()
+        self.readiness = self._readiness()
+        self.metrics_endpoint = MetricsEndpoint(
+            self._metrics, self.token_service, count=self.callers.charge_request
+        )
+
+    def _waker(self) -> CommandWaker | None:
+        """What may wake agents here; Refused if the operator's file is wrong."""
+        file = self.options.wake
+        return None if file is None else CommandWaker(load_wake_file(file), machine_name())
+
+    def _readiness(self) -> health.Readiness:
+        checks: dict[str, health.HealthCheck] = {
+            "store": health.store_check(self.events),
+            "workers": health.WorkerCheck(self.events, [self.head_signer.name], self.tasks_running),
+        }
+        return health.Readiness(checks, lambda: self.stopping)
+
+    async def _metrics(self) -> bytes:
+        workers = (self.head_signer.name,)
+        from accord.telemetry import metrics  # imported late: it is large and not always enabled
+
+        ends = self.certificate_reload.expires_at if self.certificate_reload else None
+        return await metrics.render_metrics(
+            MetricSources(
+                self.engine,
+                self.websockets,
+                self.connection_limits,
+                self.loop_lag,
+                self.request_metrics,
+                workers,
+                ends,
+            )
+        )
+
+    def tasks_running(self) -> bool:
+        """Whether no background task has ended."""
+        return bool(self.tasks) and not any(task.done() for task in self.tasks)
+
+    def known_people(self) -> People:
+        """Tokens, revocations and keys according to the log; Refused until they were read."""
+        people: People | None = self.engine.peek(PEOPLE_STREAM)
+        if people is None:
+            detail = "The server is still reading revoked tokens; try again in a second"
+            raise Refused(Reason.UNAVAILABLE, detail)
+        return people
+
+    async def _agents(self, caller: Caller) -> list[dict[str, Any]]:
+        """The agents of the caller's workspace that have a token."""
+        return agents_in(self.known_people(), caller.actor.workspace, self.engine.clock.now())
+
+    def revoked_tokens(self) -> Container[str]:
+        """The revoked tokens."""
+        return self.known_people().revoked
+
+    def close_revoked(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
+        """Close connections whose token was revoked."""
+        for encoded in fresh if stream == PEOPLE_STREAM else ():
+            if isinstance(event := encoded.record.event, TokenRevoked):
+                self.websockets.close_revoked(event.jti)
+                self.http.end_revoked(event.jti)
+                self.home.streams.waiters.end_revoked(event.jti)
+                self.mcp.end_revoked(event.jti)
+
+    def raise_file_limit(self) -> None:
+        """Raise the limit of open files to the number of connections allowed."""
+        self.connection_limits.max_connections = raise_for_connections(
+            self.connection_limits.max_connections
+        )
+
+    def start_certificate_reload(self, renewal: "CertificateReloader") -> None:
+        """Reload the certificate when it changes, and report its expiry."""
+        self.certificate_reload = renewal
+        self.tasks.append(asyncio.create_task(renewal.run()))
+
+    def set_tracer(self, tracer: Tracer) -> None:
+        """Report finished work to this tracer."""
+        self.engine.counters.on_span, self.request_metrics.tracer = tracer.span, tracer
+
+    async def start(self) -> str:
+        """Open the log, start all tasks, and return a token for the operator."""
+        await self.token_service.record_active_key()
+        self.intake.session_quota.load(await self.engine.start())
+        await self.attention_worker.load()
+        heads = background.run_worker(self.events, self.head_signer, self.engine.counters)
+        attention = background.run_worker(self.events, self.attention_worker, self.engine.counters)
+        loops = (
+            self.engine.follow_log(),
+            heads,
+            attention,
+            self.attention_worker.run_sweeps(),
+            self.loop_lag.run(),
+            self.mirrors.run(),
+        )
+        for work in (*loops, *self._retention_tasks()):
+            self.tasks.append(asyncio.create_task(work))
+        request = TokenRequest(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
+        return (await self.token_service.admin_for(SHELL_ACTOR).issue(request)).token
+
+    async def sign_in_code(self) -> str:
+        """A one-time code for the operator, if one is wanted; otherwise empty."""
+        if not self.options.sign_in_link:
+            return ""
+        request = InvitationRequest(id=operator_id(), roles=frozenset({Role.ADMIN}))
+        people = self.token_service.admin_for(SHELL_ACTOR).people
+        return (await people.invite(request, invitation=False)).code
+
+    def bridge(self) -> bridge.Bridge:
+        """The socket for git hooks, to be opened while serving."""
+        handlers = bridge.BridgeHandlers(self.engine, self.mirrors, lambda: self.stopping)
+        return bridge.Bridge(handlers, self.options.home, self.options.bridge_port)
+
+    def disconnect_all(self) -> None:
+        """Close all connections and waiting requests."""
+        self.websockets.close_all()
+        self.http.end_all()
+        self.home.streams.waiters.end_all()
+        self.mcp.end_all()
+
+    def _retention_tasks(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Only if retention is configured."""
+        days = self.options.keep_ended_days
+        if days is not None:
+            from accord.operations import retention  # imported late: rarely used
+
+            keys, why = self.options.home / KEYS_DIR_NAME, f"{days} days after the end"
+            trust = retention.PruneAuthority(self.keyring, keys, SYSTEM, why)
+            keeper = retention.Retention(self.events, self.engine.clock, trust)
+            yield retention.run_retention(keeper, days, self.engine.stream_cache.evict)
+
+    async def finish_pending(self, within: float) -> None:
+        """Accept nothing more and finish what was decided; after a timeout refuse the rest."""
+        self.stopping = self.intake.closed = True
+        await self.threads.wakes.stop()
+        self.engine.scheduler.stop()
+        self.engine.heartbeat.scheduler.stop()
+        if not await finished_within(self.engine.wait_until_idle(), within):
+            log.error("stop.abandoned", extra={"ms": int(within * 1000)})
+            self.engine.abandon_pending(Refused(Reason.UNAVAILABLE, STOP_TIMEOUT_DETAIL))
+
+    async def stop(self, within: float = 10.0) -> bool:
+        """Close everything; False if the store did not close in this many seconds."""
+        self.disconnect_all()
+        for task in self.tasks:
+            task.cancel()
+        return await finished_within(self._close(), within)
+
+    async def _close(self) -> None:
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.mcp.close()
+        await self.engine.wait_until_idle()
+        await save_index(self.threads.index)
+        with contextlib.suppress(StoreError):  # the next start signs what is not signed now
+            await background.finish_worker(self.events, self.head_signer)
+        await self.events.close()
+
+    def asgi_app(self) -> ASGIApp:
+        """The HTTP application."""
+        routes = [
+            Route("/", home_page.home_page_handler(is_open=self.intake.is_open)),
+            Route("/healthz", health.healthz),
+            *api_docs.routes(),
+            Route("/readyz", self.readiness.readyz),
+            Route("/metrics", self.metrics_endpoint.metrics),
+            *self.http.routes(),
+            *self.methods.routes(),
+            *self.home.routes(),
+            *self.git_hooks.routes(),
+            *self.sign_in.routes(),
+            *sessions.routes(self.session_reader, self.callers.actor_of),
+            *admin.routes(
+                ALL_ADMIN_ENDPOINTS,
+                self.token_service,
+                self.callers.charge_request,
+                self.intake.limits,
+            ),
+        ]
+        app = Starlette(routes=routes, exception_handlers=error_handlers.EXCEPTION_HANDLERS)
+        app.router.redirect_slashes = False  # the address would come from the Host header
+        routed = endpoint.PathDispatch(app, self.mcp)
+        counted = RequestStatsMiddleware(
+            routed, self.request_metrics, [*routes, Route(endpoint.PATH, self.mcp)]
+        )
+        return OriginMiddleware(
+            counted, strict=self.intake.is_open, closed=lambda: self.intake.closed
+        )
+
+
+async def finished_within(work: Coroutine[Any, Any, None], seconds: float) -> bool:
+    """Whether it finished within this many seconds; if not it goes on in the background."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait([task], timeout=max(0.0, seconds))
+    if done:
+        task.result()
+    return bool(done)
+
+
+def account_name() -> str:
+    """The name of the operating-system user; empty for one without an account, as in containers."""
+    import pwd  # only where the environment does not say it
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""
+
+
+def operator_id() -> str:
+    """Participant id of the operating-system user who started the server."""
+    name = os.environ.get("SUDO_USER") or os.environ.get("USER") or account_name()
+    slug = "".join(c if c.isalnum() and c.isascii() else "-" for c in name.lower()).strip("-")
+    return slug if slug and slug != "system" else "admin"

@@ -1,0 +1,1 @@
+"""Metrics, traces, the server log and event-loop lag."""

@@ -1,0 +1,269 @@
+"""The bridge's queries: ranges of sessions, links of commits, and what approvals cover of a commit.
+
+The server has no copy of the repository. For coverage, it computes what a call makes of a content
+that the hook sends and whose blob id it checks, and it records the blob ids, so that anybody with
+the repository can check the rest.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from accord.core.kernel.messages import Instant
+from accord.core.kernel.records import Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.provenance.commits import CommitLinked, link_id
+from accord.core.provenance.coverage.result import NONE
+from accord.core.provenance.coverage.rule import ChangedFile, CommitContent
+from accord.core.provenance.decision import DecisionCommit, LogPosition, with_checked_approvals
+from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit
+from accord.core.views.commit_decision.decision_builder import (
+    CommitRange,
+    decision_id,
+    ids_cited_by,
+    records_in_range,
+)
+from accord.core.views.commit_decision.draft_decision import DecisionDraft, draft_decision
+from accord.engine.ports import Codec, EventLog, Row
+from accord.engine.streams import verified_reads
+from accord.engine.streams.verified_reads import read_rows, verified
+from accord.transports.bridge.actions import ContentRequest
+
+# A longer range is not read for a hook; regular commits keep ranges short.
+MAX_RANGE_ROWS = 50_000
+MAX_CITATION_DEPTH = 3
+# Repositories that are searched for a commit, newest ids first; each costs a lookup in an index.
+MAX_REPOS_SEARCHED = 500
+
+
+class CommitLink(NamedTuple):
+    """A commit with its decision, and its position in the log."""
+
+    version: int
+    at: Instant
+    decision: DecisionCommit
+    masked: Mapping[str, str] = {}
+
+
+MayRead = Callable[[CommitLink], Awaitable[bool]]
+
+
+class FoundLink(NamedTuple):
+    """A link, and the repository in which the commit was reported."""
+
+    repo: str
+    link: CommitLink
+
+
+class LogSource(Protocol):
+    """A log and its codec."""
+
+    @property
+    def events(self) -> EventLog: ...
+
+    @property
+    def codec(self) -> Codec: ...
+
+
+class BridgeQueries:
+    """Reads everything from the log, verifying each row's hash."""
+
+    def __init__(self, engine: LogSource) -> None:
+        self.source = engine
+
+    async def draft_decision(
+        self, commit_range: CommitRange, wanted: str = "", made_at: Instant = 0
+    ) -> DecisionDraft | None:
+        """The decision behind a range.
+
+        With `wanted`, the one with that id if it is in the range; with `made_at`, the one that
+        ended then.
+        """
+        hashes: dict[str, Row] = {}
+        records: list[Record] = []
+        async for row in self.rows(f"room/{commit_range.room.id}", commit_range.since):
+            record = self.decode_row(row)
+            if made_at and record.at > made_at:
+                break
+            hashes[row.id] = row
+            records.append(record)
+            if len(records) > MAX_RANGE_ROWS:
+                detail = "Too many messages since the last commit to form one decision"
+                raise Refused(Reason.TOO_LARGE, detail)
+        in_range = records_in_range(commit_range, records)
+        if wanted:
+            in_range = records_of_decision(commit_range, in_range, wanted)
+        if not in_range:
+            return None
+        result = draft_decision(
+            commit_range, in_range, await self.cited_records(commit_range.room.id, in_range)
+        )
+        return result and with_chain_position(result, hashes, in_range)
+
+    async def cited_records(self, session: str, in_range: Sequence[Record]) -> Mapping[str, Record]:
+        """Earlier records that these cite."""
+        ids = {record.id for record in in_range}
+        result: dict[str, Record] = {}
+        latest: Sequence[Record] = in_range
+        for _ in range(MAX_CITATION_DEPTH):
+            missing = ids_cited_by(latest) - ids - result.keys()
+            if not missing:
+                break
+            loaded = await self.find_records(session, sorted(missing))
+            latest = list(loaded.values())
+            result |= loaded
+        return result
+
+    async def find_records(self, session: str, ids: Sequence[str]) -> dict[str, Record]:
+        """Records of a session by id."""
+        rows = await verified_reads.find(self.source.events, f"room/{session}", ids)
+        return {row.id: self.decode_row(row) for row in rows}
+
+    async def link_of_commit(self, repo: str, sha: str) -> CommitLink | None:
+        rows = await verified_reads.find(self.source.events, f"repo/{repo}", [link_id(sha)])
+        return next(filter(None, map(self.link_in_row, rows)), None)
+
+    async def links_of_commit(self, repo: str, sha: str) -> list[FoundLink]:
+        """The links of a commit; each clone of a repository has its own id.
+
+        Only that of this repository if there is one. Otherwise oldest first: the hook of the clone
+        in which a commit is made reports it before anyone else has it.
+        """
+        if (own := await self.link_of_commit(repo, sha)) is not None:
+            return [FoundLink(repo, own)]
+        streams = await self.source.events.streams("repo/")
+        others = sorted((name.partition("/")[2] for name in streams), reverse=True)
+        found = [
+            FoundLink(other, link)
+            for other in others[:MAX_REPOS_SEARCHED]
+            if (link := await self.link_of_commit(other, sha)) is not None
+        ]
+        return sorted(found, key=lambda each: each.link.at)
+
+    async def link_of_decision(self, repo: str, decision: str) -> CommitLink | None:
+        """The link of a decision, also of a commit that was rewritten since."""
+        async for row in self.rows(f"repo/{repo}", 0):
+            link = self.link_in_row(row)
+            if link is not None and link.decision.id == decision:
+                return link
+        return None
+
+    async def links_after(
+        self,
+        repo: str,
+        after: int,
+        limit: int,
+        session: str | None = None,
+        may_read: MayRead | None = None,
+    ) -> list[CommitLink]:
+        """Links after a version that the caller may read, oldest first."""
+        result: list[CommitLink] = []
+        async for row in self.rows(f"repo/{repo}", after):
+            link = self.link_in_row(row)
+            if link is None or session not in (None, link.decision.pvp_session):
+                continue
+            if may_read is None or await may_read(link):
+                result.append(link)
+            if len(result) == limit:
+                break
+        return result
+
+    def link_in_row(self, row: Row) -> CommitLink | None:
+        """The link in a row, if it is one."""
+        record = self.decode_row(row)
+        if not isinstance(event := record.event, CommitLinked):
+            return None
+        decision = with_checked_approvals(event.decision)
+        return CommitLink(row.version, record.at, decision, event.masked or {})
+
+    def decode_row(self, row: Row) -> Record:
+        return self.source.codec.decode_record(row.stream, row.version, row.body).record
+
+    async def rows(self, stream: str, after: int) -> AsyncIterator[Row]:
+        """All rows after this version; a record's `seq` is never above its version."""
+        if after and not (await self.source.events.streams(stream)).get(stream, 0) > after:
+            return
+        async for row in read_rows(verified(self.source.events), stream, after):
+            yield row
+
+
+class FactsNeededError(Exception):
+    """Coverage cannot be decided before the hook sends more."""
+
+    def __init__(self, needs: Mapping[str, Any]) -> None:
+        super().__init__(str(needs))
+        self.needs = needs
+
+
+def records_of_decision(
+    commit_range: CommitRange, in_range: list[Record], decision: str
+) -> list[Record]:
+    """Records up to the end of the decision with that id; empty if it is not among them."""
+    for index, record in enumerate(in_range):
+        if record.seq and decision_id(commit_range, record) == decision:
+            after = in_range[index + 1 :]
+            trailing = next((n for n, later in enumerate(after) if later.seq), len(after))
+            return in_range[: index + 1 + trailing]
+    return []
+
+
+def with_chain_position(
+    result: DecisionDraft, rows: Mapping[str, Row], in_range: Sequence[Record]
+) -> DecisionDraft:
+    """The draft with its position on the hash chain."""
+    last = rows[in_range[-1].id]
+    position = LogPosition(stream=last.stream, version=last.version, hash=last.hash.hex())
+    return result._replace(decision=replace(result.decision, position=position))
+
+
+def commit_content(request: ContentRequest) -> CommitContent:
+    """The content of the commit that the hook describes."""
+    contents, converted = request.contents, frozenset(request.line_endings)
+    files = tuple(
+        ChangedFile(
+            facts.path,
+            facts.before,
+            facts.after,
+            facts.old_mode,
+            facts.mode,
+            content=contents.get(facts.path),
+            converts=facts.path in converted,
+            by_hand=facts.by_hand,
+        )
+        for facts in request.changes or ()
+    )
+    return CommitContent(files, request.tree, request.parents)
+
+
+def missing_facts(draft: DecisionDraft, request: ContentRequest) -> Mapping[str, Any]:
+    """What the hook must send before coverage can be decided; empty if it has sent it."""
+    if request.final or not request.changes:
+        return {}
+    needs = coverage_needs(draft, request.root)
+    changed = {facts.path for facts in request.changes}
+    existing = {facts.path for facts in request.changes if facts.before}
+    missing = {
+        "contents": [path for path in needs.contents if path in existing],
+        "line_endings": [path for path in needs.line_endings if path in changed],
+    }
+    return missing if any(missing.values()) else {}
+
+
+def without_coverage(decision: DecisionCommit) -> DecisionCommit:
+    """The decision of a commit whose content is not known, so that nothing covers it."""
+    return replace(decision, covers=NONE, coverage=(), context=(), approvals=(), changes=())
+
+
+def with_coverage(draft: DecisionDraft, request: ContentRequest) -> DecisionCommit:
+    """The decision with what approvals cover of the commit."""
+    if request.changes is None:
+        return without_coverage(draft.decision)
+    return covered_commit(draft, commit_content(request), request.root)
+
+
+def covered(draft: DecisionDraft, request: ContentRequest) -> DecisionCommit:
+    """The decision with its coverage; raises FactsNeededError."""
+    if needs := missing_facts(draft, request):
+        raise FactsNeededError(needs)
+    return with_coverage(draft, request)

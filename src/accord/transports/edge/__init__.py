@@ -1,0 +1,1 @@
+"""Defence against hostile bytes and slow clients, in front of every transport."""

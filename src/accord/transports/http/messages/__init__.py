@@ -1,0 +1,1 @@
+"""Session messages over HTTP: post, poll and server-sent events."""

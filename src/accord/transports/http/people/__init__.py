@@ -1,0 +1,1 @@
+"""Signing in over HTTP: codes, proofs, cookies, devices, and people for operators."""

@@ -1,0 +1,18 @@
+"""All HTTP endpoints except the public pages, in one table."""
+
+from accord.transports.http import admin, git_hooks, home, sessions
+from accord.transports.http.messages import endpoints
+from accord.transports.http.people.admin_people import ADMIN_PEOPLE_ENDPOINTS
+from accord.transports.http.people.sign_in import SIGN_IN_ENDPOINTS
+from accord.transports.msg.endpoints import METHOD_ENDPOINTS
+
+ALL_ADMIN_ENDPOINTS = (*admin.ADMIN_ENDPOINTS, *ADMIN_PEOPLE_ENDPOINTS)
+ALL_ENDPOINTS = (
+    *endpoints.MESSAGE_ENDPOINTS,
+    *METHOD_ENDPOINTS,
+    *home.HOME_ENDPOINTS,
+    *git_hooks.GIT_ENDPOINTS,
+    *sessions.SESSION_ENDPOINTS,
+    *SIGN_IN_ENDPOINTS,
+    *ALL_ADMIN_ENDPOINTS,
+)

@@ -1,0 +1,234 @@
+"""The fast path: exact, common shapes of `tools/call`, answered without the SDK.
+
+Whatever it does not recognise in every detail it leaves to the SDK's application, which answers the
+same requests in the same way at a hundred times the cost. Tests compare the two.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from accord.transports.mcp.sessions import McpSessions
+from accord.transports.mcp.tool import Tool, ToolAnswer, ToolCall, encode
+from accord.transports.mcp.tool_calls import ToolBox
+
+MODERN_REVISION = "2026-07-28"
+# Revisions with sessions; a request may also leave the header out.
+SESSION_REVISIONS = frozenset({b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"})
+CONTENT_TYPES = frozenset({b"application/json", b"application/json; charset=utf-8"})
+ACCEPTED_TYPES = frozenset(
+    {
+        b"application/json, text/event-stream",
+        b"text/event-stream, application/json",
+        b"application/json,text/event-stream",
+        b"text/event-stream,application/json",
+        b"application/json",
+        b"*/*",
+    }
+)
+# Headers that the SDK reads; one that appears twice is left to it.
+READ_HEADERS = frozenset(
+    {
+        b"accept",
+        b"content-type",
+        b"mcp-method",
+        b"mcp-name",
+        b"mcp-protocol-version",
+        b"mcp-session-id",
+    }
+)
+PARAMETER_HEADER_PREFIX = b"mcp-param-"
+RESERVED_META_PREFIX = "io.modelcontextprotocol/"
+REVISION_KEY = f"{RESERVED_META_PREFIX}protocolVersion"
+CAPABILITIES_KEY = f"{RESERVED_META_PREFIX}clientCapabilities"
+CLIENT_KEY = f"{RESERVED_META_PREFIX}clientInfo"
+SERVER_KEY = f"{RESERVED_META_PREFIX}serverInfo"
+MODERN_META_KEYS = frozenset({REVISION_KEY, CAPABILITIES_KEY, CLIENT_KEY})
+# Read by the SDK for tracing.
+TRACE_KEYS = frozenset({"traceparent", "tracestate", "baggage"})
+REQUEST_KEYS = frozenset({"jsonrpc", "id", "method", "params"})
+PARAM_KEYS = frozenset({"name", "arguments", "_meta"})
+MAX_SAFE_INTEGER = 1 << 53
+
+Headers = Mapping[bytes, bytes]
+
+
+class Empty(Struct, frozen=True, forbid_unknown_fields=True):
+    """An object without content."""
+
+
+class Elicitation(Struct, frozen=True, forbid_unknown_fields=True):
+    """The modes of elicitation that a client has."""
+
+    form: Empty = Empty()
+    url: Empty = Empty()
+
+
+class Roots(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a client reports changes of its roots."""
+
+    listChanged: bool = False  # noqa: N815 - the protocol's name
+
+
+class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
+    """The capabilities that common clients declare."""
+
+    elicitation: Elicitation = Elicitation()
+    roots: Roots = Roots()
+    sampling: Empty = Empty()
+
+
+class ClientInfo(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a client describes itself."""
+
+    name: str
+    version: str
+    title: str = ""
+    description: str = ""
+    websiteUrl: str = ""  # noqa: N815 - the protocol's name
+
+
+class FastCall(NamedTuple):
+    """A recognised call, and how its response begins and ends."""
+
+    id: int | str
+    tool: Tool
+    arguments: dict[str, Any]
+    session: bytes = b""
+
+
+Era = Literal["modern", "session"]
+
+
+def read_headers(raw: list[tuple[bytes, bytes]]) -> Headers | None:
+    """The headers that matter; None if one of them appears twice or names a parameter."""
+    found: dict[bytes, bytes] = {}
+    for name, value in raw:
+        if name in READ_HEADERS:
+            if name in found:
+                return None
+            found[name] = value
+        elif name.startswith(PARAMETER_HEADER_PREFIX):
+            return None
+    return found
+
+
+class Lane:
+    """Recognises and answers calls."""
+
+    def __init__(self, box: ToolBox, sessions: McpSessions, server_info: Mapping[str, str]) -> None:
+        self.box = box
+        self.sessions = sessions
+        stamp = encode({SERVER_KEY: server_info})
+        self._modern_end = b',"resultType":"complete","_meta":%b}}' % stamp
+
+    def recognise(
+        self, raw_headers: list[tuple[bytes, bytes]], body: bytes, principal: tuple[str, str]
+    ) -> FastCall | None:
+        """The call in this request; None if the SDK has to look at it."""
+        headers = read_headers(raw_headers)
+        if (
+            headers is None
+            or headers.get(b"content-type") not in CONTENT_TYPES
+            or headers.get(b"accept") not in ACCEPTED_TYPES
+        ):
+            return None
+        revision = headers.get(b"mcp-protocol-version")
+        if revision is not None and revision not in SESSION_REVISIONS:
+            return self._modern_call(headers, body)
+        session = headers.get(b"mcp-session-id", b"")
+        if not self.sessions.is_usable(session, principal):
+            return None
+        return self._session_call(session, body)
+
+    def _modern_call(self, headers: Headers, body: bytes) -> FastCall | None:
+        if headers[b"mcp-protocol-version"] != MODERN_REVISION.encode():
+            return None
+        if headers.get(b"mcp-method") != b"tools/call":
+            return None
+        call = self._decode(body, is_modern_meta)
+        if call is None or headers.get(b"mcp-name") != call.tool.name.encode():
+            return None
+        return call
+
+    def _session_call(self, session: bytes, body: bytes) -> FastCall | None:
+        call = self._decode(body, is_session_meta)
+        return None if call is None else call._replace(session=session)
+
+    def _decode(self, body: bytes, accepts_meta: Callable[[Any], bool]) -> FastCall | None:
+        try:
+            request = msgspec.json.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return None
+        if not isinstance(request, dict) or request.keys() != REQUEST_KEYS:
+            return None
+        id, params = request["id"], request["params"]
+        if request["jsonrpc"] != "2.0" or request["method"] != "tools/call" or not is_plain_id(id):
+            return None
+        if not isinstance(params, dict) or not PARAM_KEYS.issuperset(params):
+            return None
+        name, arguments = params.get("name"), params.get("arguments")
+        tool = self.box.tools.get(name) if isinstance(name, str) else None
+        if tool is None or not tool.fast or not accepts_meta(params.get("_meta")):
+            return None
+        if arguments is None:
+            arguments = {}
+        return FastCall(id, tool, arguments) if isinstance(arguments, dict) else None
+
+    async def call(self, fast: FastCall, call: ToolCall) -> bytes:
+        """The response to a recognised call."""
+        answer = await self.box.call(fast.tool.name, fast.arguments, call)
+        return self.render(fast, answer)
+
+    def render(self, fast: FastCall, answer: ToolAnswer) -> bytes:
+        """The JSON-RPC response, with the same object as text and as structured content."""
+        return b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}],%b' % (
+            encode(fast.id),
+            encode(answer.body.decode()),
+            b'"structuredContent":%b,"isError":%b%b'
+            % (
+                answer.body,
+                b"true" if answer.is_error else b"false",
+                b"}}" if fast.session else self._modern_end,
+            ),
+        )
+
+
+def is_plain_id(id: Any) -> bool:
+    """Whether this is an id that every JSON library reads and writes alike."""
+    if isinstance(id, str):
+        return True
+    return type(id) is int and -MAX_SAFE_INTEGER < id < MAX_SAFE_INTEGER
+
+
+def is_session_meta(meta: Any) -> bool:
+    """Whether `_meta` of a request in a session has nothing that the SDK acts on."""
+    if meta is None:
+        return True
+    if not isinstance(meta, dict) or not TRACE_KEYS.isdisjoint(meta):
+        return False
+    return has_plain_token(meta) and not any(key.startswith(RESERVED_META_PREFIX) for key in meta)
+
+
+def is_modern_meta(meta: Any) -> bool:
+    """Whether `_meta` of a request without session has the known fields in their known shapes."""
+    if not isinstance(meta, dict) or meta.get(REVISION_KEY) != MODERN_REVISION:
+        return False
+    if not TRACE_KEYS.isdisjoint(meta) or not has_plain_token(meta):
+        return False
+    if any(key.startswith(RESERVED_META_PREFIX) and key not in MODERN_META_KEYS for key in meta):
+        return False
+    try:
+        msgspec.convert(meta.get(CAPABILITIES_KEY), Capabilities)
+        if CLIENT_KEY in meta:
+            msgspec.convert(meta[CLIENT_KEY], ClientInfo)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def has_plain_token(meta: Mapping[str, Any]) -> bool:
+    """Whether the progress token, if there is one, is of a type that the protocol allows."""
+    return "progressToken" not in meta or is_plain_id(meta["progressToken"])

@@ -1,0 +1,140 @@
+"""The methods about runtimes and wakes."""
+
+from accord.api import threads as api
+from accord.core.attention.runtimes import ObservedRuntime, observe_all
+from accord.core.attention.state import Attention, Seat
+from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeResult
+from accord.core.attention.waking.state import WakeOrder
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.authority import Kind, ThreadRole
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.timestamps import to_iso
+from accord.core.kernel.ulid import derive_ulid_after
+from accord.core.room.threads.access import is_leading
+from accord.transports.msg.service import ThreadService
+from accord.transports.msg.waking.service import Answered
+
+
+async def heartbeat_session(
+    service: ThreadService, actor: Actor, request: api.HeartbeatSession
+) -> api.HeartbeatRecorded:
+    """Report that your runtime is alive."""
+    service.ensure_open()
+    at = await service.wakes.registry.heartbeat(actor, request)
+    return api.HeartbeatRecorded(ok=True, recorded_at=to_iso(at))
+
+
+async def trigger_participant(
+    service: ThreadService, actor: Actor, request: api.TriggerParticipant
+) -> api.TriggerResult:
+    """Wake a participant of a thread that has unread messages."""
+    thread = await service.thread_for(request.thread_id, actor)
+    if request.target_agent_id not in thread.participants:
+        detail = f"{request.target_agent_id} is not a participant of this thread"
+        raise Refused(Reason.MALFORMED, detail)
+    if request.force:
+        ensure_may_force(actor, request.reason)
+    order = WakeOrder(
+        thread=thread.id,
+        by=actor.principal,
+        reason=request.reason,
+        words=request.trigger_prompt,
+        autonomous=actor.kind is not Kind.HUMAN,
+        forced=request.force,
+    )
+    key = request.idempotency_key
+    wake = (
+        derive_ulid_after(key, actor.workspace, thread.id, actor.principal, "trigger_participant")
+        if key
+        else service.engine.new_id()
+    )
+    seat = Seat(thread.workspace, request.target_agent_id)
+    return result_of(seat, await service.wakes.ask(seat, wake, order))
+
+
+async def list_agents(
+    service: ThreadService, actor: Actor, request: api.ListAgents
+) -> api.AgentList:
+    """The agents of your workspace, and the runtimes in which they were seen."""
+    service.ensure_open()
+    found = await service.wakes.agents(actor.workspace)
+    listed = [
+        detail_of(service, Seat(actor.workspace, agent), attention)
+        for agent, attention in found
+        if (request.target_agent_id in {None, agent}) and is_listed(attention)
+    ]
+    return api.AgentList(agents=tuple(listed[: api.MAX_LISTED]))
+
+
+async def pause_agent(
+    service: ThreadService, actor: Actor, request: api.PauseAgent
+) -> api.PausedAgent:
+    """Keep an agent from being woken until a person resumes it."""
+    service.ensure_open()
+    if actor.kind is not Kind.HUMAN or not is_leading(actor):
+        detail = "Only a person who is operator or orchestrator may pause an agent"
+        raise Refused(Reason.NO_AUTHORITY, detail)
+    seat = Seat(actor.workspace, request.target_agent_id)
+    await service.wakes.pause(seat, actor.principal, paused=request.paused)
+    return api.PausedAgent(target_agent_id=seat.agent, paused=request.paused)
+
+
+def ensure_may_force(actor: Actor, reason: str) -> None:
+    """OPEN-127: an operator, who is a person, with a reason for the audit."""
+    if actor.thread_role is not ThreadRole.OPERATOR or actor.kind is not Kind.HUMAN:
+        raise Refused(Reason.NO_AUTHORITY, "Only an operator may force a wake")
+    if not reason.strip():
+        raise Refused(Reason.MALFORMED, "A forced wake needs a reason, which the audit keeps")
+
+
+def result_of(seat: Seat, answered: Answered) -> api.TriggerResult:
+    """The answer of `trigger_participant`."""
+    outcome, earlier = answered
+    shown = earlier or outcome
+    deferred = outcome.result is WakeResult.DEFERRED
+    fallback = outcome.fallback_action
+    until = outcome.deferred_until
+    return api.TriggerResult(
+        target_agent_id=seat.agent,
+        action=shown.action.value,
+        result=outcome.result.value,
+        defer_reason=outcome.cause if deferred else None,
+        deferred_until=to_iso(until) if deferred and until is not None else None,
+        fallback_action=None if fallback is WakeAction.NONE else fallback,
+        runtime_command=shown.command or None,
+        triggered_at=to_iso(shown.triggered_at),
+        why=outcome.cause,
+        detail=outcome.detail or SENTENCES[outcome.cause],
+    )
+
+
+def is_listed(attention: Attention) -> bool:
+    """Whether an agent was ever seen in a runtime, woken, awaited or paused."""
+    return attention.waking != type(attention.waking)()
+
+
+def detail_of(service: ThreadService, seat: Seat, attention: Attention) -> api.AgentDetail:
+    """An agent as it is now."""
+    waking = attention.waking
+    now = service.engine.clock.now()
+    beats = service.wakes.registry.beats_of(seat, waking.runtimes.values())
+    return api.AgentDetail(
+        agent_id=seat.agent,
+        workspace_id=seat.workspace,
+        runtimes=tuple(map(runtime_row, observe_all(waking.runtimes, beats, now))),
+        paused_by=waking.paused_by or None,
+        awaited_in=tuple(sorted(waking.awaited)),
+    )
+
+
+def runtime_row(one: ObservedRuntime) -> api.RuntimeDetail:
+    """A row of the registry (MSG 2.4)."""
+    return api.RuntimeDetail(
+        session_id=one.session_id,
+        runtime=one.runtime,
+        status=one.status,
+        management_mode=one.management_mode,
+        resumable=one.resumable,
+        last_heartbeat_at=to_iso(one.last_heartbeat_at),
+        machine=one.origin.machine if one.origin else None,
+    )

@@ -1,0 +1,217 @@
+"""What follows from a message or a timer: automatic wakes, notices in threads, late outcomes.
+
+Follows the log with a durable cursor, so that a crash loses nothing. What it posts and asks has ids
+that follow from the record, so that seeing a record again repeats nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from accord.core.attention import state as attention_state
+from accord.core.attention.state import Attention, Seat, seat_of
+from accord.core.attention.waking.events import SilenceNoticed, WakeDue, WakeEnded
+from accord.core.attention.waking.messages import AgentAddress
+from accord.core.attention.waking.outcomes import SENTENCES, WakeResult
+from accord.core.attention.waking.part import wake_policy
+from accord.core.attention.waking.policy import PostedMessage, woken_by
+from accord.core.attention.waking.politeness import NOTICE, loop_was_noticed, polite_run
+from accord.core.attention.waking.port import WakeTarget
+from accord.core.attention.waking.state import WakeOrder
+from accord.core.kernel.actor import POLICY_ACTOR
+from accord.core.kernel.authority import Kind
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.messages import Message
+from accord.core.kernel.records import Record
+from accord.core.kernel.refusal import Refused
+from accord.core.kernel.timestamps import to_iso
+from accord.core.kernel.ulid import derive_ulid_after
+from accord.core.room.threads import state as thread_state
+from accord.core.room.threads.messages import ThreadMessage
+from accord.core.room.threads.state import Thread
+from accord.engine.ports import Row
+from accord.transports.msg.waking.service import SETTLE_S, TALK_MESSAGES, posted_message
+
+if TYPE_CHECKING:
+    from accord.transports.msg.service import ThreadService
+
+log = logging.getLogger("accord.waking")
+
+SWEEP_INTERVAL_S = 30.0
+# What a row must contain to matter; looking for these bytes is cheaper than decoding every message.
+THREAD_MARKERS = (b'"to":', b'"re_review_requested"', b'"thread_escalated"')
+ATTENTION_MARKERS = (b'"wake.due"', b'"wake.ended"', b'"silence.noticed"')
+MARKERS = {
+    thread_state.STREAM_PREFIX: THREAD_MARKERS,
+    attention_state.STREAM_PREFIX: ATTENTION_MARKERS,
+}
+
+
+class AttentionWorker:
+    """Acts on messages that address a participant, and on what the timer found."""
+
+    name = "attention"
+    pause = 0.05
+
+    def __init__(self, threads: "ThreadService") -> None:
+        self.threads = threads
+        self.engine = threads.engine
+        self._noted: list[Row] = []
+
+    async def load(self) -> None:
+        """Take in what the log says about every agent, which also arms their timers."""
+        prefix = attention_state.STREAM_PREFIX
+        for stream in await self.engine.events.streams(prefix):
+            attention: Attention = await self.engine.state(stream)
+            self.threads.silence.load(stream, attention)
+            self.threads.wakes.registry.load(stream, attention)
+
+    async def run_sweeps(self) -> None:
+        """Look for runtimes that have fallen silent; never returns."""
+        while True:
+            await asyncio.sleep(SWEEP_INTERVAL_S)
+            await self.threads.wakes.registry.sweep()
+
+    def note(self, rows: Sequence[Row]) -> None:
+        """Keep those that may matter."""
+        self._noted += [row for row in rows if matters(row)]
+
+    async def act(self) -> None:
+        """Handle what was noted, in order; a refusal concerns one record alone."""
+        noted, self._noted = self._noted, []
+        for row in noted:
+            record = self.engine.decode_row(row).record
+            try:
+                await self._react(record)
+            except Refused as refusal:
+                about = {"stream": record.stream, "detail": refusal.detail}
+                log.info("reaction.refused", extra=about)
+
+    async def _react(self, record: Record) -> None:
+        match record.event:
+            case ThreadMessage() as event:
+                await self._on_message(record, event)
+            case WakeDue() as event:
+                seat = seat_of(record.stream)
+                await self.threads.wakes.look_again(seat, event.wake, event.thread)
+            case WakeEnded() as event:
+                await self._on_wake_ended(record, event)
+            case SilenceNoticed() as event:
+                await self._on_silence(record, event)
+            case _:
+                pass
+
+    async def _on_message(self, record: Record, event: ThreadMessage) -> None:
+        """Those who are named are awaited; those whom it wakes are woken."""
+        thread: Thread = await self.engine.state(record.stream)
+        message = posted_message(record, event)
+        woken = woken_by(message, thread.participants)
+        if woken and await self._is_politeness_loop(thread, record):
+            await self._post_loop_notice(thread, record)
+        for agent in woken:
+            seat = Seat(thread.workspace, agent)
+            attention: Attention = await self.engine.state(attention_state.stream_of(*seat))
+            cursor = attention.cursors.get(thread.id)
+            if cursor is not None and cursor.last_read_seq >= record.seq:
+                continue
+            if agent in message.to:
+                await self._expect_answer(seat, thread, record, message)
+            if self._can_be_woken(seat, attention):
+                order = WakeOrder(thread=thread.id, by=message.sender, automatic=True)
+                wake = derive_ulid_after(record.id, "wake", agent)
+                await self.threads.wakes.ask_automatically(seat, wake, order)
+
+    def _can_be_woken(self, seat: Seat, attention: Attention) -> bool:
+        """People are not woken, nor agents of which nothing is known and nothing set up."""
+        directory = self.engine.policy.directory
+        if directory is not None and directory.kind_of(*seat) is Kind.HUMAN:
+            return False
+        spawns = self.threads.wakes.waker.can_spawn(WakeTarget(*seat))
+        return bool(attention.waking.runtimes) or spawns
+
+    async def _expect_answer(
+        self, seat: Seat, thread: Thread, record: Record, message: PostedMessage
+    ) -> None:
+        silence = self.threads.silence
+        if silence.has_answered(seat, thread.id, record.seq):
+            return
+        body = AgentAddress(thread.id, record.id, record.seq, message.sender)
+        stream = attention_state.stream_of(*seat)
+        id = derive_ulid_after(record.id, "address", seat.agent)
+        room = stream.removeprefix(attention_state.STREAM_PREFIX)
+        told = Message(id, to_iso(self.engine.clock.now()), room, SYSTEM, body)
+        await self.threads.submitter.answer_to(stream, told, POLICY_ACTOR)
+        silence.record_early_answer(seat, thread.id, record.seq)
+
+    # Politeness loops
+
+    async def _is_politeness_loop(self, thread: Thread, record: Record) -> bool:
+        after = max(0, record.seq - TALK_MESSAGES)
+        earlier = await self.threads.messages_after(thread, after, record.seq - after)
+        run = polite_run(_newest_first(earlier))
+        return run >= wake_policy(self.engine.policy).polite_messages
+
+    async def _post_loop_notice(self, thread: Thread, record: Record) -> None:
+        after = max(0, thread.last_seq - TALK_MESSAGES)
+        newest = await self.threads.messages_after(thread, after, TALK_MESSAGES)
+        if loop_was_noticed(_newest_first(newest)):
+            return
+        text = (
+            "The last messages are chat between two agents alone. Neither is woken by further "
+            "chat until an event, a task, a commit or a person follows."
+        )
+        id = derive_ulid_after(record.id, NOTICE)
+        await self.threads.post_notice(thread.id, text, {"notice": NOTICE}, id)
+
+    # Notices
+
+    async def _on_silence(self, record: Record, event: SilenceNoticed) -> None:
+        agent = seat_of(record.stream).agent
+        text = (
+            f"{agent} was addressed by {event.by} at {to_iso(event.since)} (message "
+            f"{event.message}) and has neither read, acknowledged nor posted since."
+        )
+        about: dict[str, object] = {
+            "notice": "silence",
+            "agent_id": agent,
+            "message_id": event.message,
+        }
+        await self.threads.post_notice(
+            event.thread, text, about, derive_ulid_after(record.id, "silence")
+        )
+
+    async def _on_wake_ended(self, record: Record, event: WakeEnded) -> None:
+        """Posted where nobody else is told: a deferred wake, and one that failed later."""
+        outcome = event.outcome
+        late = record.at - outcome.triggered_at > SETTLE_S * 1000
+        failed = outcome.result is WakeResult.FAILED
+        if not event.deferred and not (failed and (event.automatic or late)):
+            return
+        agent = seat_of(record.stream).agent
+        detail = f" {outcome.detail}." if outcome.detail else ""
+        text = f"Waking {agent}: {outcome.result}. {SENTENCES[outcome.cause]}.{detail}"
+        about: dict[str, object] = {
+            "notice": "wake_ended",
+            "agent_id": agent,
+            "action": outcome.action,
+            "result": outcome.result,
+            "why": outcome.cause,
+        }
+        await self.threads.post_notice(
+            event.thread, text, about, derive_ulid_after(record.id, "wake_ended")
+        )
+
+
+def matters(row: Row) -> bool:
+    """Whether a row may lead to anything here."""
+    prefix = row.stream[: row.stream.find("/") + 1]
+    return any(marker in row.body for marker in MARKERS.get(prefix, ()))
+
+
+def _newest_first(records: list[Record]) -> list[PostedMessage]:
+    return [
+        posted_message(record, record.event)
+        for record in reversed(records)
+        if isinstance(record.event, ThreadMessage)
+    ]

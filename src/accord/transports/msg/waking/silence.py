@@ -1,0 +1,91 @@
+"""Who was addressed and has not answered: an index in memory of what the log says."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from accord.core.attention.state import STREAM_PREFIX, Attention, Seat, seat_of, stream_of
+from accord.core.attention.waking.events import AddressAnswered, AgentAddressed, SilenceNoticed
+from accord.core.attention.waking.messages import AgentAnswer
+from accord.core.attention.waking.state import Awaited
+from accord.core.kernel.actor import POLICY_ACTOR, Actor
+from accord.core.kernel.authority import ThreadRole
+from accord.core.kernel.timestamps import to_iso
+from accord.engine.committer import of_streams
+from accord.engine.engine import Engine
+from accord.engine.ports import EncodedRecord
+
+MAX_ANSWERED = 10_000
+WATCHED = (AgentAddressed, AddressAnswered, SilenceNoticed)
+
+
+class SilenceWatch:
+    """Asked at every read and post, so it holds only agents that somebody waits for."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._awaited: dict[Seat, Mapping[str, Awaited]] = {}
+        # How far agents answered lately: a message may be read before it is known to be awaited.
+        self._answered: OrderedDict[tuple[Seat, str], int] = OrderedDict()
+        self.on_change: list[Callable[[str], None]] = []  # called with the workspace
+        engine.on_state_change.append(of_streams(STREAM_PREFIX, self._on_change))
+
+    def load(self, stream: str, attention: Attention) -> None:
+        """Take in what the log says about an agent."""
+        seat = seat_of(stream)
+        if attention.waking.awaited:
+            self._awaited[seat] = attention.waking.awaited
+        else:
+            self._awaited.pop(seat, None)
+
+    def on_answer(self, workspace: str, agent: str, thread: str, seq: int) -> None:
+        """An agent read, acknowledged or posted up to `seq`; stored only if that was awaited."""
+        seat = Seat(workspace, agent)
+        self._answered[seat, thread] = seq
+        if len(self._answered) > MAX_ANSWERED:
+            self._answered.popitem(last=False)
+        self._record_answer(seat, thread, seq)
+
+    def has_answered(self, seat: Seat, thread: str, seq: int) -> bool:
+        """Whether an agent was lately seen to have read or written up to `seq`."""
+        return self._answered.get((seat, thread), 0) >= seq
+
+    def record_early_answer(self, seat: Seat, thread: str, seq: int) -> None:
+        """The message at `seq` is awaited now; it may have been answered already."""
+        if self.has_answered(seat, thread, seq):
+            self._record_answer(seat, thread, self._answered[seat, thread])
+
+    def _record_answer(self, seat: Seat, thread: str, seq: int) -> None:
+        awaited = self._awaited.get(seat, {}).get(thread)
+        if awaited is not None and seq >= awaited.seq:
+            body = AgentAnswer(thread, seq)
+            self._engine.submit_system_message(stream_of(*seat), body, POLICY_ACTOR)
+
+    def silences_for(self, actor: Actor) -> list[dict[str, Any]]:
+        """Whose silence was noticed, the longest first; only for operators, of their workspace."""
+        if actor.thread_role is not ThreadRole.OPERATOR:
+            return []
+        noticed = (
+            (awaited.since, seat.agent, thread, awaited)
+            for seat, threads in self._awaited.items()
+            if seat.workspace == actor.workspace
+            for thread, awaited in threads.items()
+            if awaited.noticed
+        )
+        return [
+            {
+                "thread": thread,
+                "agent": agent,
+                "message": awaited.message,
+                "by": awaited.by,
+                "since": to_iso(since),
+            }
+            for since, agent, thread, awaited in sorted(noticed, key=itemgetter(0, 1, 2))
+        ]
+
+    def _on_change(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
+        if any(isinstance(encoded.record.event, WATCHED) for encoded in fresh):
+            self.load(stream, self._engine.streams[stream].base.state)
+            for listener in self.on_change:
+                listener(seat_of(stream).workspace)

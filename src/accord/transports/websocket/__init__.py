@@ -1,0 +1,1 @@
+"""PVP over WebSocket: protocol, connection, registry."""

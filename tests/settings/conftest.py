@@ -1,0 +1,5 @@
+"""Fixtures of the settings tests."""
+
+from tests.helpers.attacks.cleanup import close_websockets
+
+__all__ = ["close_websockets"]
