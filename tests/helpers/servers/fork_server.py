@@ -110,6 +110,8 @@ def fork(words: list[str], log: str, directory: str, env: dict[str, str]) -> int
     """Fork a process that runs this command; returns its id."""
     pid = os.fork()
     if pid:
+        # The kernel gives ids again, within one long test run: an earlier process may have had it.
+        statuses.pop(pid, None)
         return pid
     try:
         run_command(words, log, directory, env)
