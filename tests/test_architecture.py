@@ -37,6 +37,8 @@ PROFILES = frozenset({"accord.settings.profiles"})
 PROFILE_STORE = frozenset({"accord.settings.profile_store"})
 CLIENT_SETTINGS = PROFILES | {"accord.settings.client"}
 SERVER_SETTINGS = frozenset({"accord.settings.server"})
+HOOK_PARTS = frozenset({"accord.hosts.connections", "accord.hosts.hook_events"})
+HOSTS = HOOK_PARTS | {"accord.hosts"}
 LOG_READERS = frozenset({"accord.operations.local_log", "accord.operations.verify"})
 # What a command-line program or an agent may build on: never a store, a transport or the engine
 # itself, only the services in front of them.
@@ -129,12 +131,16 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | {"accord.server.app", "accord.telemetry.tracing"}
     ),
     "accord.client": CORE | API | CLIENT_SETTINGS | PROFILE_STORE | {"accord.engine.ports"},
+    "accord.hosts.hook_events": frozenset(),
+    "accord.hosts.connections": FILES | PROFILES | PROFILE_STORE | {"accord.hosts.hook_events"},
+    "accord.hosts": FRONT | FILES | PROCESSES | HOOK_PARTS,
     "accord.agents": FRONT | PROCESSES,
     "accord.show": KERNEL,
     "accord.demo": FRONT | {"accord.agents", "accord.show"},
     "accord.cli": FRONT
     | FILES
-    | {"accord.agents", "accord.demo", "accord.telemetry.logs", "accord.show"},
+    | {"accord.agents", "accord.demo", "accord.telemetry.logs", "accord.show"}
+    | HOSTS,
     "accord.__main__": frozenset({"accord.cli"}),
 }
 # Packages that only group others. A module directly inside one needs a row of its own above.

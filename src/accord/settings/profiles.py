@@ -136,7 +136,7 @@ def read_profiles(env: Mapping[str, str]) -> Profiles:
     """All profiles; empty if there is no file. Raises ProfileError if others could read it."""
     path = profiles_path(env)
     try:
-        data = _read_private(path)
+        data = read_private(path)
     except (FileNotFoundError, NotADirectoryError):
         return Profiles({})
     except OSError as error:
@@ -170,15 +170,15 @@ def _profile(name: str, table: object, path: str) -> Profile:
     return Profile(name, **texts, expires_at=expires_at)  # type: ignore[arg-type]  # checked above
 
 
-def _read_private(path: str) -> bytes:
-    """The content, if no other user could have read or written it."""
+def read_private(path: str) -> bytes:
+    """The content, if no other user could have read or written it; raises ProfileError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     with os.fdopen(handle, "rb") as file:
         if sys.platform != "win32":
             _check_private(path, os.fstat(handle))
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        raise ProfileError(f"{path} is larger than {MAX_FILE_BYTES} bytes; it holds no profiles")
+        raise ProfileError(f"{path} is larger than {MAX_FILE_BYTES} bytes, so it is not used")
     return data
 
 
