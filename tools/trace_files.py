@@ -28,7 +28,8 @@ from accord.agents.loop import session_environment
 from accord.client import Client, Session
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.tools import ToolPropose
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
 from accord.git.hooks.dispatch import HOOK_NAMES
 from tests.helpers.git.hook_timeout import HOOK_IMPORT, extend_hook_timeout
 from tests.helpers.git.work_tree import WorkTree

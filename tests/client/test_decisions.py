@@ -13,7 +13,8 @@ from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject
 from accord.core.room.approval.tools import ToolPropose
 from accord.core.room.approval.votes import GateReject
-from accord.core.room.state import Category, GateResolution, Risk
+from accord.core.room.policy import Category, GateResolution
+from accord.core.room.state import Risk
 
 PROPOSAL = ToolPropose(
     "sh", {}, "claude", Risk.LOW, "", requires_approval=True, category=Category.DEPLOY

@@ -14,7 +14,7 @@ from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, 
 from accord.core.room.lifecycle import SessionConfigUpdate
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.roles import ParticipantRoleChange
-from accord.core.room.state import Category
+from accord.core.room.policy import Category
 from tests.helpers.clients.three_member_session import make_client, open_session
 from tests.helpers.servers.server_process import ServerProcess
 

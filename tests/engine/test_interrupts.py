@@ -6,7 +6,8 @@ import pytest
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
-from accord.core.room.state import Category, Urgency
+from accord.core.room.policy import Category
+from accord.core.room.state import Urgency
 from tests.engine.conftest import Make
 from tests.helpers.engine.harness import EngineHarness
 from tests.helpers.room.logged_room import START_ID, fork_create

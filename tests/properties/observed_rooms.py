@@ -17,7 +17,7 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.joining import SessionJoin
-from accord.core.room.state import Category, GateResolution, ServerPolicy
+from accord.core.room.policy import Category, GateResolution, ServerPolicy
 from accord.engine.delivery import joining as arrivals_module
 from accord.engine.streams import snapshots as snapshots_module
 from accord.engine.streams import stream_cache

@@ -29,7 +29,8 @@ from typing import Any
 
 import msgspec
 
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
 
 PARSE_ERRORS = (
     UnicodeDecodeError,

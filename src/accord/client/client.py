@@ -18,7 +18,7 @@ from accord.core.kernel.messages import Body
 from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.joining import SUPPORTED_VERSIONS, SessionJoin
-from accord.core.room.state import SessionConfig
+from accord.core.room.policy import SessionConfig
 
 from .envelope import Envelope, MessageRefs, build_message
 from .identity import Token, new_runtime_id, parse_address, resolve_identity

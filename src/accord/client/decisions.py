@@ -17,7 +17,7 @@ from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject
 from accord.core.room.approval.tools import ToolPropose
 from accord.core.room.approval.votes import GateReject
-from accord.core.room.state import GateResolution
+from accord.core.room.policy import GateResolution
 
 from .envelope import Envelope
 from .errors import ClientError, Rejected

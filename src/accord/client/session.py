@@ -27,7 +27,8 @@ from accord.core.room.membership.heartbeats import HeartbeatPing
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
 from accord.core.room.membership.roles import ParticipantRoleChange
-from accord.core.room.state import Category, ContentRef, Presence, Risk, Urgency
+from accord.core.room.policy import Category
+from accord.core.room.state import ContentRef, Presence, Risk, Urgency
 
 from .identity import Identity
 

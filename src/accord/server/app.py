@@ -27,7 +27,7 @@ from accord.core.people.state import People
 from accord.core.people.tokens import TokenRevoked
 from accord.core.provenance import commits
 from accord.core.room import threads
-from accord.core.room.state import ServerPolicy
+from accord.core.room.policy import ServerPolicy
 from accord.core.work import mirror
 from accord.data_dir import KEYS_DIR_NAME, store_url_of
 from accord.engine import background

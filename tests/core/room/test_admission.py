@@ -20,7 +20,8 @@ from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
 from accord.core.room.permissions import INTERNAL_BODIES
-from accord.core.room.state import AbsencePolicy, GateResolution, Presence, Room
+from accord.core.room.policy import AbsencePolicy, GateResolution
+from accord.core.room.state import Presence, Room
 from tests.helpers.room.message_bodies import other_message_bodies
 from tests.helpers.room.scenario import (
     ALICE,

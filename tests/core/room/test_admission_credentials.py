@@ -7,7 +7,7 @@ from accord.core.kernel.authority import Kind, Permission, Role
 from accord.core.kernel.refusal import Reason
 from accord.core.room.lifecycle import SessionConfigured
 from accord.core.room.membership.roles import RolesChanged
-from accord.core.room.state import AbsencePolicy, Category
+from accord.core.room.policy import AbsencePolicy, Category
 from tests.helpers.room.scenario import (
     ALICE,
     BOB,

@@ -25,7 +25,8 @@ from accord.core.room.lifecycle import (
 from accord.core.room.membership.announcements import MemberAnnounced
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.state import AbsencePolicy, Category, GateResolution, Presence, Room
+from accord.core.room.policy import AbsencePolicy, Category, GateResolution
+from accord.core.room.state import Presence, Room
 from tests.helpers.room.scenario import (
     ALICE,
     BOB,

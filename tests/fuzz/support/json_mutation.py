@@ -7,7 +7,8 @@ from typing import Any
 
 from accord.core.dialects.pvp import BODIES, PRIMITIVES
 from accord.core.kernel.authority import Capability, Role
-from accord.core.room.state import Category, Risk, Urgency
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk, Urgency
 
 DEEP_NESTING = 1200
 # What cannot be said by a value: it is written into the text in place of a mark.

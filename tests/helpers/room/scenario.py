@@ -41,16 +41,8 @@ from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
 from accord.core.room.membership.roles import ParticipantRoleChange
-from accord.core.room.state import (
-    AbsencePolicy,
-    Category,
-    Gate,
-    Presence,
-    Risk,
-    Room,
-    ServerPolicy,
-    SessionConfig,
-)
+from accord.core.room.policy import AbsencePolicy, Category, ServerPolicy, SessionConfig
+from accord.core.room.state import Gate, Presence, Risk, Room
 from accord.core.room.state import Grant as ToolGrant
 from accord.engine.decider import sender_event_index
 

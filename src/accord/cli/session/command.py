@@ -269,7 +269,7 @@ def config_from_flags(args: argparse.Namespace) -> Any:
 
 def approval_categories(text: str) -> tuple[str, ...]:
     """Parse the categories that need approval; `none` is an empty list."""
-    from accord.core.room.state import Category
+    from accord.core.room.policy import Category
 
     return () if text.strip() == "none" else SubsetOf((*Category, "none"))(text)
 

@@ -9,8 +9,9 @@ from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval import gate_timeouts, tools
 from accord.core.room.conversation import interrupts, thinking
 from accord.core.room.membership import leaving
+from accord.core.room.policy import ServerPolicy
 from accord.core.room.shared_context import secrets
-from accord.core.room.state import ABSENT_PRESENCES, Member, Presence, Room, ServerPolicy
+from accord.core.room.state import ABSENT_PRESENCES, Member, Presence, Room
 
 LOST_VALUE_DETAIL = "The server restarted and lost its value; share it again"
 

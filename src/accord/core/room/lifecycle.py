@@ -26,8 +26,9 @@ from accord.core.room.membership.announcements import (
 )
 from accord.core.room.membership.pauses import update_pause
 from accord.core.room.membership.roles import ADMIN_ROLES
+from accord.core.room.policy import GateResolution, SessionConfig
 from accord.core.room.shared_context import secrets
-from accord.core.room.state import GateResolution, Member, Room, SessionConfig
+from accord.core.room.state import Member, Room
 
 HTTP_TRANSPORT: Literal["http"] = "http"
 

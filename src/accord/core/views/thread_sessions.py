@@ -4,7 +4,8 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.state import AbsencePolicy, Member, Presence, Room, SessionConfig
+from accord.core.room.policy import AbsencePolicy, SessionConfig
+from accord.core.room.state import Member, Presence, Room
 from accord.core.room.threads.access import is_of_workspace, may_take_part
 from accord.core.room.threads.state import Thread, ThreadStatus
 

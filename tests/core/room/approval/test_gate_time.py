@@ -13,7 +13,8 @@ from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.votes import GateApprove
 from accord.core.room.lifecycle import SessionConfigUpdate, SessionCreate
-from accord.core.room.state import GateResolution, Room, ServerPolicy
+from accord.core.room.policy import GateResolution, ServerPolicy
+from accord.core.room.state import Room
 from accord.core.views import sessions
 from tests.helpers.room.gate_scenarios import BOBS_PROMPT, room_with_prompt
 from tests.helpers.room.scenario import (

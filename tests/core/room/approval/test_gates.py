@@ -18,7 +18,7 @@ from accord.core.room.approval.votes import GateRejected
 from accord.core.room.lifecycle import SessionEnded
 from accord.core.room.membership.leaving import MemberLeft, SessionLeave
 from accord.core.room.membership.presence import PresenceChanged
-from accord.core.room.state import ServerPolicy
+from accord.core.room.policy import ServerPolicy
 from tests.helpers.room.gate_scenarios import (
     BOBS_PROMPT,
     CLAUDES_PROPOSAL,

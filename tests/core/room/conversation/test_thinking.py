@@ -22,7 +22,7 @@ from accord.core.room.conversation.thinking import (
     ThinkingStarted,
 )
 from accord.core.room.fields import Visibility
-from accord.core.room.state import ServerPolicy
+from accord.core.room.policy import ServerPolicy
 from tests.helpers.room.logged_room import START_ID, LoggedRoom, member_ids
 from tests.helpers.room.scenario import (
     ALICE,

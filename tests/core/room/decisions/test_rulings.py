@@ -16,13 +16,14 @@ from accord.core.room.approval.tools import ToolPropose, ToolResult
 from accord.core.room.decisions import rulings
 from accord.core.room.decisions.decision_binding import DecisionStanding, ToolDropped
 from accord.core.room.decisions.rulings import DecisionRuled
+from accord.core.room.policy import Category, ServerPolicy
 from accord.core.room.shared_context.context_items import (
     ContextAdd,
     ContextRemove,
     ContextRemoved,
     ContextUpdate,
 )
-from accord.core.room.state import Category, Risk, Room, ServerPolicy
+from accord.core.room.state import Risk, Room
 from tests.helpers.docket.batch_text import evidence, item, result, step, valid_judgement
 from tests.helpers.room.scenario import (
     ALICE,

@@ -24,7 +24,8 @@ from accord.core.room.deadlines import Tick
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.forking.merges import MergeExecuted
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.state import GateResolution, MergeStrategy, Room, ServerPolicy, Urgency
+from accord.core.room.policy import GateResolution, ServerPolicy
+from accord.core.room.state import MergeStrategy, Room, Urgency
 from tests.helpers.room.logged_room import (
     START_ID,
     LoggedRoom,

@@ -15,7 +15,8 @@ from accord.core.room.conversation.responses import ResponseEnded, ResponseStart
 from accord.core.room.membership.leaving import MemberLeft, SessionLeave
 from accord.core.room.membership.presence import PresenceChanged
 from accord.core.room.membership.roles import ParticipantRoleChange, RolesChanged
-from accord.core.room.state import AbsencePolicy, Presence, Room
+from accord.core.room.policy import AbsencePolicy
+from accord.core.room.state import Presence, Room
 from accord.core.views import sessions
 from tests.helpers.room.scenario import (
     ALICE,

@@ -8,8 +8,8 @@ from accord.core.kernel.records import Record
 from accord.core.provenance import decision as decisions
 from accord.core.provenance.commit_message.trailers import FULL, trailers_from_context
 from accord.core.room.approval.gates import GateOpened
+from accord.core.room.policy import ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove
-from accord.core.room.state import ServerPolicy
 from tests.helpers.docket.batch_text import item, step, valid_judgement
 from tests.helpers.room.commit_decisions import (
     decision_of,

@@ -58,12 +58,11 @@ from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval.electorate import check_quorum
 from accord.core.room.decisions import decision_binding
 from accord.core.room.fields import Id, ShortText
+from accord.core.room.policy import Category, GateResolution
 from accord.core.room.state import (
-    Category,
     EndedGate,
     Gate,
     GateOutcome,
-    GateResolution,
     Risk,
     Room,
     ToolProposal,

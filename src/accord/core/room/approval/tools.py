@@ -21,7 +21,8 @@ from accord.core.room.approval.grants import ToolExecute, ToolReject
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.decisions import decision_binding, rulings
 from accord.core.room.fields import Id, Ids, SafeInt, ShortText, Text
-from accord.core.room.state import Category, Grant, Risk, Room, ToolProposal, without_keys
+from accord.core.room.policy import Category
+from accord.core.room.state import Grant, Risk, Room, ToolProposal, without_keys
 from accord.core.room.visibility import check_same_fork, outcome_of
 
 # Using a proposal that ended so is refused with GATE_FAILED; any other end is a wrong state.

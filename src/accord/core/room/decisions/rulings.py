@@ -30,6 +30,7 @@ from accord.core.room.decisions.decision_binding import (
     server_item_content,
 )
 from accord.core.room.fields import Ids
+from accord.core.room.policy import Category
 from accord.core.room.shared_context import context_items, quota
 from accord.core.room.shared_context.context_items import (
     ContextAdd,
@@ -39,7 +40,7 @@ from accord.core.room.shared_context.context_items import (
     item_of,
     with_item,
 )
-from accord.core.room.state import Category, ContextItem, Room, ToolProposal, without_keys
+from accord.core.room.state import ContextItem, Room, ToolProposal, without_keys
 from accord.core.room.visibility import scope_of
 
 # `decision:release` is a batch, `decision:release:bob` is bob's independent judgement of it.

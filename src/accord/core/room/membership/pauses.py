@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Permission
-from accord.core.room.state import ABSENT_PRESENCES, AbsencePolicy, Room
+from accord.core.room.policy import AbsencePolicy
+from accord.core.room.state import ABSENT_PRESENCES, Room
 
 
 def update_pause(room: Room, at: int) -> Room:
