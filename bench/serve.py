@@ -6,7 +6,7 @@ python -m bench.serve HOME      writes HOME/ready.json when it is up
 import argparse
 from pathlib import Path
 
-from accord.server.app import ServerOptions
+from accord.server.options import ServerOptions
 from accord.server.serving import run_server
 from bench.machine import pin
 

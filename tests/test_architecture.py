@@ -52,7 +52,8 @@ FRONT = (
     | LOG_READERS
     | {"accord.operations.backup", "accord.operations.retention"}
     | {"accord.identity.token_service", "accord.engine.ports"}
-    | {"accord.git", "accord.pact", "accord.client", "accord.server.app", "accord.server.serving"}
+    | {"accord.git", "accord.pact", "accord.client"}
+    | {"accord.server.engine_factory", "accord.server.options", "accord.server.serving"}
 )
 
 # From the bottom up: a package, and what it may import besides itself and the bare `accord`. The
@@ -107,6 +108,15 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         CORE | ENGINE | ADAPTERS | IDENTITY | FILES | DATA_DIR | LOG_READERS
     ),
     "accord.server.decision_kernel": CORE,
+    "accord.server.engine_factory": (
+        CORE
+        | ENGINE
+        | ADAPTERS
+        | IDENTITY
+        | DATA_DIR
+        | {"accord.identity.token_service", "accord.server.decision_kernel"}
+    ),
+    "accord.server.options": DATA_DIR | SERVER_SETTINGS,
     "accord.server.app": (
         CORE
         | API
@@ -118,7 +128,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | DATA_DIR
         | {"accord.identity.token_service", "accord.identity.sign_in_service"}
         | {"accord.pact.mirror", "accord.operations.retention", "accord.waking"}
-        | {"accord.server.decision_kernel", "accord.telemetry"}
+        | {"accord.server.engine_factory", "accord.server.options", "accord.telemetry"}
     ),
     "accord.server.serving": (
         CORE
@@ -128,7 +138,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | FILES
         | CLIENT_SETTINGS
         | SERVER_SETTINGS
-        | {"accord.server.app", "accord.telemetry.tracing"}
+        | {"accord.server.app", "accord.server.options", "accord.telemetry.tracing"}
     ),
     "accord.client": CORE | API | CLIENT_SETTINGS | PROFILE_STORE | {"accord.engine.ports"},
     "accord.hosts.hook_events": frozenset(),

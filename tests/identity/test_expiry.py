@@ -10,7 +10,7 @@ from accord.core.kernel.refusal import Refused
 from accord.engine.background import SystemClock, WallClock
 from accord.identity.expiry import ExpiryTimer
 from accord.identity.tokens import Keyring, issue_token
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from accord.transports.intake import AuthPolicy, Intake
 

@@ -20,7 +20,7 @@ import pytest
 from accord.core.dialects import stored_records
 from accord.core.kernel.context import Context, fold
 from accord.engine.streams.snapshots import Snapshots
-from accord.server.app import CONTEXTS
+from accord.server.engine_factory import CONTEXTS
 from accord.stores.memory import MemoryLog
 
 DATA = Path(__file__).parents[1] / "data" / "log_3700c05"

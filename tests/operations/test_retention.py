@@ -29,7 +29,7 @@ from accord.identity.token_service import TokenService
 from accord.operations import verify
 from accord.operations.local_log import LocalSessions, open_existing_log
 from accord.operations.retention import EndedSession, PruneAuthority, Retention
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores.sqlite import SqliteLog
 from accord.transports.http.session_index import SessionIndex
 from tests.helpers.clients.cli import clean_environment, run_accord

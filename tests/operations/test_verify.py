@@ -15,7 +15,7 @@ from accord.identity.tokens import Keyring
 from accord.operations import verify
 from accord.operations.local_log import open_existing_log
 from accord.operations.verify import NotedHead
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from tests.helpers.stores.log_tampering import (
     execute_sql,
     flip_byte,

@@ -18,7 +18,8 @@ from websockets.exceptions import InvalidStatus
 
 from accord.core.kernel.authority import Kind, Role
 from accord.identity.tokens import Claims, Keyring, _sign, issue_token
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
 from accord.transports.msg.methods import METHODS
 from tests.helpers.attacks.approval_scene import PROMPT, PROPOSAL, Scene, error, executes, scene

@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from starlette.requests import Request
 
 from accord.engine.counters import Histogram
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
 from accord.telemetry.metrics import METRICS, histogram_buckets
 from accord.telemetry.metrics_endpoint import MetricsEndpoint, is_direct_loopback

@@ -17,7 +17,8 @@ from accord.core.kernel.records import Event
 from accord.core.room.policy import SessionConfig
 from accord.identity import tokens
 from accord.pact import scaffold
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.settings.server import ALL_SETTINGS, LIMIT_SETTINGS, SETTINGS
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import schema

@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import logging
-import os
-from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,33 +13,23 @@ from starlette.types import ASGIApp
 
 from accord.api.people import InvitationRequest
 from accord.api.tokens import TokenRequest
-from accord.core import room
-from accord.core.attention import context as attention
-from accord.core.dialects import stored_records
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.kernel.ulid import ulid
-from accord.core.people import context
 from accord.core.people.state import People
 from accord.core.people.tokens import TokenRevoked
-from accord.core.provenance import commits
-from accord.core.room import threads
-from accord.core.room.policy import ServerPolicy
-from accord.core.work import mirror
-from accord.data_dir import KEYS_DIR_NAME, store_url_of
+from accord.data_dir import KEYS_DIR_NAME
 from accord.engine import background
-from accord.engine.background import HeadSigner, SystemClock, WallClock
+from accord.engine.background import HeadSigner, WallClock
 from accord.engine.engine import Engine
-from accord.engine.ports import Clock, EncodedRecord, EnginePorts, EventLog, StoreError
+from accord.engine.ports import EncodedRecord, EventLog, StoreError
 from accord.identity.sign_in_service import SignInService
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService
 from accord.identity.tokens import Keyring
 from accord.pact.mirror.service import MirrorService
-from accord.server.decision_kernel import LazyDecisionKernel
-from accord.settings.server import ServerConfig
+from accord.server.engine_factory import make_engine
+from accord.server.options import ServerOptions, operator_id
 from accord.settings.server.open_files import raise_for_connections
-from accord.stores import open_log
 from accord.telemetry.loop_lag import LoopLag
 from accord.telemetry.measurements import MetricSources
 from accord.telemetry.metrics_endpoint import MetricsEndpoint
@@ -57,7 +45,6 @@ from accord.transports.http.home import HomeEndpoints
 from accord.transports.http.messages.endpoints import MessageEndpoints
 from accord.transports.http.people.sign_in import SignInEndpoints
 from accord.transports.http.routing_table import ALL_ADMIN_ENDPOINTS
-from accord.transports.http.session_index import SessionIndex
 from accord.transports.intake import AuthPolicy, Intake
 from accord.transports.mcp import endpoint
 from accord.transports.mcp.endpoint import McpEndpoint
@@ -83,57 +70,6 @@ STOP_TIMEOUT_DETAIL = (
     "The server is stopping and the store did not respond in time, so the message may or may not "
     "be stored; send it again with the same id"
 )
-CONTEXTS = (
-    room.CONTEXT,
-    threads.CONTEXT,
-    attention.CONTEXT,
-    context.CONTEXT,
-    commits.CONTEXT,
-    mirror.CONTEXT,
-)
-
-
-class ServerOptions(ServerConfig, frozen=True, kw_only=True):
-    """The settings of a server, and where its data is."""
-
-    home: Path
-    sign_in_link: bool = False  # whether the operator gets a one-time code at start
-
-    @classmethod
-    def from_config(
-        cls, config: ServerConfig, home: Path, *, sign_in_link: bool = False
-    ) -> "ServerOptions":
-        """From flags, environment and configuration file."""
-        settings = {name: getattr(config, name) for name in config.__struct_fields__}
-        return cls(**settings, home=home, sign_in_link=sign_in_link)
-
-    def load_certificate(self) -> "CertificateReloader | None":
-        """The TLS certificate, if configured; Refused if it cannot be used."""
-        if self.tls is None:
-            return None
-        from accord.settings.server.certificate_reload import (
-            CertificateReloader,  # imported late: most servers have a proxy for TLS
-        )
-
-        return CertificateReloader(*self.tls)
-
-    @property
-    def store_url(self) -> str:
-        """URL of the store; defaults to a file in the data directory."""
-        return store_url_of(self.home, self.store)
-
-
-def id_generator(clock: Clock) -> Callable[[], str]:
-    """Generates ULIDs from the current time."""
-    return lambda: ulid(clock.now(), os.urandom(10))
-
-
-def make_engine(events: EventLog, policy: ServerPolicy | None = None, **options: Any) -> Engine:
-    """An engine on this log, with all contexts."""
-    clock = options.pop("clock", None) or SystemClock()
-    rules = msgspec.structs.replace(policy or ServerPolicy(), decision_kernel=LazyDecisionKernel())
-    world = EnginePorts(stored_records, clock, id_generator(clock), rules)
-    return Engine(events, CONTEXTS, world, **options)
 
 
 class PeopleDirectory:
@@ -149,21 +85,6 @@ class PeopleDirectory:
             detail = "The server is still reading its tokens; try again in a second"
             raise Refused(Reason.UNAVAILABLE, detail)
         return people.kind_of(workspace, id)
-
-
-@contextlib.asynccontextmanager
-async def open_local_token_service(
-    home: Path, store: str | None = None
-) -> AsyncIterator[TokenService]:
-    """Tokens and keys without a running server, on the same files."""
-    events = await open_log(store_url_of(home, store))
-    try:
-        engine = make_engine(events)
-        keyring = Keyring.open(home / KEYS_DIR_NAME)
-        yield TokenService(engine, keyring, WallClock(), SessionIndex(engine).sessions_of)
-        await engine.wait_until_idle()
-    finally:
-        await events.close()
 
 
 class Server:
@@ -432,20 +353,3 @@ async def finished_within(work: Coroutine[Any, Any, None], seconds: float) -> bo
     if done:
         task.result()
     return bool(done)
-
-
-def account_name() -> str:
-    """The name of the operating-system user; empty for one without an account, as in containers."""
-    import pwd  # only where the environment does not say it
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return ""
-
-
-def operator_id() -> str:
-    """Participant id of the operating-system user who started the server."""
-    name = os.environ.get("SUDO_USER") or os.environ.get("USER") or account_name()
-    slug = "".join(c if c.isalnum() and c.isascii() else "-" for c in name.lower()).strip("-")
-    return slug if slug and slug != "system" else "admin"

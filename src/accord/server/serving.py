@@ -20,7 +20,8 @@ import uvicorn
 from accord.atomic_files import write_private
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.tokens import ensure_loopback
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores import open_log
 from accord.transports.edge.tls import protocol_factory
 from accord.transports.websocket.protocol import websocket_protocol_class

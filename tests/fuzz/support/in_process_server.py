@@ -16,7 +16,8 @@ from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.messages import Message
 from accord.engine.streams.stream import Submission
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
 from accord.transports.edge.http_protocol import http_protocol_class
 from accord.transports.websocket.protocol import websocket_protocol_class

@@ -11,7 +11,8 @@ import httpx
 from accord.api.tokens import TokenRequest
 from accord.core.kernel.authority import Kind, Role
 from accord.identity.token_service import SHELL_ACTOR
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
 
 MODERN, OLDER = "2026-07-28", "2025-06-18"

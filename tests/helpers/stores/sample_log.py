@@ -14,7 +14,7 @@ from accord.engine.engine import Engine
 from accord.engine.ports import EventLog
 from accord.identity.token_service import TokenService
 from accord.identity.tokens import Keyring
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores import open_log
 from accord.transports.http.session_index import SessionIndex
 from tests.helpers.room.scenario import (

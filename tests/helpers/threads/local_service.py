@@ -10,7 +10,7 @@ from accord.core.kernel.limits import Limits
 from accord.core.room.policy import ServerPolicy
 from accord.engine.ports import EventLog
 from accord.identity.tokens import Keyring
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from accord.transports.http.auth import Caller
 from accord.transports.http.sessions import SessionReader

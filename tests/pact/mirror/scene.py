@@ -16,7 +16,7 @@ from accord.engine.engine import Engine
 from accord.engine.ports import EventLog
 from accord.pact.mirror.recorder import PACT_ACTOR
 from accord.pact.mirror.service import MirrorService
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from tests.core.work.story import ANN, BOB, assigned, line, log
 from tests.helpers.engine.harness import ManualClock

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accord.core.kernel.limits import LIMITS, Limits
 from accord.core.room.policy import ServerPolicy
-from accord.server.app import ServerOptions
+from accord.server.options import ServerOptions
 from accord.settings.client import SettingsError
 from accord.settings.server import (
     ALL_SETTINGS,

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from websockets.asyncio.client import connect
 
 from accord.identity.tokens import Keyring
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from accord.transports.edge import http_protocol
 from accord.transports.edge.http_protocol import MAX_LINGER_BYTES, http_protocol_class

@@ -17,7 +17,7 @@ from accord.core.kernel.authority import Kind
 from accord.data_dir import KEYS_DIR_NAME
 from accord.engine.engine import Engine
 from accord.identity.tokens import Keyring
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.stores import open_log
 from accord.transports.http import home as endpoints
 from accord.transports.http.home import HomeReader

@@ -16,7 +16,8 @@ import httpx
 import jsonschema_rs
 import pytest
 
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
 from accord.transports.http import openapi, routing_table
 from tests.helpers.clients.http_client import HttpClient

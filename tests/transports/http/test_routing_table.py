@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from accord.server.app import Server, ServerOptions
+from accord.server.app import Server
+from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
 from accord.transports.http.routing_table import ALL_ENDPOINTS
 

@@ -10,7 +10,7 @@ import pytest
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.views import sessions
-from accord.server.app import make_engine
+from accord.server.engine_factory import make_engine
 from accord.server.serving import ReadyInfo, write_ready_file
 from accord.stores import open_log
 from accord.transports.http.sessions import SessionReader

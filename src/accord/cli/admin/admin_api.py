@@ -178,6 +178,6 @@ def ensure_store(home: Path) -> None:
 
 def local_admin(settings: Settings) -> AbstractAsyncContextManager[TokenService]:
     """The token service of the local store."""
-    from accord.server.app import open_local_token_service
+    from accord.server.engine_factory import open_local_token_service
 
     return open_local_token_service(settings.home)

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 async def prune_sessions(args: argparse.Namespace, home: Path, url: str) -> list["PrunedSession"]:
     """Delete the messages of the selected sessions; only list them with --dry-run."""
     from accord.operations.retention import PrunedSession, open_offline
-    from accord.server.app import operator_id
+    from accord.server.options import operator_id
 
     async with open_offline(home, url, operator_id(), args.reason) as retention:
         ends = await select_endings(retention, args)

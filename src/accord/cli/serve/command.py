@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli.data_dir_lock import lock_data_dir
     from accord.cli.serve.signals import StopSignals
     from accord.server import serving
-    from accord.server.app import ServerOptions
+    from accord.server.options import ServerOptions
     from accord.settings.server.open_files import ensure_enough_files
 
     home = Settings.for_process(home=args.data_dir).home.absolute()
@@ -195,7 +195,7 @@ def banner(ready: "ReadyInfo", home: Path, code: str) -> str:
     """
     from accord.client.sign_in.login import make_link
     from accord.core.people.codes import CODE_LIFE_MS
-    from accord.server.app import operator_id
+    from accord.server.options import operator_id
 
     url = connectable_url(ready.url)
     head = ["", f"{style.bold('Accord')} {accord.__version__} is listening on"]

@@ -1,6 +1,7 @@
 """ULIDs as text, new or derived; git hooks import this at every commit, so it imports little."""
 
 import re
+from collections.abc import Callable
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
@@ -10,6 +11,11 @@ def ulid(at: int, entropy: bytes) -> str:
     """26 characters that sort by the instant `at`; the last 80 bits come from `entropy`."""
     number = (at & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(entropy[:10], "big")
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def ulid_generator(now: Callable[[], int], entropy: Callable[[int], bytes]) -> Callable[[], str]:
+    """Returns ULIDs of the current time; `entropy` returns that many random bytes."""
+    return lambda: ulid(now(), entropy(10))
 
 
 def derive_ulid(at: int, *cause: str) -> str:

@@ -9,7 +9,12 @@ from hypothesis import assume, example, settings
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from accord.core.kernel.unified_diff import DiffError, apply_diff, parse_hunks, split_lines
+from accord.core.room.shared_context.unified_diff import (
+    DiffError,
+    apply_diff,
+    parse_hunks,
+    split_lines,
+)
 from tests.spec import proves
 
 # Few letters, so that texts have lines in common; and everything that only looks like a line's end.
