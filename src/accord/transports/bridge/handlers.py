@@ -1,7 +1,7 @@
 """The bridge's actions, answered from the log without state of their own."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,10 +15,6 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance import decision as decisions
 from accord.core.provenance.commit_message import trailer_values
-from accord.core.provenance.commit_message.trailer_values import (
-    has_control_characters,
-    participant_for,
-)
 from accord.core.provenance.commits import (
     MAX_LEDGERS,
     CommitRecord,
@@ -43,14 +39,19 @@ from accord.core.views.commit_decision.decision_builder import CommitRange
 from accord.core.views.commit_decision.draft_decision import DecisionDraft
 from accord.engine.engine import Engine
 from accord.transports.bridge import actions
+from accord.transports.bridge.pact_mirrors import PactMirrors
 from accord.transports.bridge.queries import (
     BridgeQueries,
     CommitLink,
+    CommitScope,
     FactsNeededError,
     FoundLink,
     covered,
+    link_summary,
     missing_facts,
+    with_committer,
     with_coverage,
+    with_git_facts,
     without_coverage,
 )
 
@@ -63,56 +64,6 @@ SEVERAL_SESSIONS = (
 )
 NO_MERGE_REFUSAL = "No merge of {forks} was proposed or executed since the last commit"
 NO_SESSION = "No session is bound to this repository; bind one or set ACCORD_SESSION"
-
-
-class CommitScope(NamedTuple):
-    """What a commit belongs to: repository, session, and fork or trunk."""
-
-    repo: Repo
-    room: Room
-    fork: str | None
-
-    @property
-    def uncommitted(self) -> CommitRange:
-        """The range of records that no commit covers yet."""
-        since = self.repo.since(self.room.id, self.fork)
-        return CommitRange(self.room, self.repo.id, self.fork, since)
-
-
-class PactMirrors(Protocol):
-    """Mirrors the pacts of repositories."""
-
-    def check_directory(self, repo: str, directory: str) -> None:
-        """Refuse a directory that cannot hold a pact."""
-        ...
-
-    async def sync_now(self, repo: str, directory: str) -> actions.ActionResponse:
-        """Synchronize the log with the files now, and report on this directory."""
-        ...
-
-    async def guard_merges(self, repo: Repo, session: str) -> None:
-        """Before a session is bound, make its merges follow the pact's rules."""
-        ...
-
-    async def sync_briefly(self, repo: Repo) -> bool:
-        """Report the pact's state to the bound sessions, if that is quick; whether it was done."""
-        ...
-
-    async def ledger_statuses(self, repo: Repo) -> Sequence[actions.ActionResponse]:
-        """The state of each directory."""
-        ...
-
-    async def removable_directories(self, repo: Repo) -> Sequence[str]:
-        """Directories that no longer exist and had nothing the others lack."""
-        ...
-
-    async def check_removable(self, repo: Repo, directory: str) -> None:
-        """Refuse to remove a directory that a session depends on."""
-        ...
-
-    async def release_session(self, repo: str, session: str) -> None:
-        """The session is no longer bound to the repository."""
-        ...
 
 
 class BridgeHandlers:
@@ -464,60 +415,3 @@ def single_session(sessions: Sequence[str]) -> str:
     if len(sessions) > 1:
         raise Refused(Reason.WRONG_STATE, SEVERAL_SESSIONS, {"sessions": list(sessions)})
     return sessions[0]
-
-
-def with_git_facts(
-    decision: DecisionCommit, request: actions.CommitCreatedRequest
-) -> DecisionCommit:
-    """Add what only git knows; a hook cannot change the decision itself."""
-    return replace(
-        decision,
-        git_sha=request.sha,
-        parents=request.parents,
-        patch_id=request.patch_id,
-        branch=request.branch,
-        files_changed=request.files,
-        decision_type=decision_type_of(request) or decision.decision_type,
-    )
-
-
-def with_committer(decision: DecisionCommit, room: Room, name: str) -> DecisionCommit:
-    """The decision with the committer among those who made it, as the member with that name."""
-    if not name or has_control_characters(name):
-        return decision
-    people = {
-        member.id: member.name
-        for member in (*room.former.values(), *room.members.values())
-        if member.kind is Kind.HUMAN
-    }
-    known = [id for id in people if id.casefold() == name.casefold()] or [
-        id for id, shown in people.items() if shown.casefold() == name.casefold()
-    ]
-    person = str(participant_for(known[0] if len(known) == 1 else name, human=True))
-    return replace(decision, decided_by=tuple(sorted({*decision.decided_by, person})))
-
-
-def decision_type_of(request: actions.CommitCreatedRequest) -> str:
-    """The decision type from the commit message, else the default for its type (OPEN-62)."""
-    trailers = {key.lower(): value.strip() for key, value in request.message_trailers}
-    word = trailers.get("pvp-type") or trailers.get("pvp-decision-type") or ""
-    known = trailer_values.to_record_type(word) if word in trailer_values.DECISION_TYPES else ""
-    resolved = (
-        trailer_values.to_record_type(trailer_values.MERGE_RESOLUTION) if request.merges else ""
-    )
-    return (
-        known or resolved or trailer_values.default_decision_type(request.type, request.scope) or ""
-    )
-
-
-def link_summary(link: CommitLink) -> dict[str, Any]:
-    record = link.decision
-    return {
-        "sha": record.git_sha,
-        "decision": record.id,
-        "session": record.pvp_session,
-        "fork": record.fork or None,
-        "at": to_iso(link.at),
-        "since": record.since,
-        "until": record.until,
-    }

@@ -18,12 +18,9 @@ from accord.core.provenance.notes.note import Note
 from accord.core.room.state import Room
 from accord.engine.engine import Engine
 from accord.transports.bridge import actions
-from accord.transports.bridge.handlers import (
-    BridgeHandlers,
-    CommitScope,
-    PactMirrors,
-)
-from accord.transports.bridge.queries import CommitLink
+from accord.transports.bridge.handlers import BridgeHandlers
+from accord.transports.bridge.pact_mirrors import PactMirrors
+from accord.transports.bridge.queries import CommitLink, CommitScope
 
 MEMBER_ACTIONS = frozenset(
     {

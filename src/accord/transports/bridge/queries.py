@@ -1,4 +1,4 @@
-"""The bridge's queries: ranges of sessions, links of commits, and what approvals cover of a commit.
+"""The bridge's queries: ranges of sessions, links of commits, and what is known about a commit.
 
 The server has no copy of the repository. For coverage, it computes what a call makes of a content
 that the hook sends and whose blob id it checks, and it records the blob ids, so that anybody with
@@ -10,13 +10,21 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from accord.core.kernel.authority import Kind
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.commits import CommitLinked, link_id
+from accord.core.kernel.timestamps import to_iso
+from accord.core.provenance.commit_message import trailer_values
+from accord.core.provenance.commit_message.trailer_values import (
+    has_control_characters,
+    participant_for,
+)
+from accord.core.provenance.commits import CommitLinked, Repo, link_id
 from accord.core.provenance.coverage.result import NONE
 from accord.core.provenance.coverage.rule import ChangedFile, CommitContent
 from accord.core.provenance.decision import DecisionCommit, LogPosition, with_checked_approvals
+from accord.core.room.state import Room
 from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit
 from accord.core.views.commit_decision.decision_builder import (
     CommitRange,
@@ -28,7 +36,7 @@ from accord.core.views.commit_decision.draft_decision import DecisionDraft, draf
 from accord.engine.ports import Codec, EventLog, Row
 from accord.engine.streams import verified_reads
 from accord.engine.streams.verified_reads import read_rows, verified
-from accord.transports.bridge.actions import ContentRequest
+from accord.transports.bridge.actions import CommitCreatedRequest, ContentRequest
 
 # A longer range is not read for a hook; regular commits keep ranges short.
 MAX_RANGE_ROWS = 50_000
@@ -54,6 +62,20 @@ class FoundLink(NamedTuple):
 
     repo: str
     link: CommitLink
+
+
+class CommitScope(NamedTuple):
+    """What a commit belongs to: repository, session, and fork or trunk."""
+
+    repo: Repo
+    room: Room
+    fork: str | None
+
+    @property
+    def uncommitted(self) -> CommitRange:
+        """The range of records that no commit covers yet."""
+        since = self.repo.since(self.room.id, self.fork)
+        return CommitRange(self.room, self.repo.id, self.fork, since)
 
 
 class LogSource(Protocol):
@@ -267,3 +289,58 @@ def covered(draft: DecisionDraft, request: ContentRequest) -> DecisionCommit:
     if needs := missing_facts(draft, request):
         raise FactsNeededError(needs)
     return with_coverage(draft, request)
+
+
+def with_git_facts(decision: DecisionCommit, request: CommitCreatedRequest) -> DecisionCommit:
+    """Add what only git knows; a hook cannot change the decision itself."""
+    return replace(
+        decision,
+        git_sha=request.sha,
+        parents=request.parents,
+        patch_id=request.patch_id,
+        branch=request.branch,
+        files_changed=request.files,
+        decision_type=decision_type_of(request) or decision.decision_type,
+    )
+
+
+def with_committer(decision: DecisionCommit, room: Room, name: str) -> DecisionCommit:
+    """The decision with the committer among those who made it, as the member with that name."""
+    if not name or has_control_characters(name):
+        return decision
+    people = {
+        member.id: member.name
+        for member in (*room.former.values(), *room.members.values())
+        if member.kind is Kind.HUMAN
+    }
+    known = [id for id in people if id.casefold() == name.casefold()] or [
+        id for id, shown in people.items() if shown.casefold() == name.casefold()
+    ]
+    person = str(participant_for(known[0] if len(known) == 1 else name, human=True))
+    return replace(decision, decided_by=tuple(sorted({*decision.decided_by, person})))
+
+
+def decision_type_of(request: CommitCreatedRequest) -> str:
+    """The decision type from the commit message, else the default for its type (OPEN-62)."""
+    trailers = {key.lower(): value.strip() for key, value in request.message_trailers}
+    word = trailers.get("pvp-type") or trailers.get("pvp-decision-type") or ""
+    known = trailer_values.to_record_type(word) if word in trailer_values.DECISION_TYPES else ""
+    resolved = (
+        trailer_values.to_record_type(trailer_values.MERGE_RESOLUTION) if request.merges else ""
+    )
+    return (
+        known or resolved or trailer_values.default_decision_type(request.type, request.scope) or ""
+    )
+
+
+def link_summary(link: CommitLink) -> dict[str, Any]:
+    record = link.decision
+    return {
+        "sha": record.git_sha,
+        "decision": record.id,
+        "session": record.pvp_session,
+        "fork": record.fork or None,
+        "at": to_iso(link.at),
+        "since": record.since,
+        "until": record.until,
+    }
