@@ -45,8 +45,10 @@ class ConnectionRecordError(ValueError):
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """What `accord connect` recorded; `key` is the private half of the device's key, in base64.
 
-    `root` is the top directory of the repository, `person` the id of the person who connected the
-    host, `created_at` the time in seconds since 1970.
+    `root` is the top directory of the repository and `repository` its id (`accord.repo`), which
+    selects the signed policy: an agent can change the id in git's configuration, not here.
+    `person` is the id of the person who connected the host, `created_at` the time in seconds since
+    1970.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     key: str
     created_at: int
+    repository: str = ""
     person: str = ""
     fork: str = ""
 
