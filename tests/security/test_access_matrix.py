@@ -83,6 +83,7 @@ ROUTES: dict[tuple[str, str], Row] = {
     ("GET", "/sign-in"): Row(401, 200),
     ("DELETE", "/sign-in"): Row(401, 409),
     ("POST", "/sign-in/refresh"): Row(400, 400),
+    ("POST", "/sign-in/agents"): Row(401, 400),
     ("GET", "/sign-in/devices"): Row(401, 200),
     ("DELETE", "/sign-in/devices/{device}"): MEMBERS,
     ("POST", "/admin/invitations"): OPERATORS,

@@ -128,6 +128,10 @@ def invitations(_: Told) -> Iterator[Query]:
     yield Query(body={"roles": ["observer"], "id": "mallory"})
 
 
+def agents(_: Told) -> Iterator[Query]:
+    yield Query(body={"id": "mallory-bot", "roles": ["driver"], "public_key": "A" * 43 + "="})
+
+
 def thread_calls(here: Told) -> Iterator[Query]:
     """Arguments that suit every method, about the session and its forks as threads."""
     for id in (here.session, *here.forks):
@@ -154,6 +158,7 @@ READS: dict[tuple[str, str], Callable[[Told], Iterator[Query]]] = {
     ("GET", "/sign-in"): nothing_more,
     ("DELETE", "/sign-in"): nothing_more,
     ("POST", "/sign-in/refresh"): codes,
+    ("POST", "/sign-in/agents"): agents,
     ("GET", "/sign-in/devices"): nothing_more,
     ("DELETE", "/sign-in/devices/{device}"): nothing_more,
     ("POST", "/admin/invitations"): invitations,

@@ -33,6 +33,15 @@ class RefreshRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     signature: Base64
 
 
+class AgentEnrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent of the caller's and the public key of its device (Ed25519, 32 bytes in base64)."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=128)]
+    roles: Roles
+    public_key: Base64
+    name: Annotated[str, Meta(max_length=128)] = ""
+
+
 class InvitationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom to invite; without an `id` the server makes one up."""
 
@@ -70,10 +79,15 @@ class RefreshedToken(ResponseObject, frozen=True):
 
 
 class ListedDevice(ResponseObject, frozen=True):
-    """A signed-in device; a browser holds a cookie instead of a key."""
+    """A signed-in device; a browser holds a cookie instead of a key.
+
+    `by` is the person who enrolled an agent, empty for a person's own device.
+    """
 
     id: str
     principal: str
+    type: Kind
+    by: str
     workspace: str
     roles: tuple[Role, ...]
     browser: bool

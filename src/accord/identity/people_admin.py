@@ -132,9 +132,11 @@ class LocalPeopleAdmin:
         """Revoke everything that lets a principal in, and end all its memberships."""
         sessions = await self._log.sessions_with(workspace, id)
         body = checked(PersonRemove, id=id, workspace=workspace, reason=reason, sessions=sessions)
-        ended = Counter(type(event) for event in revocations(await self._log.people(), body))
+        people = await self._log.people()
+        ended = Counter(type(event) for event in revocations(people, body))
         await self._log.record(self._actor, body)
-        await self._log.end_memberships(workspace, id)
+        for principal in (id, *agents_of(people, workspace, id)):
+            await self._log.end_memberships(workspace, principal)
         return Removal(
             tokens=ended[TokenRevoked],
             devices=ended[DeviceRevoked],
@@ -148,6 +150,13 @@ class LocalPeopleAdmin:
         return sorted(persons(people, now, self._actor), key=lambda each: (each.workspace, each.id))
 
 
+def agents_of(people: People, workspace: str, person: str) -> list[str]:
+    """The agents with a device that this person enrolled."""
+    devices = people.devices.values()
+    found = (each.principal for each in devices if (each.workspace, each.by) == (workspace, person))
+    return sorted(set(found))
+
+
 def persons(people: People, now: Instant, actor: Actor) -> Iterator[Person]:
     """One entry for each principal that can get in, with all roles that it has anywhere."""
     tokens = [
@@ -156,7 +165,7 @@ def persons(people: People, now: Instant, actor: Actor) -> Iterator[Person]:
         if token.jti not in people.revoked and token.expires_at + CLOCK_SKEW_MS > now
     ]
     devices = [
-        ((device.workspace, device.principal), Kind.HUMAN, device.roles)
+        ((device.workspace, device.principal), device.kind, device.roles)
         for device in people.devices.values()
     ]
     codes = [
@@ -210,6 +219,8 @@ def listed_device(device: Device) -> ListedDevice:
     return ListedDevice(
         id=device.id,
         principal=device.principal,
+        type=device.kind,
+        by=device.by,
         workspace=device.workspace,
         roles=tuple(sorted(device.roles)),
         browser=not device.public_key,

@@ -2,13 +2,20 @@
 
 import secrets
 
-from accord.api.people import Account, RefreshedToken, RefreshRequest, SignedIn
+from accord.api.people import (
+    Account,
+    AgentEnrolment,
+    RefreshedToken,
+    RefreshRequest,
+    SignedIn,
+)
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
+from accord.core.people.agents import AgentEnrol
 from accord.core.people.devices import BAD_DEVICE_DETAIL, DeviceRenew, DeviceRevoke, SignIn
 from accord.core.people.proofs import ProofStatement, host_of
 from accord.core.people.state import Token
@@ -43,8 +50,28 @@ class SignInService:
             address=address,
         )
         await self._tokens.record(SIGN_IN_ACTOR, body)
+        return await self._signed_in(body.jti, address)
+
+    async def enrol(self, identity: Identity, agent: AgentEnrolment, address: str) -> SignedIn:
+        """Give an agent of this person a device; the token is the agent's. Raises Refused."""
+        now = self._tokens.clock.now()
+        body = AgentEnrol(
+            id=agent.id,
+            roles=agent.roles,
+            public_key=ensure_public_key(agent.public_key),
+            device=self._new_id(now),
+            jti=self._new_id(now),
+            key=self._tokens.keyring.active,
+            now=now,
+            name=agent.name,
+            address=address,
+        )
+        await self._tokens.record(identity.actor, body)
+        return await self._signed_in(body.jti, address)
+
+    async def _signed_in(self, jti: str, address: str) -> SignedIn:
         people = await self._tokens.people()
-        token = people.tokens[body.jti]
+        token = people.tokens[jti]
         return SignedIn(
             server=people.server_id,
             address=address,

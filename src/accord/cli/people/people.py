@@ -15,6 +15,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from accord.api.people import ListedDevice
     from accord.identity.token_service import TokenAdmin
 
 
@@ -98,12 +99,19 @@ async def list_devices(admin: "TokenAdmin", args: argparse.Namespace) -> None:
         return
     rows = (
         (
-            *(each.id, each.principal, "browser" if each.browser else "program"),
+            *(each.id, each.principal, device_kind(each)),
             *(",".join(each.roles), each.workspace, each.added_at),
         )
         for each in devices
     )
     print_table(("DEVICE", "WHO", "KIND", "ROLES", "WORKSPACE", "SINCE"), rows)
+
+
+def device_kind(device: "ListedDevice") -> str:
+    """What holds the key; of an agent, also who enrolled it."""
+    if device.by:
+        return f"agent of {device.by}"
+    return "browser" if device.browser else "program"
 
 
 async def list_invitations(admin: "TokenAdmin", args: argparse.Namespace) -> None:

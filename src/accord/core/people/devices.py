@@ -8,7 +8,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Permission
+from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
@@ -91,7 +91,7 @@ class DeviceRevoke(Body, frozen=True, omit_defaults=True, gc=False):
 
 
 class DeviceAdded(Event, frozen=True, kw_only=True, gc=False):
-    """A device signed in with a one-time code."""
+    """A device signed in with a one-time code, or a person gave an agent a key."""
 
     name = "device.added"
 
@@ -163,7 +163,7 @@ def token_for(device: Device, jti: str, key: str, now: Instant) -> Token:
     return Token(
         jti=jti,
         id=device.principal,
-        kind=Kind.HUMAN,
+        kind=device.kind,
         roles=device.roles,
         issued_at=issued_at,
         expires_at=issued_at + life_s * 1000,
@@ -247,9 +247,9 @@ def revoke_token(people: People, command: Command, body: TokenRevoke) -> Iterato
 
 
 def may_revoke(actor: Actor, device: Device) -> bool:
-    """Whether this is the device's owner or an operator."""
-    owner = (actor.workspace, actor.principal) == (device.workspace, device.principal)
-    return owner or (is_operator_or_system(actor) and administers(actor, device.workspace))
+    """Whether this is the device's owner, the person who enrolled the agent, or an operator."""
+    own = actor.workspace == device.workspace and actor.principal in {device.principal, device.by}
+    return own or (is_operator_or_system(actor) and administers(actor, device.workspace))
 
 
 def end_device(people: People, id: str, reason: str) -> Iterator[Event]:

@@ -53,14 +53,20 @@ def remove_person(people: People, command: Command, body: PersonRemove) -> Itera
 
 
 def revocations(people: People, body: PersonRemove) -> Iterator[Event]:
-    """The tokens, devices and codes of the principal, and the invitations it made."""
+    """Tokens, devices and codes of the principal, its agents' devices, the invitations it made."""
     who = (body.workspace, body.id)
+    devices = {
+        device.id
+        for device in people.devices.values()
+        if device.workspace == body.workspace and body.id in {device.principal, device.by}
+    }
     for token in people.tokens.values():
-        if (token.workspace, token.id) == who and token.jti not in people.revoked:
+        theirs = (token.workspace, token.id) == who or token.device in devices
+        if theirs and token.jti not in people.revoked:
             yield TokenRevoked(jti=token.jti, reason=body.reason, expires_at=token.expires_at)
-    for device in people.devices.values():
-        if (device.workspace, device.principal) == who:
-            yield DeviceRevoked(id=device.id, reason=body.reason)
+    for id in people.devices:
+        if id in devices:
+            yield DeviceRevoked(id=id, reason=body.reason)
     for code in people.codes.values():
         # Operators of the default workspace invite into all of them.
         made = code.by == body.id and body.workspace in {code.workspace, DEFAULT_WORKSPACE}

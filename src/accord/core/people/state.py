@@ -65,7 +65,7 @@ class SignInCode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A signed-in device: a program with a key that proves it, or a browser without one.
+    """A signed-in device: a person's program or an agent with a key, or a browser without one.
 
     `address` is the server's address as the device knows it; its proofs name it.
     """
@@ -78,6 +78,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     public_key: Annotated[str, Meta(max_length=64)] = ""
     address: Annotated[str, Meta(max_length=512)] = ""
+    kind: Kind = Kind.HUMAN
+    by: str = ""  # the person who enrolled this agent; empty for a person's own device
 
 
 class Renewals(msgspec.Struct, frozen=True):
@@ -103,6 +105,7 @@ class People(msgspec.Struct, frozen=True):
     codes: Mapping[str, SignInCode] = {}
     devices: Mapping[str, Device] = {}
     renewals: Mapping[str, Renewals] = {}
+    enrolled: Mapping[str, str] = {}  # who enrolled an agent first, by `known_key` of the agent
 
     @property
     def server_id(self) -> str:

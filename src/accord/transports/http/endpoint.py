@@ -11,7 +11,7 @@ from accord.core.kernel.refusal import Reason, Refused
 
 MAX_NUMBER_DIGITS = 16
 BodyKind = Literal[
-    "", "envelope", "token", "sign_in", "proof", "invitation", "git_action", "method"
+    "", "envelope", "token", "sign_in", "proof", "agent", "invitation", "git_action", "method"
 ]
 ResponseKind = Literal["json", "events", "nothing"]
 Handler = Callable[[Any, Request], Awaitable[Response]]

@@ -40,6 +40,7 @@ RESPONSE_TYPES: dict[tuple[str, str], type] = {
     ("POST", "/sign-in"): people.SignedIn,
     ("GET", "/sign-in"): people.Account,
     ("POST", "/sign-in/refresh"): people.RefreshedToken,
+    ("POST", "/sign-in/agents"): people.SignedIn,
     ("GET", "/sign-in/devices"): people.DeviceList,
     ("POST", "/admin/invitations"): people.IssuedInvitation,
     ("GET", "/admin/invitations"): people.InvitationList,
@@ -54,6 +55,7 @@ REQUEST_TYPES: dict[str, type] = {
     "token": tokens.TokenRequest,
     "sign_in": people.SignInRequest,
     "proof": people.RefreshRequest,
+    "agent": people.AgentEnrolment,
     "invitation": people.InvitationRequest,
     "git_action": git_hooks.GitHookRequest,
 }

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from accord.api.people import (
     Account,
+    AgentEnrolment,
     DeviceList,
     ListedDevice,
     RefreshedToken,
@@ -45,6 +46,10 @@ class SignInPort(Protocol):
 
     async def sign_in(self, code: str, public_key: str | None, address: str) -> SignedIn:
         """Use the code; raises Refused."""
+        ...
+
+    async def enrol(self, identity: Identity, agent: AgentEnrolment, address: str) -> SignedIn:
+        """Give an agent of this person a device; raises Refused."""
         ...
 
     async def renew(self, proof: RefreshRequest) -> RefreshedToken:
@@ -175,11 +180,23 @@ async def sign_out(http: SignInEndpoints, request: Request) -> Response:
     return Response(status_code=204, headers=JSON_HEADERS | cookie)
 
 
+async def enrol_agent(http: SignInEndpoints, request: Request) -> Response:
+    """Gives an agent of the caller's a key of its own and a short token."""
+    _, identity = http.caller(request)
+    agent = await http.read(request, AgentEnrolment)
+    host = request.headers["host"].lower()
+    return json_response(await http.service.enrol(identity, agent, host), 201)
+
+
 async def own_devices(http: SignInEndpoints, request: Request) -> Response:
-    """Lists the caller's own devices."""
+    """Lists the caller's own devices, and those of the agents that the caller enrolled."""
     caller, _ = http.caller(request)
     devices = await http.devices_for(caller.actor).devices()
-    own = tuple(each for each in devices if (each.workspace, each.principal) == caller.principal)
+    own = tuple(
+        each
+        for each in devices
+        if caller.principal in {(each.workspace, each.principal), (each.workspace, each.by)}
+    )
     return json_response(DeviceList(devices=own))
 
 
@@ -195,6 +212,7 @@ SIGN_IN_ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/sign-in", whoami),
     Endpoint("DELETE", "/sign-in", sign_out, responses={204: "nothing"}),
     Endpoint("POST", "/sign-in/refresh", refresh, body="proof", is_public=True),
+    Endpoint("POST", "/sign-in/agents", enrol_agent, body="agent", responses={201: "json"}),
     Endpoint("GET", "/sign-in/devices", own_devices),
     Endpoint("DELETE", "/sign-in/devices/{device}", revoke_own_device, responses={204: "nothing"}),
 )
