@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from accord.core.docket.diagnostics import HINT_OF_CODE
 from accord.core.docket.parsing import tag_attributes
 from accord.core.docket.rules import state_rules
-from accord.core.docket.validation.snapshot_check import FLAW_CODES
-from accord.core.docket.vocabulary import (
-    GATE_OF_TRIGGER,
-    MAX_COMPLEXITY_TAX,
-    TIMEBOX_MINUTES,
-    TRIGGER_TEXT,
-    Trigger,
-)
+from accord.core.docket.triggers import GATE_OF_TRIGGER, TRIGGER_TEXT, Trigger
+from accord.core.docket.validation.snapshot_form import FLAW_CODES
+from accord.core.docket.vocabulary import MAX_COMPLEXITY_TAX, TIMEBOX_MINUTES
 from tools.reference.markdown import code, codes, table
 
 

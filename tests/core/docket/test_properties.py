@@ -20,6 +20,7 @@ from accord.core.docket.model import DecisionItem, DecisionOutcome, KernelConfig
 from accord.core.docket.rendering import snapshot_writer
 from accord.core.docket.rules import dependency_graph, ratings
 from accord.core.docket.steps import dependencies_waived_by
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     RUNNING_STATES,
     TERMINAL_STATES,
@@ -29,7 +30,6 @@ from accord.core.docket.vocabulary import (
     ItemState,
     KernelPolicy,
     Surface,
-    Trigger,
 )
 from tests.helpers.docket.batch_text import item, parsed_snapshot, run_batch
 from tests.helpers.docket.random_batches import ODD_TEXTS, BatchGenerator

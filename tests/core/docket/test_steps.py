@@ -6,7 +6,8 @@ import pytest
 
 from accord.core.docket import judgement, steps
 from accord.core.docket.rules import step_plan
-from accord.core.docket.vocabulary import StepKind, Trigger
+from accord.core.docket.triggers import Trigger
+from accord.core.docket.vocabulary import StepKind
 from tests.helpers.docket.batch_text import (
     CHANGE_BLOCK,
     COMPLEX_DOMAIN,

@@ -51,7 +51,7 @@ def render_outcome(outcome: "DecisionOutcome") -> Iterator[str]:
 
 def render_item(item: "DecisionItem") -> Iterator[str]:
     """The lines about one item."""
-    from accord.core.docket.vocabulary import TRIGGER_TEXT
+    from accord.core.docket.triggers import TRIGGER_TEXT
 
     title = f"  {one_line(item.title)}" if item.title != item.id else ""
     yield f"{styled_verdict(item)}  {style.bold(item.id)}{title}"
@@ -139,7 +139,7 @@ def _item_for_json(item: "DecisionItem") -> dict[str, Any]:
 
 if TYPE_CHECKING:
     from accord.core.docket.diagnostics import Diagnostic
-    from accord.core.docket.validation.snapshot_check import Flaw
+    from accord.core.docket.validation.snapshot_form import Flaw
 
 
 def print_diagnostics(diags: list["Diagnostic"], name: str, text: str, skip: int = 0) -> None:

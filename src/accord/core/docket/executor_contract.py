@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from accord.core.docket.snapshot import DecisionSnapshot
+from accord.core.docket.triggers import DominantGate
 from accord.core.docket.vocabulary import (
     RUNNING_STATES,
     SETTLED_STATES,
-    DominantGate,
     ItemState,
     KernelPolicy,
     StepKind,

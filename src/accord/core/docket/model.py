@@ -7,6 +7,7 @@ from accord.core.docket.diagnostics import Diagnostic
 from accord.core.docket.judgement import EMPTY_JUDGEMENT, Judgement, StepResult
 from accord.core.docket.probes import ProbeCounters, ProbeLogEntry
 from accord.core.docket.steps import Step
+from accord.core.docket.triggers import DominantGate, Trigger
 from accord.core.docket.vocabulary import (
     MISSING_INFO,
     AskUserMode,
@@ -15,7 +16,6 @@ from accord.core.docket.vocabulary import (
     Confidence,
     Dimension,
     DomainType,
-    DominantGate,
     EvidenceTier,
     ExecCapability,
     ExecMode,
@@ -27,7 +27,6 @@ from accord.core.docket.vocabulary import (
     Reversibility,
     SsotScale,
     Surface,
-    Trigger,
     Verdict,
 )
 

@@ -18,6 +18,7 @@ from accord.core.docket.rules import (
     step_plan,
 )
 from accord.core.docket.rules.state_rules import RuleContext
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     AskUserMode,
     ClosePolicy,
@@ -29,7 +30,6 @@ from accord.core.docket.vocabulary import (
     Level,
     Profile,
     SsotScale,
-    Trigger,
     Verdict,
 )
 

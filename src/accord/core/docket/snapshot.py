@@ -21,6 +21,7 @@ from accord.core.docket.text_values import (
     to_one_line,
     yes_no,
 )
+from accord.core.docket.triggers import DominantGate, Trigger
 from accord.core.docket.vocabulary import (
     MAX_COMPLEXITY_TAX,
     SETTLED_STATES,
@@ -28,14 +29,12 @@ from accord.core.docket.vocabulary import (
     TIMEBOX_MINUTES,
     Confidence,
     DomainType,
-    DominantGate,
     ItemMode,
     LenientEnum,
     Level,
     Profile,
     Reversibility,
     Surface,
-    Trigger,
     Verdict,
     YesNo,
 )

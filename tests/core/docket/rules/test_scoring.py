@@ -8,15 +8,13 @@ from accord.core.docket import text_values
 from accord.core.docket.model import KernelConfig
 from accord.core.docket.rules import causal_references
 from accord.core.docket.rules import ratings as rating_rules
+from accord.core.docket.triggers import GATE_OF_TRIGGER, DominantGate, Trigger
 from accord.core.docket.vocabulary import (
-    GATE_OF_TRIGGER,
     Confidence,
     Dimension,
-    DominantGate,
     EvidenceTier,
     KernelPolicy,
     Level,
-    Trigger,
     YesNo,
 )
 from tests.helpers.docket.batch_text import (

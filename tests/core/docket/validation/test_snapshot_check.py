@@ -6,7 +6,8 @@ import pytest
 
 from accord.core.dialects import papvp
 from accord.core.docket.rendering import snapshot_writer
-from accord.core.docket.validation.snapshot_check import FLAW_CODES, INVALID_REASONS, Flaw
+from accord.core.docket.validation.snapshot_check import INVALID_REASONS
+from accord.core.docket.validation.snapshot_form import FLAW_CODES, Flaw
 from tests.core.docket.test_consumers import GOLDEN
 from tests.helpers.docket.batch_text import item, run_batch, run_next, valid_judgement
 from tests.spec import proves

@@ -9,6 +9,7 @@ from accord.core.docket.probes import ProbeLogEntry
 from accord.core.docket.rendering.snapshot_writer import MAX_LISTED, gate_sort_key
 from accord.core.docket.rules.ratings import format_tenths
 from accord.core.docket.snapshot import NONE_TEXT, DecisionSnapshot, ItemBlock, QueueRow
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     CLOSURE_TIER_TEXT,
     CONCLUSIVE_STATUSES,
@@ -21,7 +22,6 @@ from accord.core.docket.vocabulary import (
     ItemState,
     Level,
     ProbeStatus,
-    Trigger,
     Verdict,
 )
 

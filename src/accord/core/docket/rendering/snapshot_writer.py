@@ -10,11 +10,11 @@ from accord.core.docket.rules.ratings import cost_of_delay
 from accord.core.docket.rules.step_plan import has_executable_step
 from accord.core.docket.snapshot import NONE_TEXT, panel_question, panel_settings, queue_row_of
 from accord.core.docket.text_values import escape_non_ascii, format_resources, yes_no
+from accord.core.docket.triggers import DominantGate
 from accord.core.docket.vocabulary import (
     RUNNING_STATES,
     SETTLED_STATES,
     TERMINAL_STATES,
-    DominantGate,
     ItemState,
     Level,
     ProbeStatus,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from accord.core.docket.model import Batch, DecisionItem, KernelConfig
 from accord.core.docket.probes import has_validated_probe, protects_item
 from accord.core.docket.rules.ratings import cost_of_delay
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     MAX_DEBT_DRIVERS,
     MISSING_INFO,
@@ -15,7 +16,6 @@ from accord.core.docket.vocabulary import (
     Confidence,
     ItemState,
     Level,
-    Trigger,
 )
 
 DEBT_STATES = frozenset({ItemState.ACTIVE, ItemState.STANDBY, ItemState.PROBING})

@@ -8,6 +8,7 @@ from accord.core.docket.judgement import Judgement
 from accord.core.docket.model import DecisionItem, PreviousItem
 from accord.core.docket.probes import OVERRIDE_PREFIX, has_validated_probe
 from accord.core.docket.text_values import normalize_driver, to_one_line
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     Confidence,
     ContextMatch,
@@ -15,7 +16,6 @@ from accord.core.docket.vocabulary import (
     ItemState,
     Level,
     ProbeStatus,
-    Trigger,
 )
 
 ONGOING_STATES = frozenset(

@@ -7,17 +7,20 @@ from accord.core.docket.judgement import EMPTY_JUDGEMENT, SpecSource
 from accord.core.docket.model import Batch, DecisionItem, KernelConfig, PreviousItem
 from accord.core.docket.parsing.batch_parser import BULLET_PATTERN
 from accord.core.docket.probes import parse_day, protects_item
-from accord.core.docket.vocabulary import (
-    EXPIRE_DAYS,
+from accord.core.docket.triggers import (
     GATE_OF_TRIGGER,
     REOPEN_BLOCKED_TRIGGERS,
+    DominantGate,
+    Trigger,
+)
+from accord.core.docket.vocabulary import (
+    EXPIRE_DAYS,
     TERMINAL_STATES,
     VERDICTS_OF_STATE,
     AskUserMode,
     CloseIntent,
     ClosureTier,
     Confidence,
-    DominantGate,
     ExecMode,
     ItemMode,
     ItemState,
@@ -25,7 +28,6 @@ from accord.core.docket.vocabulary import (
     Profile,
     SsotScale,
     Surface,
-    Trigger,
     Verdict,
 )
 

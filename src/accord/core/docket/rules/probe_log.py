@@ -22,14 +22,8 @@ from accord.core.docket.probes import (
 )
 from accord.core.docket.steps import Step
 from accord.core.docket.text_values import to_one_line
-from accord.core.docket.vocabulary import (
-    DomainType,
-    ProbeStatus,
-    StepKind,
-    StepStatus,
-    Trigger,
-    YesNo,
-)
+from accord.core.docket.triggers import Trigger
+from accord.core.docket.vocabulary import DomainType, ProbeStatus, StepKind, StepStatus, YesNo
 
 
 class ProbeLog:

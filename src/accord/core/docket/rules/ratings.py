@@ -8,6 +8,7 @@ from accord.core.docket.judgement import JudgedRating, Judgement
 from accord.core.docket.model import DecisionItem, EvidenceBinding, PreviousItem, Rating
 from accord.core.docket.probes import ProbeLogEntry
 from accord.core.docket.text_values import normalize_driver, parse_number
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     MISSING_INFO,
     Confidence,
@@ -20,7 +21,6 @@ from accord.core.docket.vocabulary import (
     ProbeStatus,
     Profile,
     StepStatus,
-    Trigger,
     YesNo,
 )
 

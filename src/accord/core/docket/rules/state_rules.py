@@ -48,6 +48,7 @@ from accord.core.docket.probes import harness_gaps, has_validated_probe, is_vali
 from accord.core.docket.rules import causal_references, probe_log
 from accord.core.docket.rules.ratings import cost_of_delay
 from accord.core.docket.steps import Step
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     COMPLETE_STATUSES,
     SETTLED_STATES,
@@ -65,7 +66,6 @@ from accord.core.docket.vocabulary import (
     Reversibility,
     StepKind,
     StepStatus,
-    Trigger,
     Verdict,
     YesNo,
 )

@@ -8,6 +8,7 @@ from accord.core.docket.model import DecisionItem, complexity_tax
 from accord.core.docket.rules import probe_log, state_rules
 from accord.core.docket.rules.state_rules import RuleContext
 from accord.core.docket.steps import Step, kernel_step
+from accord.core.docket.triggers import Trigger
 from accord.core.docket.vocabulary import (
     MAX_COMPLEXITY_TAX,
     MAX_STEPS,
@@ -18,7 +19,6 @@ from accord.core.docket.vocabulary import (
     ItemState,
     Level,
     StepKind,
-    Trigger,
 )
 
 

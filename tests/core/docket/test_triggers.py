@@ -1,6 +1,4 @@
-"""Whoever meets a trigger is told what it says."""
-
-from accord.core.docket.vocabulary import TRIGGER_TEXT, Trigger
+from accord.core.docket.triggers import TRIGGER_TEXT, Trigger
 
 
 def test_every_trigger_has_a_sentence_of_its_own() -> None:
