@@ -11,7 +11,8 @@ import pytest
 from accord.client import envelope
 from accord.core.dialects import pvp
 from accord.core.kernel.refusal import Refused
-from accord.show import timeline, transcript
+from accord.show import transcript
+from accord.show.timeline import timeline
 from tests.core.dialects.envelopes import PAYLOADS, wire
 from tests.fuzz.support.coverage_labels import mark_reached
 from tests.fuzz.targets import FuzzInput

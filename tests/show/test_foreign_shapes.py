@@ -21,7 +21,8 @@ from accord.show.text import (
     one_line,
     render_invocation,
 )
-from accord.show.timeline import HANDLERS_BY_TYPE, SYSTEM, turns_of
+from accord.show.timeline.state import SYSTEM
+from accord.show.timeline.timeline import HANDLERS_BY_TYPE, turns_of
 from accord.show.transcript import render_transcript
 
 TIME = "2026-01-30T20:00:00Z"

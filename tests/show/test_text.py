@@ -12,7 +12,8 @@ from accord.show import text
 from accord.show.html_page import render_page
 from accord.show.markdown import code_block, escape_markdown
 from accord.show.output import fit_columns
-from accord.show.timeline import Turn, turns_of
+from accord.show.timeline.state import Turn
+from accord.show.timeline.timeline import turns_of
 from accord.show.transcript import render_listing, render_transcript
 
 SESSION = {

@@ -16,7 +16,7 @@ from accord.show.html_page import render_page
 from accord.show.markdown import render_markdown
 from accord.show.output import print_json, print_table
 from accord.show.text import escape_json
-from accord.show.timeline import HANDLERS_BY_TYPE, turns_of
+from accord.show.timeline.timeline import HANDLERS_BY_TYPE, turns_of
 from accord.show.transcript import render_transcript
 
 Detail = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from accord.show import style
 from accord.show.text import escape_controls, format_duration, text_width
-from accord.show.timeline import Timeline
+from accord.show.timeline.timeline import Timeline
 from accord.show.transcript import INDENT, render_headline, render_listing, render_turn
 
 MARGIN = "  "

@@ -12,7 +12,7 @@ from accord.show.text import (
     one_line,
     plural,
 )
-from accord.show.timeline import SYSTEM, Turn
+from accord.show.timeline.state import SYSTEM, Turn
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1f23; --soft: #6a6f78; --paper: #fbfaf8;

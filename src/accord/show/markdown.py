@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from accord.show.text import escape_controls, join_words, local_time, one_line
-from accord.show.timeline import SYSTEM, Turn
+from accord.show.timeline.state import SYSTEM, Turn
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 _LINE_START = re.compile(r"^(\s*\d*)([-+=.)])")

@@ -12,7 +12,7 @@ from accord.show.text import (
     text_width,
     wrap,
 )
-from accord.show.timeline import SYSTEM, Turn
+from accord.show.timeline.state import SYSTEM, Turn
 
 INDENT = " " * 10
 LISTING_MARGIN = "│ "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accord.cli import connection
 
 if TYPE_CHECKING:
-    from accord.show.timeline import Turn
+    from accord.show.timeline.state import Turn
 
 SERVER_TIMEOUT_S = 3.0
 MAX_SCANNED = 20_000
@@ -21,7 +21,7 @@ def fetch_transcript(record: Mapping[str, Any]) -> "list[Turn]":
     from accord.core.kernel.refusal import Refused
     from accord.core.provenance.decision import decisions_of
     from accord.settings.client import Settings
-    from accord.show.timeline import turns_of
+    from accord.show.timeline.timeline import turns_of
 
     known = Settings.for_client()
     wanted = {

@@ -16,7 +16,8 @@ from accord.client.connection.backoff import Backoff, RetryPolicy
 from accord.client.errors import ClientError, ServerRefused
 from accord.client.http_client import is_transient, retry_after_s
 from accord.show.text import escape_json, one_line
-from accord.show.timeline import Timeline, Turn, turns_of
+from accord.show.timeline.state import Turn
+from accord.show.timeline.timeline import Timeline, turns_of
 from accord.show.transcript import TranscriptRenderer
 
 POLL_INTERVAL_S = 0.5

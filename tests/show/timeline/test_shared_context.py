@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accord.show.timeline import Timeline
+from accord.show.timeline.timeline import Timeline
 
 
 def told(*tasks: tuple[str, str]) -> dict[str, Any]:

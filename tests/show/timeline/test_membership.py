@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accord.show.timeline import turns_of
+from accord.show.timeline.timeline import turns_of
 
 
 def said(type: str, sender: str = "alice", **payload: Any) -> dict[str, Any]:

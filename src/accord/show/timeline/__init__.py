@@ -1,0 +1,1 @@
+"""A session as turns: one module for each subject of messages."""
