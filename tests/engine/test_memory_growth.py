@@ -16,7 +16,7 @@ from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove
 from accord.core.room.shared_context.secrets import SecretShare
-from accord.engine import background
+from accord.engine import scheduling
 from accord.engine.streams import startup, stream_cache
 from accord.stores.memory import MemoryLog
 from tests.engine.conftest import Make
@@ -47,7 +47,7 @@ Deed = Callable[[EngineHarness, int], Awaitable[None]]
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds of what is kept, so low that a few of each are enough to reach them."""
     monkeypatch.setattr(stream_cache, "MAX_ENDED_STREAMS", 8)
-    monkeypatch.setattr(background, "MAX_STALE_ENTRIES", 8)
+    monkeypatch.setattr(scheduling, "MAX_STALE_ENTRIES", 8)
     monkeypatch.setattr(startup, "STREAMS_PER_BATCH", 4)
     monkeypatch.setattr("accord.core.room.visibility.MAX_OUTCOMES", 8)
 

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from accord.core.kernel.integrity.hash_chain import genesis_hash, link_hash
-from accord.engine import background
-from accord.engine.background import HeadSigner, Signer
+from accord.engine import workers
 from accord.engine.ports import EventLog, Row
+from accord.engine.workers import HeadSigner, Signer
 from accord.stores.memory import MemoryLog
 from accord.stores.sqlite import SqliteLog
 from tests.engine.conftest import Make
@@ -23,7 +23,7 @@ from tests.spec import proves
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again without a pause."""
-    monkeypatch.setattr(background, "RETRY_DELAY_S", 0.0)
+    monkeypatch.setattr(workers, "RETRY_DELAY_S", 0.0)
 
 
 class Scribe:
@@ -53,9 +53,9 @@ class Scribe:
 
 
 @asynccontextmanager
-async def working(log: EventLog, worker: background.Worker) -> AsyncIterator[None]:
+async def working(log: EventLog, worker: workers.Worker) -> AsyncIterator[None]:
     """While inside, it works; then it is killed."""
-    task = asyncio.create_task(background.run_worker(log, worker))
+    task = asyncio.create_task(workers.run_worker(log, worker))
     try:
         yield
     finally:

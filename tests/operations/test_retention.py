@@ -21,9 +21,10 @@ from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.data_dir import DATABASE_NAME, store_url_of
-from accord.engine.background import HeadSigner, SystemClock, WallClock
+from accord.engine.clock import SystemClock, WallClock
 from accord.engine.ports import Conflict, StoreError
 from accord.engine.streams.snapshots import encode_cut_state, position_after_cut
+from accord.engine.workers import HeadSigner
 from accord.identity.keyring import Keyring
 from accord.identity.token_service import TokenService
 from accord.operations import verify

@@ -7,7 +7,7 @@ the next one.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from copy import copy
 from operator import attrgetter
@@ -158,6 +158,20 @@ def of_streams(prefix: str, listener: Callable[[str, Value], None]) -> Callable[
             listener(stream, what)
 
     return listen
+
+
+def answer_senders(
+    outcomes: Iterable[Outcome | ChunkBatchOutcome], on_failure: Callable[[Exception], None]
+) -> None:
+    """Answer every sender; a callback that fails does not affect the others."""
+    for outcome in outcomes:
+        if isinstance(outcome, ChunkBatchOutcome):
+            continue
+        try:
+            outcome.submission.resolve(outcome)
+        except Exception as error:
+            log.exception("answer.failed", extra={"type": outcome.submission.message.body.type})
+            on_failure(error)
 
 
 class CommitListeners:

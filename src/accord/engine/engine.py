@@ -5,13 +5,9 @@ it is made (the log, the codec, the clock, a callback) and never the engine; wha
 returns. So each part can be read, tested and replaced alone:
 
 - `Decider` reads and advances one stream, and returns what came of a message;
-
 - `Committer` appends what is decided, and returns whether it is durable, overtaken or lost;
-
 - `StreamCache` reads streams from the log and evicts them;
-
 - `Delivery` writes to connections, and returns who joined; `JoinHandler` sends those the past;
-
 - `HeartbeatMonitor` and `Startup` submit messages of the server itself.
 
 THE LOOP. `submit` decides a message, or queues it while its stream is held. `_decide` does what the
@@ -34,7 +30,6 @@ from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, ChunkBatch, Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import to_iso
-from accord.engine.background import BackgroundTasks, Scheduler
 from accord.engine.chunk_fast_path import ChunkBatchOutcome, decide_batch
 from accord.engine.committer import (
     CommitListeners,
@@ -42,6 +37,7 @@ from accord.engine.committer import (
     Committer,
     Overtaken,
     WriteBackpressure,
+    answer_senders,
 )
 from accord.engine.counters import EngineCounters
 from accord.engine.decider import Decider, SenderReturned
@@ -58,6 +54,7 @@ from accord.engine.ports import (
     Row,
     StoreError,
 )
+from accord.engine.scheduling import BackgroundTasks, Scheduler
 from accord.engine.streams.snapshots import Snapshots
 from accord.engine.streams.startup import RoomSummaries, Startup
 from accord.engine.streams.stream import OnOutcome, Outcome, Peer, Stream, Submission
@@ -276,19 +273,8 @@ class Engine:
             log.exception("commit.untold", extra={"stream": stream.id})
             self.tasks.record_failure(error)
             self.delivery.disconnect(stream.id)
-        self._answer_all(outcomes)
+        answer_senders(outcomes, self.tasks.record_failure)
         self.counters.count_outcomes(outcomes)
-
-    def _answer_all(self, outcomes: Iterable[Outcome | ChunkBatchOutcome]) -> None:
-        """Answer every sender; a callback that fails does not affect the others."""
-        for outcome in outcomes:
-            if isinstance(outcome, ChunkBatchOutcome):
-                continue
-            try:
-                outcome.submission.resolve(outcome)
-            except Exception as error:
-                log.exception("answer.failed", extra={"type": outcome.submission.message.body.type})
-                self.tasks.record_failure(error)
 
     def _broadcast(self, stream: str, frame: bytes) -> set[str]:
         return self.delivery.broadcast(stream, frame)
@@ -458,4 +444,5 @@ class Engine:
             self._refuse_all(waiting, refusal)
 
     def _refuse_all(self, submissions: Iterable[Submission], refusal: Refused) -> None:
-        self._answer_all([Outcome(each, refusal=refusal) for each in submissions])
+        outcomes = [Outcome(each, refusal=refusal) for each in submissions]
+        answer_senders(outcomes, self.tasks.record_failure)

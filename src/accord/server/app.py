@@ -19,10 +19,12 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.state import People
 from accord.core.people.tokens import TokenRevoked
 from accord.data_dir import KEYS_DIR_NAME
-from accord.engine import background
-from accord.engine.background import HeadSigner, WallClock
+from accord.engine import workers
+from accord.engine.clock import WallClock
+from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord, EventLog, StoreError
+from accord.engine.workers import HeadSigner
 from accord.identity.sign_in_service import SignInService
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService
 from accord.identity.tokens import Keyring
@@ -146,17 +148,17 @@ class Server:
             lambda host: names_this_server(host, options.host, options.public_url),
         )
         self.head_signer = HeadSigner(events, self.keyring, self.engine.clock)
-        self.engine.on_state_change.append(self.close_revoked)
+        self.engine.on_state_change.append(of_streams(PEOPLE_STREAM, self.close_revoked))
         self.mirrors = MirrorService(self.engine)
         self.git_hooks = GitHookEndpoints(
             self.callers,
             lambda actor, writes: MemberHandlers(
-                self.engine, self.mirrors, actor, lambda: self.stopping, writes=writes
+                self.engine, self.mirrors, actor, self.stopping.is_set, writes=writes
             ),
         )
         self.tasks: list[asyncio.Task[None]] = []
         self.certificate_reload: CertificateReloader | None = None
-        self.stopping = False
+        self.stopping = asyncio.Event()
         self.loop_lag = LoopLag()
         self.request_metrics = RequestStats()
         self.readiness = self._readiness()
@@ -174,7 +176,7 @@ class Server:
             "store": health.store_check(self.events),
             "workers": health.WorkerCheck(self.events, [self.head_signer.name], self.tasks_running),
         }
-        return health.Readiness(checks, lambda: self.stopping)
+        return health.Readiness(checks, self.stopping.is_set)
 
     async def _metrics(self) -> bytes:
         workers = (self.head_signer.name,)
@@ -213,9 +215,9 @@ class Server:
         """The revoked tokens."""
         return self.known_people().revoked
 
-    def close_revoked(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
+    def close_revoked(self, _: str, fresh: Sequence[EncodedRecord]) -> None:
         """Close connections whose token was revoked."""
-        for encoded in fresh if stream == PEOPLE_STREAM else ():
+        for encoded in fresh:
             if isinstance(event := encoded.record.event, TokenRevoked):
                 self.websockets.close_revoked(event.jti)
                 self.http.end_revoked(event.jti)
@@ -242,8 +244,8 @@ class Server:
         await self.token_service.record_active_key()
         self.intake.session_quota.load(await self.engine.start())
         await self.attention_worker.load()
-        heads = background.run_worker(self.events, self.head_signer, self.engine.counters)
-        attention = background.run_worker(self.events, self.attention_worker, self.engine.counters)
+        heads = workers.run_worker(self.events, self.head_signer, self.engine.counters)
+        attention = workers.run_worker(self.events, self.attention_worker, self.engine.counters)
         loops = (
             self.engine.follow_log(),
             heads,
@@ -267,7 +269,7 @@ class Server:
 
     def bridge(self) -> bridge.Bridge:
         """The socket for git hooks, to be opened while serving."""
-        handlers = bridge.BridgeHandlers(self.engine, self.mirrors, lambda: self.stopping)
+        handlers = bridge.BridgeHandlers(self.engine, self.mirrors, self.stopping.is_set)
         return bridge.Bridge(handlers, self.options.home, self.options.bridge_port)
 
     def disconnect_all(self) -> None:
@@ -290,7 +292,8 @@ class Server:
 
     async def finish_pending(self, within: float) -> None:
         """Accept nothing more and finish what was decided; after a timeout refuse the rest."""
-        self.stopping = self.intake.closed = True
+        self.stopping.set()
+        self.intake.closed = True
         await self.threads.wakes.stop()
         self.engine.scheduler.stop()
         self.engine.heartbeat.scheduler.stop()
@@ -311,7 +314,7 @@ class Server:
         await self.engine.wait_until_idle()
         await save_index(self.threads.index)
         with contextlib.suppress(StoreError):  # the next start signs what is not signed now
-            await background.finish_worker(self.events, self.head_signer)
+            await workers.finish_worker(self.events, self.head_signer)
         await self.events.close()
 
     def asgi_app(self) -> ASGIApp:

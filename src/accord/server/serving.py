@@ -137,7 +137,7 @@ class Shutdown:
             exit_now(128 + number)
         self.stop_requested = True
         # At once: under a flood of messages the loop may not get to its next turn in time.
-        self.server.stopping = True
+        self.server.stopping.set()
         self.server.intake.closed = not self.server.options.drain
         self.loop.call_soon_threadsafe(self._begin)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from accord.data_dir import DATABASE_NAME, store_url_of
-from accord.engine.background import HeadSigner, SystemClock
+from accord.engine.clock import SystemClock
+from accord.engine.workers import HeadSigner
 from accord.identity.tokens import Keyring
 from accord.operations.local_log import open_existing_log
 from tests.helpers.clients.cli import UserShell, run_accord

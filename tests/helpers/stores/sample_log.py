@@ -9,9 +9,9 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Message
 from accord.core.kernel.timestamps import to_iso
 from accord.data_dir import DATABASE_NAME, KEYS_DIR_NAME, store_url_of
-from accord.engine.background import HeadSigner
 from accord.engine.engine import Engine
 from accord.engine.ports import EventLog
+from accord.engine.workers import HeadSigner
 from accord.identity.token_service import TokenService
 from accord.identity.tokens import Keyring
 from accord.server.engine_factory import make_engine

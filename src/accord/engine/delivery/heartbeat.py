@@ -8,8 +8,8 @@ from accord.core.kernel.context import HeartbeatPolicy, Inactivity
 from accord.core.kernel.effects import ReplayedMessage
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Instant
-from accord.engine.background import Scheduler
 from accord.engine.ports import EnginePorts
+from accord.engine.scheduling import Scheduler
 from accord.engine.streams.stream import Stream, SubmitSystemMessage
 
 

@@ -11,8 +11,8 @@ from itertools import islice
 import msgspec
 
 from accord.core.kernel.messages import Instant
-from accord.engine.background import Scheduler
 from accord.engine.ports import Clock, EventLog, Snapshot, StoreError
+from accord.engine.scheduling import Scheduler
 from accord.engine.streams.snapshots import with_checksum, without_checksum
 from accord.engine.streams.stream import Stream
 from accord.engine.streams.stream_cache import StreamCache
