@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from accord.core.provenance.coverage.rule import file_operations
+from accord.core.provenance.coverage.coverage_rule import file_operations
 from accord.core.provenance.coverage.text_changes import CallDoesNotFitError
 
 FILE_TOOLS = ("write_file", "edit_file")

@@ -21,8 +21,8 @@ from accord.core.provenance.commit_message.trailer_values import (
     participant_for,
 )
 from accord.core.provenance.commits import CommitLinked, Repo, link_id
+from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent
 from accord.core.provenance.coverage.result import NONE
-from accord.core.provenance.coverage.rule import ChangedFile, CommitContent
 from accord.core.provenance.decision import DecisionCommit, LogPosition, with_checked_approvals
 from accord.core.room.state import Room
 from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit

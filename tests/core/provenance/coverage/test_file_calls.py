@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.provenance.coverage.rule import (
+from accord.core.provenance.coverage.coverage_rule import (
     MAX_OPERATIONS,
     FileOperation,
     file_operations,

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
-from accord.core.provenance.coverage.rule import ChangedFile, CommitContent, blob_id
+from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
 from accord.core.provenance.decision import Approval, ConversationThread, DecisionCommit, ForkMerge
 from accord.core.room.approval.tools import ToolResult
 from accord.core.room.conversation.prompts import PromptAmend

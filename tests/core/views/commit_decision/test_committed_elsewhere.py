@@ -3,7 +3,7 @@
 from typing import Any
 
 from accord.core.kernel.actor import POLICY_ACTOR
-from accord.core.provenance.coverage.rule import ChangedFile, CommitContent, blob_id
+from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
 from accord.core.provenance.decision import DecisionCommit, ToolExecution
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart

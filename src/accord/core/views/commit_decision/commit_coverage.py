@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from accord.core.provenance.coverage.result import Coverage
-from accord.core.provenance.coverage.rule import (
+from accord.core.provenance.coverage.coverage_rule import (
     ApprovedRun,
     CommitContent,
     cover_commit,
@@ -17,6 +16,7 @@ from accord.core.provenance.coverage.rule import (
     relative_path,
     shown_tree,
 )
+from accord.core.provenance.coverage.result import Coverage
 from accord.core.provenance.coverage.text_changes import CallDoesNotFitError
 from accord.core.provenance.decision import (
     Approval,
