@@ -164,7 +164,7 @@ def test_a_gate_that_ended_with_its_session_was_not_too_late() -> None:
 
     outcome(room, outcome="session_ended")
     assert concerns(room, ALICE).stalls == []
-    assert not home.needs_attention(room)
+    assert not room.needs_attention
 
 
 def test_a_gate_without_a_deadline_ends_with_its_session() -> None:
@@ -181,12 +181,12 @@ def test_old_outcomes_are_left_out_and_only_the_newest_kept() -> None:
         room = after(room, when(room, CLAUDE, tool_propose(), id=f"p{number}", at=at))
         room = after(room, when(room, BOB, gate_reject(BOB, f"p{number}"), at=at))
 
-    ended = home.last_gate_ended_at(room)
+    ended = room.last_gate_ended_at
     assert ended == seconds_after_start(MAX_ENDED_GATES + 2)
     assert len(concerns(room, ALICE).ended_gates) == MAX_ENDED_GATES
     assert [gate["action_ref"] for gate in concerns(room, ALICE, ended).ended_gates] == ["p34"]
     assert concerns(room, ALICE, ended + 1).ended_gates == []
-    assert home.last_gate_ended_at(room_with_open_gate()) == 0
+    assert room_with_open_gate().last_gate_ended_at == 0
 
 
 # Stalls
@@ -203,13 +203,13 @@ def test_a_held_proposal_is_a_stall_with_its_reason() -> None:
 
 def test_an_unanswered_interrupt_and_a_stopped_agent_are_stalls() -> None:
     room = given(create_step(by=ALICE), join_step(CLAUDE, Role.DRIVER))
-    assert not home.needs_attention(room)
+    assert not room.needs_attention
 
     room = given(Step(ALICE, InterruptRaise(Urgency.STOP, "Wait", "claude")), room=room)
 
     kinds = [(stall["kind"], stall["agents"]) for stall in concerns(room, ALICE).stalls]
     assert kinds == [("interrupt_unanswered", ["claude"]), ("agent_stopped", ["claude"])]
-    assert home.needs_attention(room)
+    assert room.needs_attention
 
 
 def failing(*steps: Step) -> Room:
@@ -234,7 +234,7 @@ def test_an_agent_whose_last_answer_failed_is_a_stall_until_it_answers_again() -
 
     (stall,) = concerns(room, BOB).stalls
     assert (stall["kind"], stall["id"], stall["agents"]) == ("agent_failed", "claude", ["claude"])
-    assert home.needs_attention(room)
+    assert room.needs_attention
 
     room = given(
         Step(ALICE, prompt_submit(), "q2"),
@@ -244,7 +244,7 @@ def test_an_agent_whose_last_answer_failed_is_a_stall_until_it_answers_again() -
     assert kinds_of(room, BOB) == []
     room = given(Step(CLAUDE, ResponseEnd("complete"), ref="r2"), room=room)
     assert kinds_of(room, BOB) == []
-    assert not home.needs_attention(room)
+    assert not room.needs_attention
 
 
 def test_a_failed_agent_that_left_is_no_stall() -> None:
@@ -275,7 +275,7 @@ def test_a_paused_session_is_a_stall() -> None:
 
     (stall,) = concerns(room, ALICE).stalls
     assert (stall["kind"], stall["id"], stall["agents"]) == ("session_paused", room.id, [])
-    assert home.needs_attention(room)
+    assert room.needs_attention
 
 
 # Several sessions at once

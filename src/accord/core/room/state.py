@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeVar
+from itertools import islice
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +24,7 @@ from accord.core.room.policy import AbsencePolicy, Category, GateResolution, Ses
 
 Value = TypeVar("Value")
 MAX_SHOWN_NAME = 60
+MAX_ANSWERS_READ = 32
 
 
 class Risk(StrEnum):
@@ -354,6 +356,34 @@ class Room(msgspec.Struct, frozen=True):
     def skips_absent(self) -> bool:
         """Whether absent members are not counted in open gates (OPEN-18)."""
         return self.session_config.on_participant_timeout is AbsencePolicy.SKIP
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether anything is open here: a gate, a proposal, or what else is a stall."""
+        if self.ended:
+            return False
+        is_open = bool(self.gates or self.tools or self.interrupts or self.halted)
+        return is_open or self.paused_at is not None or bool(self.failed_agents)
+
+    @property
+    def failed_agents(self) -> list[str]:
+        """Agents whose newest answer ended with an error, and who are not answering now."""
+        newest: dict[str, str] = {}
+        # Kept in the order in which they ended; looking further back would slow every message down.
+        answers = reversed(cast("dict[str, str]", self.answered).items())
+        for key, reason in islice(answers, MAX_ANSWERS_READ):
+            newest.setdefault(key.partition("\n")[0], reason)
+        busy = {stream.agent for stream in self.streams.values()}
+        return sorted(
+            agent
+            for agent, reason in newest.items()
+            if reason == "error" and agent in self.members and agent not in busy
+        )
+
+    @property
+    def last_gate_ended_at(self) -> Instant:
+        """When a gate last ended; 0 if none did."""
+        return max((gate.at for gate in self.ended_gates.values()), default=0)
 
     def members_in(self, fork: str | None) -> frozenset[str]:
         """The members in a fork; on the trunk, all members."""

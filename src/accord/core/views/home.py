@@ -1,8 +1,7 @@
 """What concerns one member of a session: gates, stalls, and gates that ended lately."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,7 +36,6 @@ class HomeLimits(NamedTuple):
 
 
 HOME_LIMITS = HomeLimits()
-MAX_ANSWERS_READ = 32
 
 
 def combine(
@@ -103,19 +101,6 @@ class _ArgumentBudget:
             return {**entry, field: {**proposal, "arguments": {}, "arguments_omitted": True}}
         self.left -= size
         return entry
-
-
-def needs_attention(room: Room) -> bool:
-    """Whether anything in the room is open: a gate, a proposal, or what else is a stall."""
-    if room.ended:
-        return False
-    is_open = bool(room.gates or room.tools or room.interrupts or room.halted)
-    return is_open or room.paused_at is not None or bool(failed_agents(room))
-
-
-def last_gate_ended_at(room: Room) -> Instant:
-    """When a gate of the room last ended; 0 if none did."""
-    return max((gate.at for gate in room.ended_gates.values()), default=0)
 
 
 def session_concerns(room: Room, seat: str, since: Instant) -> SessionConcerns:
@@ -204,27 +189,12 @@ def stalls_of(room: Room, seat: str) -> Iterator[Entry]:
         yield _stall(room, "interrupt_unanswered", interrupt.id, sorted(interrupt.waiting))
     for agent in room.halted:
         yield _stall(room, "agent_stopped", agent, [agent])
-    for agent in failed_agents(room):
+    for agent in room.failed_agents:
         if not works_out_of_sight(room, agent, seat):
             yield _stall(room, "agent_failed", agent, [agent])
     yield from (_absent_stall(room, tool) for tool in calls_of_absent_agents(room, seat))
     if room.paused_at is not None:
         yield _stall(room, "session_paused", room.id, [])
-
-
-def failed_agents(room: Room) -> list[str]:
-    """Agents whose newest answer ended with an error, and who are not answering now."""
-    newest: dict[str, str] = {}
-    # Kept in the order in which they ended; looking further back would slow every message down.
-    answers = reversed(cast("dict[str, str]", room.answered).items())
-    for key, reason in islice(answers, MAX_ANSWERS_READ):
-        newest.setdefault(key.partition("\n")[0], reason)
-    busy = {stream.agent for stream in room.streams.values()}
-    return sorted(
-        agent
-        for agent, reason in newest.items()
-        if reason == "error" and agent in room.members and agent not in busy
-    )
 
 
 def works_out_of_sight(room: Room, agent: str, seat: str) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.messages import Instant
 from accord.core.room.state import Room
-from accord.core.views import home, sessions
+from accord.core.views import sessions
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, EncodedRecord, StoreError
 
@@ -142,8 +142,8 @@ class SessionIndex:
             known = self.entries[name] = known._replace(
                 version=version,
                 ended_summary=EndedSummary.of_room(room),
-                needs_attention=home.needs_attention(room),
-                last_gate_ended_at=home.last_gate_ended_at(room),
+                needs_attention=room.needs_attention,
+                last_gate_ended_at=room.last_gate_ended_at,
             )
             self._notify(name, known)
 
@@ -177,6 +177,6 @@ def entry_of(room: Room, version: int) -> IndexEntry:
         version,
         frozenset((intern(room.workspace), intern(member)) for member in members),
         EndedSummary.of_room(room),
-        home.needs_attention(room),
-        home.last_gate_ended_at(room),
+        room.needs_attention,
+        room.last_gate_ended_at,
     )
