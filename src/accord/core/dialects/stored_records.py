@@ -151,8 +151,7 @@ def _own_fields(event: type[Event]) -> list[str]:
 
 def _facts(event: Event, names: Iterable[str]) -> dict[str, Any]:
     """The event's own fields; one that is unset was added later and is left out, as it was then."""
-    facts = {name: getattr(event, name) for name in names}
-    return {name: value for name, value in facts.items() if value is not UNSET}
+    return {name: value for name in names if (value := getattr(event, name)) is not UNSET}
 
 
 def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
@@ -184,14 +183,15 @@ _encode = Encoder(order="deterministic").encode
 def encode_record(record: Record) -> EncodedRecord:
     """The bytes to store and to send, with the record as decoding them would give it."""
     event, said = record.event, record.said
-    if said is not None and _is_plain(record):
+    own_fields = _OWN_FIELDS[type(event)]
+    facts = _facts(event, own_fields) if own_fields else None
+    if said is not None and not facts and _has_plain_envelope(record):
         # Encoding everything at once and finding the envelope is faster than inserting it.
         body = pvp.encode(PlainRecord(event.name, record.at, pvp.envelope_of(record, said)))
         return EncodedRecord(
             record, body, body.index(SAID_MARKER) + SAID_MARKER_LENGTH, len(body) - 1
         )
     frame = pvp.encode_frame(record)
-    own_fields = _OWN_FIELDS[type(event)]
     server_fields = _encode(
         ServerFields(
             event.name,
@@ -200,7 +200,7 @@ def encode_record(record: Record) -> EncodedRecord:
             record.cause,
             "" if frame else record.id,
             tuple(sorted(record.to)) if record.to is not None else None,
-            (_facts(event, own_fields) or None) if own_fields else None,
+            facts or None,
             None if frame else record.fork,
         )
     )
@@ -214,15 +214,14 @@ def encode_record(record: Record) -> EncodedRecord:
 
 def _is_plain(record: Record) -> bool:
     """Whether the envelope, if there is one, implies everything except kind and time."""
-    return (
-        (
-            type(event := record.event) in _PLAIN_EVENTS
-            or not _facts(event, _OWN_FIELDS[type(event)])
-        )
-        and record.to is None
-        and record.actor == record.sender
-        and record.cause == record.id
-    )
+    event = record.event
+    has_facts = type(event) not in _PLAIN_EVENTS and _facts(event, _OWN_FIELDS[type(event)])
+    return not has_facts and _has_plain_envelope(record)
+
+
+def _has_plain_envelope(record: Record) -> bool:
+    """Whether it implies recipients, actor and cause."""
+    return record.to is None and record.actor == record.sender and record.cause == record.id
 
 
 def encode_similar_records(records: Sequence[Record]) -> list[EncodedRecord]:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [one + other for one in _CROCKFORD for other in _CROCKFORD]
 _ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
 def ulid(at: int, entropy: bytes) -> str:
     """26 characters that sort by the instant `at`; the last 80 bits come from `entropy`."""
     number = (at & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(entropy[:10], "big")
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
 
 
 def ulid_generator(now: Callable[[], int], entropy: Callable[[int], bytes]) -> Callable[[], str]:

@@ -67,7 +67,7 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.transports.edge import websocket_upgrade
 from accord.transports.edge.connection_limits import ConnectionLimits
 from accord.transports.edge.declined_upgrade import UpgradeDecliningParser
-from accord.transports.edge.http_read_pacing import PacedFlowControl
+from accord.transports.edge.http_read_pacing import PARSE_SLICE_BYTES, PacedFlowControl
 
 log = logging.getLogger("accord.http")
 
@@ -87,10 +87,11 @@ REASON_BY_STATUS = {
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: Reason.TOO_LARGE,
     HTTPStatus.SERVICE_UNAVAILABLE: Reason.UNAVAILABLE,
 }
-# Keys of the request's ASGI state: a function that aborts the connection, and whether the
-# connection cannot be read on its way.
+# Keys of the request's ASGI state: a function that aborts the connection, whether the connection
+# cannot be read on its way, and whether all of the body has arrived.
 ABORT_STATE_KEY = "abort"
 SECURE_STATE_KEY = "private"
+COMPLETE_STATE_KEY = "complete"
 
 
 def is_secure(transport: asyncio.Transport) -> bool:
@@ -190,6 +191,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.abort()
             return
         super().data_received(data)  # type: ignore[arg-type]  # the parser takes either
+        if self.in_head and self.timer is None and not self.refused:  # a part of a head
+            self.timer = self.loop.call_later(HEAD_TIMEOUT_S, self._refuse_late_head)
         if self.bytes_read > self.connection_limits.max_head_bytes:
             self._refuse_long_head()
 
@@ -201,22 +204,17 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if not self.in_head:
             self.in_head = True
             self.bytes_read = 0
-            self._cancel_timer()
-            self.timer = self.loop.call_later(HEAD_TIMEOUT_S, self._refuse_late_head)
+            self._cancel_timer()  # most heads arrive whole; `_parse` starts it for the others
 
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         upgrades = self.parser.should_upgrade()
         self.declines_upgrade = (
             upgrades and not self._should_upgrade() and not self.parser.is_tunnel()
         )
         if self.declines_upgrade:
             return  # the head is parsed again without the upgrade
-        if size > (
-            min(MAX_UPGRADE_HEAD, self.connection_limits.max_head_bytes)
-            if upgrades
-            else self.connection_limits.max_head_bytes
-        ):
+        max_bytes = self.connection_limits.max_head_bytes
+        if self._is_longer_head(min(MAX_UPGRADE_HEAD, max_bytes) if upgrades else max_bytes):
             self._refuse_long_head()
             raise ValueError("too long")  # stops the parser, which then asks for a 400
         self.open_cycles = [cycle for cycle in self.open_cycles if not cycle.response_complete]
@@ -233,6 +231,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if cycle is not None and cycle not in self.open_cycles:
             self.open_cycles.append(cycle)
 
+    def _is_longer_head(self, max_bytes: int) -> bool:
+        """Whether the head is longer than this; it began in the slice before `bytes_read`."""
+        if self.bytes_read + PARSE_SLICE_BYTES <= max_bytes:
+            return False
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        return size > max_bytes
+
     def on_body(self, body: bytes) -> None:
         """Reset the byte count.
 
@@ -245,6 +250,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.declines_upgrade:
             return
         self._cancel_timer()
+        self.scope["state"][COMPLETE_STATE_KEY] = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

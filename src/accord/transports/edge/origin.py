@@ -15,6 +15,7 @@ from accord.transports.http.responses import refusal_response_at
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 # `Sec-Fetch-Site` values of requests that carry no Origin, for example for an image.
 FOREIGN_SITES = frozenset({"cross-site", "same-site"})
+CHECKED_HEADERS = frozenset({b"host", b"origin", b"sec-fetch-site"})
 # A name or an address, with an optional port.
 HOST_PATTERN = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
@@ -31,6 +32,16 @@ def check_origin(hosts: Sequence[str], origins: Sequence[str], *, loopback_only:
             )
     if loopback_only and not is_loopback(host):
         raise Refused(Reason.FORBIDDEN, "With --auth open, connect to 127.0.0.1 or localhost")
+
+
+@lru_cache(maxsize=256)
+def is_good_host(name: bytes, value: bytes, loopback_only: bool) -> bool:  # noqa: FBT001 - a key of the cache
+    """Whether a request with this header alone, of those that are checked, is let in."""
+    try:
+        check_origin([value.decode("latin-1")], (), loopback_only=loopback_only)
+    except Refused:
+        return False
+    return name == b"host"
 
 
 def netloc_of(origin: str) -> str:
@@ -103,6 +114,9 @@ class OriginMiddleware:
         is_health_check = scope["path"] in HEALTH_PATHS
         if self.is_stopping() and not is_health_check:
             raise Refused(Reason.UNAVAILABLE, "The server is stopping; try again in a moment")
+        checked = [(name, value) for name, value in scope["headers"] if name in CHECKED_HEADERS]
+        if len(checked) == 1 and is_good_host(*checked[0], self.loopback_only):
+            return  # the usual request of a program: a known host, and no web page behind it
         if self.loopback_only or not is_health_check:
             hosts, origins = header_values(scope, b"host"), header_values(scope, b"origin")
             check_origin(hosts, origins, loopback_only=self.loopback_only)

@@ -14,13 +14,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import accord
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.expiry import ExpiryTimer
-from accord.transports.edge.http_protocol import SECURE_STATE_KEY
-from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller
-from accord.transports.http.messages.post import collect_body
+from accord.transports.edge.http_protocol import COMPLETE_STATE_KEY, SECURE_STATE_KEY
+from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller, claimed_actor
+from accord.transports.http.messages.post import collect_body, long_message_refusal
 from accord.transports.http.messages.waiters import BodyQuota, Waiters, wait_disconnect
 from accord.transports.http.request_body import read_within
 from accord.transports.http.responses import method_refusal_response, new_request_id
-from accord.transports.mcp.lane import MODERN_REVISION, FastCall, Lane
+from accord.transports.mcp.lane import (
+    AUTHORIZATION,
+    COOKIE,
+    HOST,
+    MODERN_REVISION,
+    FastCall,
+    Lane,
+    RequestHeaders,
+    read_headers,
+)
 from accord.transports.mcp.resources import ResourceChanges
 from accord.transports.mcp.sessions import MAX_SESSIONS_PER_PRINCIPAL, McpSessions
 from accord.transports.mcp.tool import ToolCall
@@ -37,7 +46,7 @@ SESSION_HEADER = b"mcp-session-id"
 MODERN_HEADER = (b"mcp-protocol-version", MODERN_REVISION.encode())
 OPEN_REQUESTS_PER_PRINCIPAL = 2 * MAX_SESSIONS_PER_PRINCIPAL
 CHECK_IDLE_S = 60.0
-AUTHORIZATION, BEARER = b"authorization", b"Bearer "
+BEARER = b"Bearer "
 HOST_DETAIL = (
     "The Host header does not name this server; connect to the address it listens on, or start it "
     "with --public-url"
@@ -90,18 +99,15 @@ class McpEndpoint:
         """Answer one request."""
         # Whitespace around a value is not part of it (RFC 9110, 5.5); the parser leaves some.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        request = Request(scope, receive)
+        headers, are_single = read_headers(scope["headers"])
         try:
-            caller = self._authenticate(request)
+            caller = self._authenticate(scope, headers, are_single=are_single)
             self.authenticator.charge_request(caller.actor)
             if scope["method"] != "POST":
                 await self._by_sdk(scope, receive, send, caller)
                 return
-            with self.body_quota.reserve(caller.principal) as reserve:
-                reading = collect_body(request, self.limits, reserve)
-                body = await read_within(reading, self.limits.body_seconds)
-            self.authenticator.ensure_still_valid(caller)
-            fast = self.lane.recognise(scope["headers"], body, caller.principal)
+            body = await self._read_body(scope, receive, caller)
+            fast = self.lane.recognise(headers, body, caller.principal) if are_single else None
             if fast is not None:
                 await self._by_lane(fast, caller, receive, send)
             else:
@@ -113,18 +119,38 @@ class McpEndpoint:
             response = method_refusal_response(refusal, self.new_id())
             await response(scope, receive, send)
 
-    def _authenticate(self, request: Request) -> Caller:
+    def _authenticate(self, scope: Scope, headers: RequestHeaders, *, are_single: bool) -> Caller:
         """By a token in `Authorization` alone: a browser's cookie is for our own pages."""
-        if not self.is_own_host(request.headers.get("host", "")):
+        if not self.is_own_host(headers.get(HOST, b"").decode("latin-1")):
             raise Refused(Reason.FORBIDDEN, HOST_DETAIL)
-        credentials = [value for name, value in request.scope["headers"] if name == AUTHORIZATION]
-        if len(credentials) == 1 and credentials[0].startswith(BEARER):
-            identity = self.intake.identify(credentials[0][len(BEARER) :].strip().decode("latin-1"))
-            private = getattr(request.state, SECURE_STATE_KEY, False)
-            return Caller(replace(identity.actor, runtime=HTTP_RUNTIME), identity, private)
-        if not credentials and not self.intake.is_open:
+        credentials, is_open = headers.get(AUTHORIZATION), self.intake.is_open
+        if credentials is None and not is_open:
             raise Refused(Reason.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
-        return self.authenticator.authenticate(request)
+        private = scope.get("state", {}).get(SECURE_STATE_KEY, False)
+        if are_single and credentials is not None and credentials.startswith(BEARER):
+            identity = self.intake.identify(credentials[len(BEARER) :].strip().decode("latin-1"))
+            return Caller(replace(identity.actor, runtime=HTTP_RUNTIME), identity, private)
+        if are_single and credentials is None and COOKIE not in headers:
+            claimed = claimed_actor(scope["query_string"])
+            if claimed is not None:
+                return Caller(claimed, secure=private)
+        return self.authenticator.authenticate(Request(scope))
+
+    async def _read_body(self, scope: Scope, receive: Receive, caller: Caller) -> bytes:
+        """The body; most have arrived with their head, so that there is nothing to wait for."""
+        if scope.get("state", {}).get(COMPLETE_STATE_KEY):
+            message = await receive()
+            if message["type"] == "http.request" and not message["more_body"]:
+                body: bytes = message["body"]
+                if len(body) > self.limits.frame:
+                    raise long_message_refusal(self.limits)
+                return body
+            raise ClientDisconnect
+        with self.body_quota.reserve(caller.principal) as reserve:
+            reading = collect_body(Request(scope, receive), self.limits, reserve)
+            body = await read_within(reading, self.limits.body_seconds)
+        self.authenticator.ensure_still_valid(caller)
+        return body
 
     async def _by_lane(self, fast: FastCall, caller: Caller, receive: Receive, send: Send) -> None:
         call = ToolCall(caller, self.new_id, lambda: wait_disconnect(receive))

@@ -5,16 +5,18 @@ same requests in the same way at a hundred times the cost. Tests compare the two
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct, field
 
 from accord.transports.mcp.sessions import McpSessions
 from accord.transports.mcp.tool import Tool, ToolAnswer, ToolCall, encode
 from accord.transports.mcp.tool_calls import ToolBox
 
 MODERN_REVISION = "2026-07-28"
+MODERN_REVISION_HEADER = MODERN_REVISION.encode()
 # Revisions with sessions; a request may also leave the header out.
 SESSION_REVISIONS = frozenset({b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"})
 CONTENT_TYPES = frozenset({b"application/json", b"application/json; charset=utf-8"})
@@ -28,9 +30,13 @@ ACCEPTED_TYPES = frozenset(
         b"*/*",
     }
 )
-# Headers that the SDK reads; one that appears twice is left to it.
+HOST, AUTHORIZATION, COOKIE = b"host", b"authorization", b"cookie"
+# Headers that we or the SDK read; a request in which one appears twice is left to the SDK.
 READ_HEADERS = frozenset(
     {
+        HOST,
+        AUTHORIZATION,
+        COOKIE,
         b"accept",
         b"content-type",
         b"mcp-method",
@@ -48,11 +54,32 @@ SERVER_KEY = f"{RESERVED_META_PREFIX}serverInfo"
 MODERN_META_KEYS = frozenset({REVISION_KEY, CAPABILITIES_KEY, CLIENT_KEY})
 # Read by the SDK for tracing.
 TRACE_KEYS = frozenset({"traceparent", "tracestate", "baggage"})
-REQUEST_KEYS = frozenset({"jsonrpc", "id", "method", "params"})
-PARAM_KEYS = frozenset({"name", "arguments", "_meta"})
 MAX_SAFE_INTEGER = 1 << 53
+# `_meta` is the same in most requests of a client, so what was found about it is kept.
+MAX_KEPT_META_BYTES = 1024
+NO_META = Raw(b"null")
 
-Headers = Mapping[bytes, bytes]
+RequestHeaders = Mapping[bytes, bytes]
+
+
+class CallParams(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """What a call names; `meta` is looked at later."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    meta: Raw = field(name="_meta", default=NO_META)
+
+
+class CallRequest(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A request that calls a tool; libraries differ in which ids they take for an integer."""
+
+    jsonrpc: Literal["2.0"]
+    id: Any
+    method: Literal["tools/call"]
+    params: CallParams
+
+
+decode_request = msgspec.json.Decoder(CallRequest).decode
 
 
 class Empty(Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,17 +129,17 @@ class FastCall(NamedTuple):
 Era = Literal["modern", "session"]
 
 
-def read_headers(raw: list[tuple[bytes, bytes]]) -> Headers | None:
-    """The headers that matter; None if one of them appears twice or names a parameter."""
+def read_headers(raw: list[tuple[bytes, bytes]]) -> tuple[RequestHeaders, bool]:
+    """The first of each header that matters; False if one appears twice or names a parameter."""
     found: dict[bytes, bytes] = {}
+    are_single = True
     for name, value in raw:
         if name in READ_HEADERS:
-            if name in found:
-                return None
-            found[name] = value
+            are_single = are_single and name not in found
+            found.setdefault(name, value)
         elif name.startswith(PARAMETER_HEADER_PREFIX):
-            return None
-    return found
+            are_single = False
+    return found, are_single
 
 
 class Lane:
@@ -121,17 +148,16 @@ class Lane:
     def __init__(self, box: ToolBox, sessions: McpSessions, server_info: Mapping[str, str]) -> None:
         self.box = box
         self.sessions = sessions
+        self._tool_by_header = {name.encode(): tool for name, tool in box.tools.items()}
         stamp = encode({SERVER_KEY: server_info})
         self._modern_end = b',"resultType":"complete","_meta":%b}}' % stamp
 
     def recognise(
-        self, raw_headers: list[tuple[bytes, bytes]], body: bytes, principal: tuple[str, str]
+        self, headers: RequestHeaders, body: bytes, principal: tuple[str, str]
     ) -> FastCall | None:
-        """The call in this request; None if the SDK has to look at it."""
-        headers = read_headers(raw_headers)
+        """The call in a request with single headers; None if the SDK has to look at it."""
         if (
-            headers is None
-            or headers.get(b"content-type") not in CONTENT_TYPES
+            headers.get(b"content-type") not in CONTENT_TYPES
             or headers.get(b"accept") not in ACCEPTED_TYPES
         ):
             return None
@@ -143,39 +169,31 @@ class Lane:
             return None
         return self._session_call(session, body)
 
-    def _modern_call(self, headers: Headers, body: bytes) -> FastCall | None:
-        if headers[b"mcp-protocol-version"] != MODERN_REVISION.encode():
+    def _modern_call(self, headers: RequestHeaders, body: bytes) -> FastCall | None:
+        if headers[b"mcp-protocol-version"] != MODERN_REVISION_HEADER:
             return None
         if headers.get(b"mcp-method") != b"tools/call":
             return None
+        tool = self._tool_by_header.get(headers.get(b"mcp-name", b""))
         call = self._decode(body, is_modern_meta)
-        if call is None or headers.get(b"mcp-name") != call.tool.name.encode():
-            return None
-        return call
+        return call if call is not None and call.tool is tool else None
 
     def _session_call(self, session: bytes, body: bytes) -> FastCall | None:
         call = self._decode(body, is_session_meta)
         return None if call is None else call._replace(session=session)
 
-    def _decode(self, body: bytes, accepts_meta: Callable[[Any], bool]) -> FastCall | None:
+    def _decode(self, body: bytes, accepts_meta: Callable[[bytes], bool]) -> FastCall | None:
         try:
-            request = msgspec.json.decode(body)
+            request = decode_request(body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return None
-        if not isinstance(request, dict) or request.keys() != REQUEST_KEYS:
+        id, params = request.id, request.params
+        tool = self.box.tools.get(params.name)
+        if tool is None or not tool.fast or not is_plain_id(id):
             return None
-        id, params = request["id"], request["params"]
-        if request["jsonrpc"] != "2.0" or request["method"] != "tools/call" or not is_plain_id(id):
+        if not accepts_meta(bytes(params.meta)):
             return None
-        if not isinstance(params, dict) or not PARAM_KEYS.issuperset(params):
-            return None
-        name, arguments = params.get("name"), params.get("arguments")
-        tool = self.box.tools.get(name) if isinstance(name, str) else None
-        if tool is None or not tool.fast or not accepts_meta(params.get("_meta")):
-            return None
-        if arguments is None:
-            arguments = {}
-        return FastCall(id, tool, arguments) if isinstance(arguments, dict) else None
+        return FastCall(id, tool, params.arguments or {})
 
     async def call(self, fast: FastCall, call: ToolCall) -> bytes:
         """The response to a recognised call."""
@@ -203,8 +221,28 @@ def is_plain_id(id: Any) -> bool:
     return type(id) is int and -MAX_SAFE_INTEGER < id < MAX_SAFE_INTEGER
 
 
-def is_session_meta(meta: Any) -> bool:
+def kept_if_short(judge: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+    """The same function, with a cache for arguments that are short."""
+    kept = lru_cache(256)(judge)
+
+    def judge_kept(meta: bytes) -> bool:
+        return kept(meta) if len(meta) <= MAX_KEPT_META_BYTES else judge(meta)
+
+    return judge_kept
+
+
+def decoded_meta(meta: bytes) -> Any:
+    """What `_meta` says; False if it cannot be read."""
+    try:
+        return msgspec.json.decode(meta)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+
+
+@kept_if_short
+def is_session_meta(raw: bytes) -> bool:
     """Whether `_meta` of a request in a session has nothing that the SDK acts on."""
+    meta = decoded_meta(raw)
     if meta is None:
         return True
     if not isinstance(meta, dict) or not TRACE_KEYS.isdisjoint(meta):
@@ -212,8 +250,10 @@ def is_session_meta(meta: Any) -> bool:
     return has_plain_token(meta) and not any(key.startswith(RESERVED_META_PREFIX) for key in meta)
 
 
-def is_modern_meta(meta: Any) -> bool:
+@kept_if_short
+def is_modern_meta(raw: bytes) -> bool:
     """Whether `_meta` of a request without session has the known fields in their known shapes."""
+    meta = decoded_meta(raw)
     if not isinstance(meta, dict) or meta.get(REVISION_KEY) != MODERN_REVISION:
         return False
     if not TRACE_KEYS.isdisjoint(meta) or not has_plain_token(meta):

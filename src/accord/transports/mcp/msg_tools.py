@@ -1,5 +1,7 @@
 """The nine MSG methods as tools: the same table and handlers as `POST /v1/<method>`."""
 
+from collections.abc import Awaitable
+
 from msgspec import Struct
 
 from accord.transports.mcp.tool import Annotations, Handler, Tool, ToolCall
@@ -48,8 +50,8 @@ HINTS = frozenset(
 def handler_of(name: str) -> Handler:
     """Calls a method of MSG."""
 
-    async def handler(service: ThreadService, call: ToolCall, asked: Struct) -> Struct:
-        return await call_method(service, call.caller, name, asked)
+    def handler(service: ThreadService, call: ToolCall, asked: Struct) -> Awaitable[Struct]:
+        return call_method(service, call.caller, name, asked)
 
     return handler
 

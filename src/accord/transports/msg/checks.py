@@ -1,5 +1,7 @@
 """Checks of a method's arguments that its type cannot express."""
 
+from functools import cache
+
 import msgspec
 
 from accord.api.threads import MAX_METADATA_BYTES, Metadata, MethodRequest
@@ -11,16 +13,24 @@ from accord.core.people.state import is_principal_id
 from accord.core.room.threads.state import SCHEMA_VERSION
 
 # Arguments that name the caller, and what of the credential each must equal (MSG 3).
+WORKSPACE_FIELDS = ("workspace_id",)
 AGENT_FIELDS = ("created_by", "sender_agent_id", "agent_id")
 SESSION_FIELDS = ("sender_session_id", "session_id")
 
 
+@cache
+def claim_fields(kind: type[MethodRequest], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of these arguments a method has."""
+    return tuple(name for name in names if name in kind.__struct_fields__)
+
+
 def check_request(actor: Actor, request: MethodRequest) -> None:
     """Refuse other workspaces, identities that differ from the credential, and later versions."""
-    workspace = getattr(request, "workspace_id", None)
-    if workspace not in {None, actor.workspace}:
-        detail = f"Your credential is for the workspace {actor.workspace}, not {workspace}"
-        raise Refused(Reason.OUT_OF_SCOPE, detail)
+    for name in claim_fields(type(request), WORKSPACE_FIELDS):
+        workspace = getattr(request, name)
+        if workspace is not None and workspace != actor.workspace:
+            detail = f"Your credential is for the workspace {actor.workspace}, not {workspace}"
+            raise Refused(Reason.OUT_OF_SCOPE, detail)
     check_claims(request, AGENT_FIELDS, actor.principal)
     check_claims(request, SESSION_FIELDS, actor.runtime)
     if request.schema_version > SCHEMA_VERSION:
@@ -33,8 +43,8 @@ def check_request(actor: Actor, request: MethodRequest) -> None:
 
 def check_claims(request: MethodRequest, names: tuple[str, ...], verified: str) -> None:
     """Refuse an argument that names another principal than the credential does."""
-    for name in names:
-        claimed = getattr(request, name, None)
+    for name in claim_fields(type(request), names):
+        claimed = getattr(request, name)
         if claimed is not None and claimed != verified:
             detail = f"{name} is {claimed}, but your credential says {verified}"
             raise Refused(Reason.CLAIM_MISMATCH, detail)

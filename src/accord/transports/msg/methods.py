@@ -103,11 +103,13 @@ def thread_actor(caller: Caller) -> Actor:
     return caller.actor if caller.identity is None else caller.identity.actor
 
 
-async def call_method(service: ThreadService, caller: Caller, name: str, request: Struct) -> Struct:
-    """Call a method as this caller; raises Refused."""
+def call_method(
+    service: ThreadService, caller: Caller, name: str, request: Struct
+) -> Awaitable[Struct]:
+    """Call a method as this caller; this, or waiting for the result, raises Refused."""
     method = METHODS.get(name)
     if method is None or not isinstance(request, method.request):
         raise Refused(Reason.NO_ROUTE, f"There is no method {name[:64]} with such arguments")
     actor = thread_actor(caller)
     check_request(actor, request)
-    return await method.handler(service, actor, request)
+    return method.handler(service, actor, request)

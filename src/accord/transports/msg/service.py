@@ -24,6 +24,7 @@ from accord.core.room.threads.state import (
     STREAM_PREFIX,
     MessageKind,
     Thread,
+    ThreadStatus,
     no_thread_refusal,
     stream_of,
     version_of,
@@ -113,11 +114,20 @@ class ThreadService:
         if not is_id(thread_id):
             raise no_thread_refusal(thread_id[:128])
         stream = stream_of(thread_id)
-        if stream not in self.engine.streams:
-            self.intake.buckets.charge_stream_load(actor, ThreadPost.type)
-        thread: Thread = await self.engine.state(stream)
+        opened = self.engine.streams.get(stream)
+        if opened is not None and not opened.hold_count:
+            thread: Thread = opened.base.state
+        else:
+            if opened is None:
+                self.intake.buckets.charge_stream_load(actor, ThreadPost.type)
+            thread = await self.engine.state(stream)
         ensure_access(thread, actor)
         return thread
+
+    async def status_of(self, thread_id: str) -> ThreadStatus:
+        """The status of a thread that was just written to."""
+        thread: Thread = await self.engine.state(stream_of(thread_id))
+        return thread.status
 
     async def messages_after(self, thread: Thread, seq: int, limit: int) -> list[Record]:
         """Up to `limit` messages after `seq`; costs the same wherever they are in the thread."""

@@ -104,11 +104,10 @@ async def post_message(
         in_thread(thread, actor, body, request.idempotency_key, is_same, request.in_reply_to),
     )
     service.silence.on_answer(actor.workspace, actor.principal, thread.id, stored.record.seq)
-    changed = await service.thread_for(request.thread_id, actor)
     return api.PostedMessage(
         message_id=stored.record.id,
         seq=stored.record.seq,
-        thread_status=changed.status,
+        thread_status=await service.status_of(thread.id),
         created_at=to_iso(stored.record.at),
     )
 

@@ -231,7 +231,11 @@ async def collect_body(request: Request, limits: Limits, reserve: ReserveBytes) 
         else:
             body.clear()
     if size > limits.frame:
-        raise limit_exceeded(
-            "message", limits.message, f"A message may have at most {limits.message} bytes"
-        )
+        raise long_message_refusal(limits)
     return bytes(body)
+
+
+def long_message_refusal(limits: Limits) -> Refused:
+    """For a body that is longer than a message may be."""
+    detail = f"A message may have at most {limits.message} bytes"
+    return limit_exceeded("message", limits.message, detail)

@@ -205,8 +205,12 @@ class AttentionWorker:
 
 def matters(row: Row) -> bool:
     """Whether a row may lead to anything here."""
-    prefix = row.stream[: row.stream.find("/") + 1]
-    return any(marker in row.body for marker in MARKERS.get(prefix, ()))
+    prefix, body = row.stream[: row.stream.find("/") + 1], row.body
+    # A loop takes half the time of `any`, and every message passes here.
+    for marker in MARKERS.get(prefix, ()):  # noqa: SIM110
+        if marker in body:
+            return True
+    return False
 
 
 def _newest_first(records: list[Record]) -> list[PostedMessage]:
