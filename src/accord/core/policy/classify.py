@@ -1,0 +1,112 @@
+"""Classifies one reported call with a policy."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from accord.core.policy import paths
+from accord.core.policy.findings import Classification, Finding, combine, read
+from accord.core.policy.path_rules import PathRules
+from accord.core.policy.policy import Policy, word_matches
+from accord.core.policy.programs import HOST_TOOLS
+from accord.core.policy.reported_call import (
+    CallKind,
+    ReportedCall,
+    deletes_files,
+    patched_paths,
+)
+from accord.core.policy.shell_rules import ShellRules
+from accord.core.policy.shell_syntax import ShellParser
+from accord.core.room.state import Category, Risk
+
+COMMAND_KEYS = ("command", "argv", "cmd", "script", "code")
+
+
+def classify(call: ReportedCall, policy: Policy, parse: ShellParser) -> Classification:
+    """Category, risk and, perhaps, a refusal; what is not understood is gated."""
+    return combine(_findings(call, policy, PathRules(call.place, policy), parse))
+
+
+def paths_named(call: ReportedCall, policy: Policy, parse: ShellParser) -> tuple[str, ...]:
+    """The absolute paths, perhaps with globs, that `Place.resolved` has to tell about."""
+    places = PathRules(call.place, policy)
+    list(_findings(call, policy, places, parse))
+    return tuple(places.asked)
+
+
+def _findings(
+    call: ReportedCall, policy: Policy, places: PathRules, parse: ShellParser
+) -> Iterator[Finding]:
+    cwd = paths.normalize(call.place.cwd)
+    match call.kind:
+        case CallKind.SHELL:
+            yield from _shell(call, ShellRules(policy, places, parse, cwd))
+        case CallKind.WRITE:
+            yield from _files(call, places, cwd, writes=True)
+        case CallKind.READ:
+            yield from _files(call, places, cwd, writes=False)
+        case CallKind.PATCH:
+            yield from _patch(call, places, cwd)
+        case CallKind.FETCH:
+            yield _fetch(call, policy)
+        case CallKind.MCP | CallKind.OTHER:
+            yield _tool(call, policy)
+
+
+def _shell(call: ReportedCall, rules: ShellRules) -> Iterator[Finding]:
+    if (argv := call.argv) is not None:
+        yield from rules.words_findings(argv)
+    elif (command := call.command) is not None:
+        yield from rules.findings(command)
+    else:
+        yield _unclear(call, "names no single command")
+
+
+def _unclear(call: ReportedCall, problem: str) -> Finding:
+    return Finding(Category.SHELL_EXECUTE, Risk.HIGH, f"the call of {call.tool} {problem}")
+
+
+def _files(call: ReportedCall, places: PathRules, cwd: str, *, writes: bool) -> Iterator[Finding]:
+    named = call.paths
+    if named is None or any(key in call.arguments for key in COMMAND_KEYS):
+        yield _unclear(call, "names no plain paths")
+    elif writes and not named:
+        yield _unclear(call, "names no file")
+    else:
+        for path in named or (cwd,):
+            absolute = places.absolute(path, cwd)
+            yield places.writing(absolute) if writes else places.reading(absolute)
+
+
+def _patch(call: ReportedCall, places: PathRules, cwd: str) -> Iterator[Finding]:
+    patch = call.patch
+    named = tuple(patched_paths(patch or ""))
+    if patch is None or not named:
+        yield _unclear(call, "names no file to patch")
+        return
+    for path in named:
+        yield places.writing(places.absolute(path, cwd))
+    if deletes_files(patch):
+        yield Finding(Category.FILE_DELETE, Risk.HIGH, "deletes files")
+
+
+def _fetch(call: ReportedCall, policy: Policy) -> Finding:
+    url = call.arguments.get("url")
+    host = (urlsplit(url).hostname or "") if isinstance(url, str) else ""
+    for rule in policy.fetch:
+        for pattern in rule.hosts:
+            below = pattern.startswith("*.") and host.endswith(pattern[1:])
+            if host and (below or host == pattern):
+                return Finding(rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}")
+    return Finding(Category.NETWORK_REQUEST, Risk.MEDIUM, f"fetches from {host or 'an address'}")
+
+
+def _tool(call: ReportedCall, policy: Policy) -> Finding:
+    server = call.place.mcp_server if call.kind is CallKind.MCP else ""
+    for rule in policy.tool:
+        if rule.server == server and any(word_matches(each, call.tool) for each in rule.tools):
+            return Finding(rule.category, rule.risk, rule.why or "a rule of the policy")
+    if call.kind is CallKind.MCP:
+        return Finding(Category.EXTERNAL_API, Risk.MEDIUM, f"calls {call.tool} of {server or 'a server'}")
+    if call.tool in HOST_TOOLS:
+        return read(f"{call.tool} changes nothing outside the host")
+    return Finding(Category.SHELL_EXECUTE, Risk.HIGH, f"{call.tool} is not a tool that Accord or the policy knows")

@@ -1,0 +1,62 @@
+"""Paths as text: joining, `..` and containment, without looking at a disk."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from re import Pattern, compile, escape
+
+GLOB_CHARACTERS = frozenset("*?[")
+
+
+def normalize(path: str, base: str = "/") -> str:
+    """The absolute path without `.`, `..` and repeated slashes."""
+    whole = path if path.startswith("/") else f"{base}/{path}"
+    parts: list[str] = []
+    for part in whole.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def expand_home(path: str, home: str) -> str:
+    """The path with `~` replaced."""
+    return f"{home}{path[1:]}" if path == "~" or path.startswith("~/") else path
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether a normalized path is the folder or below it."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def within_any(path: str, folders: Iterable[str]) -> bool:
+    """Whether a normalized path is one of the folders or below one."""
+    return any(is_within(path, folder) for folder in folders)
+
+
+def fixed_part(path: str) -> str:
+    """The path up to its first component with a glob character."""
+    parts = path.split("/")
+    fixed = next((n for n, part in enumerate(parts) if GLOB_CHARACTERS & {*part}), len(parts))
+    return "/".join(parts[:fixed]) or ("/" if path.startswith("/") else ".")
+
+
+@lru_cache(maxsize=1024)
+def path_pattern(pattern: str) -> Pattern[str]:
+    """`*` stays within a component, `**` crosses them, a last `/` means everything below."""
+    if pattern.endswith("/"):
+        pattern += "**"
+    text = escape(pattern)
+    text = text.replace(r"\*\*/", "(?:.*/)?").replace(r"\*\*", ".*")
+    text = text.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+    return compile(text)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path, relative to the worktree or absolute, matches a pattern.
+
+    A pattern without a slash matches the last component anywhere, as in `.gitignore`.
+    """
+    if "/" not in pattern:
+        return path_pattern(pattern).fullmatch(path.rsplit("/", 1)[-1]) is not None
+    return path_pattern(pattern.removeprefix("./")).fullmatch(path) is not None
