@@ -25,7 +25,8 @@ CONTEXTS = frozenset(
 )
 KERNEL = frozenset({"accord.core.kernel"})
 STATE = KERNEL | CONTEXTS
-CORE = STATE | {"accord.core.views", "accord.core.dialects"}
+POLICY = frozenset({"accord.core.policy"})
+CORE = STATE | POLICY | {"accord.core.views", "accord.core.dialects"}
 ENGINE = frozenset({"accord.engine.ports", "accord.engine"})
 ADAPTERS = frozenset({"accord.stores", "accord.transports", "accord.git"})
 FILES = frozenset({"accord.atomic_files"})
@@ -40,6 +41,7 @@ SERVER_SETTINGS = frozenset({"accord.settings.server"})
 HOOK_PARTS = frozenset({"accord.hosts.connections", "accord.hosts.hook_events"})
 HOSTS = HOOK_PARTS | {"accord.hosts"}
 LOG_READERS = frozenset({"accord.operations.local_log", "accord.operations.verify"})
+CALL_RULES = POLICY | {"accord.shell_parser", "accord.real_paths"}
 # What a command-line program or an agent may build on: never a store, a transport or the engine
 # itself, only the services in front of them.
 FRONT = (
@@ -50,6 +52,7 @@ FRONT = (
     | PROFILE_STORE
     | SERVER_SETTINGS
     | LOG_READERS
+    | CALL_RULES
     | {"accord.operations.backup", "accord.operations.retention"}
     | {"accord.identity.token_service", "accord.engine.ports"}
     | {"accord.git", "accord.pact", "accord.client"}
@@ -75,6 +78,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.settings.server": KERNEL | CLIENT_SETTINGS | {"accord.core.room"},
     "accord.settings.profile_store": FILES | PROFILES | {"accord.core.people"},
     "accord.core.views": STATE,
+    "accord.core.policy": KERNEL | {"accord.core.room"},
+    "accord.shell_parser": POLICY,
+    "accord.real_paths": POLICY,
     "accord.core.dialects": STATE | {"accord.core.views"},
     "accord.engine.ports": KERNEL,
     "accord.engine": CORE - {"accord.core.dialects"} | {"accord.engine.ports"},
@@ -167,8 +173,8 @@ PURE_STANDARD = frozenset(
         *("collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib"),
         *("enum", "fnmatch", "fractions", "functools", "graphlib", "hashlib", "heapq", "hmac"),
         *("html", "ipaddress", "itertools", "json", "keyword", "math", "numbers", "operator"),
-        *("re", "shlex", "statistics", "string", "struct", "textwrap", "types", "typing"),
-        *("unicodedata", "urllib.parse", "zlib"),
+        *("re", "shlex", "statistics", "string", "struct", "textwrap", "tomllib", "types"),
+        *("typing", "unicodedata", "urllib.parse", "zlib"),
     }
 )
 IMPURE = frozenset(

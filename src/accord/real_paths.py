@@ -31,7 +31,7 @@ def _real_paths(path: str) -> tuple[str, ...] | None:
         return () if real == path else (real,)
     # Wider than what bash matches: the classes of its patterns differ from Python's.
     wide = "/".join("*" if GLOB_CHARACTERS & {*part} else part for part in parts)
-    matches = list(islice(iglob(wide, include_hidden=True), MAX_RESOLVED + 1))
+    matches = list(islice(iglob(wide, include_hidden=True), MAX_RESOLVED + 1))  # noqa: PTH207 - text in, text out
     if len(matches) > MAX_RESOLVED:
         return None
     elsewhere = {real for match in matches if (real := os_path.realpath(match)) != match}

@@ -169,7 +169,7 @@ def _redirect(node: Node) -> Redirect:
     if node.type == "heredoc_redirect":
         body = next((c for c in node.children if c.type == "heredoc_body"), None)
         expands = body is not None and any(
-            c.is_named and c.type not in {"heredoc_content"} for c in body.children
+            c.is_named and c.type != "heredoc_content" for c in body.children
         )
         text = "" if body is None else _source(body)
         return Redirect(operator, Word(text, literal=not expands, raw=text), descriptor)
@@ -218,4 +218,8 @@ def _shlex_words(text: str) -> list[str]:
         words = list(lexer)
     except ValueError:
         return []
-    return [bare for word in words if (bare := word if set(word) - set(PUNCTUATION) else word.replace("\n", ""))]
+    return [
+        bare
+        for word in words
+        if (bare := word if set(word) - set(PUNCTUATION) else word.replace("\n", ""))
+    ]

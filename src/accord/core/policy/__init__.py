@@ -30,6 +30,7 @@ paths that a call names, absolute and perhaps with globs. For each, `Place.resol
 paths that it stands for now (of every match of a glob). A path missing there counts as outside the
 worktree. `accord.real_paths.resolve` does this.
 
-`tool.propose` carries the same as `metadata.reported` (`reported_metadata`), and the server computes
-again from it with the newest signed policy of the repository. A claim of the agent only raises it.
+`tool.propose` carries the same as `metadata.reported` (`reported_metadata`), and the server
+computes again from it with the newest signed policy of the repository. A claim of the agent
+only raises it.
 """

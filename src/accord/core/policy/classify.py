@@ -16,7 +16,8 @@ from accord.core.policy.reported_call import (
 )
 from accord.core.policy.shell_rules import ShellRules
 from accord.core.policy.shell_syntax import ShellParser
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
 
 COMMAND_KEYS = ("command", "argv", "cmd", "script", "code")
 
@@ -96,7 +97,9 @@ def _fetch(call: ReportedCall, policy: Policy) -> Finding:
         for pattern in rule.hosts:
             below = pattern.startswith("*.") and host.endswith(pattern[1:])
             if host and (below or host == pattern):
-                return Finding(rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}")
+                return Finding(
+                    rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}"
+                )
     return Finding(Category.NETWORK_REQUEST, Risk.MEDIUM, f"fetches from {host or 'an address'}")
 
 
@@ -106,7 +109,13 @@ def _tool(call: ReportedCall, policy: Policy) -> Finding:
         if rule.server == server and any(word_matches(each, call.tool) for each in rule.tools):
             return Finding(rule.category, rule.risk, rule.why or "a rule of the policy")
     if call.kind is CallKind.MCP:
-        return Finding(Category.EXTERNAL_API, Risk.MEDIUM, f"calls {call.tool} of {server or 'a server'}")
+        return Finding(
+            Category.EXTERNAL_API, Risk.MEDIUM, f"calls {call.tool} of {server or 'a server'}"
+        )
     if call.tool in HOST_TOOLS:
         return read(f"{call.tool} changes nothing outside the host")
-    return Finding(Category.SHELL_EXECUTE, Risk.HIGH, f"{call.tool} is not a tool that Accord or the policy knows")
+    return Finding(
+        Category.SHELL_EXECUTE,
+        Risk.HIGH,
+        f"{call.tool} is not a tool that Accord or the policy knows",
+    )

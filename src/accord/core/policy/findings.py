@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, for tables that are easier to read as one."""
+    return frozenset(text.split())
+
 
 RISKS = tuple(Risk)
 # From the least to the most serious, to name a call by what matters most about it.
@@ -75,7 +82,11 @@ def combine(findings: Iterable[Finding]) -> Classification:
     more.sort(key=lambda each: (-RISKS.index(each.risk), -SEVERITY.index(each.category)))
     reasons = list(dict.fromkeys(each.why for each in more))
     rest = [f"and {len(reasons) - MAX_REASONS} more"] if len(reasons) > MAX_REASONS else []
-    listed = categories if category is Category.FILE_READ else [each for each in categories if each is not Category.FILE_READ]
+    listed = (
+        categories
+        if category is Category.FILE_READ
+        else [each for each in categories if each is not Category.FILE_READ]
+    )
     return Classification(
         category=category,
         risk=risk,

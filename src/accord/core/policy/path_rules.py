@@ -6,7 +6,8 @@ from accord.core.policy import paths
 from accord.core.policy.findings import Finding, read, refused
 from accord.core.policy.policy import Policy
 from accord.core.policy.reported_call import Place
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
 
 # Devices that hold nothing.
 HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero"})
@@ -98,7 +99,9 @@ class PathRules:
         if path.startswith(NETWORK_DEVICES):
             return Finding(Category.NETWORK_REQUEST, Risk.HIGH, f"{path} is a connection")
         if secret := next((each for each in real if self.is_secret(each)), None):
-            return Finding(Category.SECRET_ACCESS, Risk.HIGH, f"reads {secret}, which holds secrets")
+            return Finding(
+                Category.SECRET_ACCESS, Risk.HIGH, f"reads {secret}, which holds secrets"
+            )
         for each in real:
             fixed = paths.fixed_part(each)
             if not self.is_inside(fixed) and not paths.within_any(fixed, self._listed):

@@ -1,8 +1,8 @@
 """Paths as text: joining, `..` and containment, without looking at a disk."""
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
-from re import Pattern, compile, escape
 
 GLOB_CHARACTERS = frozenset("*?[")
 
@@ -42,14 +42,14 @@ def fixed_part(path: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def path_pattern(pattern: str) -> Pattern[str]:
+def path_pattern(pattern: str) -> re.Pattern[str]:
     """`*` stays within a component, `**` crosses them, a last `/` means everything below."""
     if pattern.endswith("/"):
         pattern += "**"
-    text = escape(pattern)
+    text = re.escape(pattern)
     text = text.replace(r"\*\*/", "(?:.*/)?").replace(r"\*\*", ".*")
     text = text.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-    return compile(text)
+    return re.compile(text)
 
 
 def matches(path: str, pattern: str) -> bool:

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from accord.core.policy import paths
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
 
 POLICY_FILE = ".accord/policy.toml"
 MAX_POLICY_BYTES = 65_536
@@ -81,7 +82,7 @@ class Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A policy; `signed` is False for the absent one, under which all but reads is gated."""
 
-    version: Literal[1] = VERSION
+    version: Literal[1] = 1
     reads: Reads = Reads()
     command: tuple[CommandRule, ...] = ()
     path: tuple[PathRule, ...] = ()

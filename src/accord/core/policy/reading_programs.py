@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from accord.core.policy.findings import names
 from accord.core.policy.shell_syntax import Word
 
 
@@ -62,14 +63,22 @@ PRINTING_AWK = re.compile(
     r"\s*(NR\s*(==|>=|<=|<|>)\s*\d+(\s*&&\s*NR\s*(==|>=|<=|<|>)\s*\d+)*)?"
     r"\s*(\{\s*print(\s+\$\d+(\s*,\s*\$\d+)*)?\s*\})?\s*"
 )
-LINES_OF_SED = re.compile(r"\s*(\d+|\$)(\s*,\s*(\d+|\$))?\s*p\s*(;\s*(\d+|\$)(\s*,\s*(\d+|\$))?\s*p\s*)*;?\s*")
+LINES_OF_SED = re.compile(
+    r"\s*(\d+|\$)(\s*,\s*(\d+|\$))?\s*p\s*(;\s*(\d+|\$)(\s*,\s*(\d+|\$))?\s*p\s*)*;?\s*"
+)
 SUBSTITUTION_OF_SED = re.compile(r"s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
-REACHES_OUT_OF_JQ = re.compile(r"\b(env|ENV|import|include|input_filename|getpath|debug|stderr|halt_error|modulemeta|input_line_number|get_search_list)\b|\$__")
+REACHES_OUT_OF_JQ = re.compile(
+    r"\b(env|ENV|import|include|input_filename|getpath|debug|stderr|halt_error|modulemeta|input_line_number|get_search_list)\b|\$__"
+)
 
 
 def prints_fields(operands: Sequence[str]) -> bool:
     """Whether a program of awk prints fields or lines, and nothing else."""
-    return bool(operands) and PRINTING_AWK.fullmatch(operands[0]) is not None and bool(operands[0].strip())
+    return (
+        bool(operands)
+        and PRINTING_AWK.fullmatch(operands[0]) is not None
+        and bool(operands[0].strip())
+    )
 
 
 def prints_lines(operands: Sequence[str]) -> bool:
@@ -90,7 +99,7 @@ def is_date_format(operands: Sequence[str]) -> bool:
 def is_plain_test(operands: Sequence[str]) -> bool:
     """`-f path` and its kin; `-v` evaluates subscripts, which run commands."""
     words = [word for word in operands if word not in ("!", "]")]
-    return len(words) == 2 and words[0] in TESTS  # noqa: PLR2004 - an operator and its operand
+    return len(words) == 2 and words[0] in TESTS
 
 
 def is_find_expression(words: Sequence[str]) -> bool:
@@ -121,8 +130,14 @@ def starting_points(words: Sequence[Word]) -> tuple[Word, ...]:
 
 
 TESTS = frozenset({"-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z"})
-FIND_PLAIN = frozenset("-print -print0 -empty -not -a -o -and -or -prune -ls -true -false -depth -xdev -mount -readable -writable -executable ! ( ) -nouser -nogroup -daystart".split())
-FIND_VALUED = frozenset("-name -iname -path -ipath -wholename -iwholename -type -maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -regex -iregex -perm -user -group -links -regextype -inum".split())
+FIND_PLAIN = names(
+    "-print -print0 -empty -not -a -o -and -or -prune -ls -true -false -depth -xdev -mount "
+    "-readable -writable -executable ! ( ) -nouser -nogroup -daystart"
+)
+FIND_VALUED = names(
+    "-name -iname -path -ipath -wholename -iwholename -type -maxdepth -mindepth -size -mtime "
+    "-mmin -atime -amin -ctime -cmin -regex -iregex -perm -user -group -links -regextype -inum"
+)
 
 GREP = form(
     "EFGPwxvcilLnHhoqsabrzTUy",
@@ -135,20 +150,33 @@ GREP = form(
     pattern_options="e",
     numbers=True,
 )
+WITHOUT_PATTERN = frozenset({"files", "type-list"})
 SUM = form("bt", "", "tag text binary")
 VERSION_WORDS = (("--version",), ("-V",), ("-v",), ("version",))
-VERSIONED = frozenset(
-    "bash cargo clang cmake docker g++ gcc gh git go java javac make mypy node npm npx perl php pip "
-    "pip3 pnpm poetry pytest python python3 ruby ruff rustc rustup tsc uv yarn".split()
+VERSIONED = names(
+    "bash cargo clang cmake docker g++ gcc gh git go java javac make mypy node npm npx perl php "
+    "pip "
+    "pip3 pnpm poetry pytest python python3 ruby ruff rustc rustup tsc uv yarn"
 )
 # `-v` and `version` mean something else to these.
-NOT_VERSION = {"pytest": {"-v", "-V", "version"}, "python": {"-v", "version"}, "python3": {"-v", "version"}, "bash": {"-v", "-V", "version"}, "php": {"version"}, "perl": {"-V", "version"}, "mypy": {"-v", "version"}, "make": {"-V", "version"}, "tsc": {"version", "-V"}, "ruby": {"version", "-V"}, "node": {"version", "-V"}, "gcc": {"-V", "version"}, "g++": {"-V", "version"}, "clang": {"-V", "version"}, "java": {"-v", "-V", "version"}, "javac": {"-v", "-V", "version"}, "cmake": {"-v", "-V", "version"}, "npx": {"version", "-V"}, "rustc": {"version"}, "rustup": {"version", "-v"}, "cargo": {"-v"}, "go": {"-v", "-V"}, "git": {"-V"}, "docker": {"-V"}, "gh": {"-v", "-V"}, "pip": {"-v", "version"}, "pip3": {"-v", "version"}, "poetry": {"-v", "version"}, "ruff": {"-v"}, "uv": {"-v", "version"}, "yarn": {"-V", "version"}, "npm": {"-V", "version"}, "pnpm": {"-V", "version"}}  # fmt: skip
+NOT_VERSION: dict[str, frozenset[str]] = {
+    **dict.fromkeys(names("pytest bash java javac cmake"), names("-V -v version")),
+    **dict.fromkeys(names("python python3 mypy rustup pip pip3 poetry uv"), names("-v version")),
+    **dict.fromkeys(names("php rustc"), names("version")),
+    **dict.fromkeys(
+        names("perl make tsc ruby node gcc g++ clang npx yarn npm pnpm"), names("-V version")
+    ),
+    **dict.fromkeys(names("cargo ruff"), names("-v")),
+    **dict.fromkeys(names("go gh"), names("-V -v")),
+    **dict.fromkeys(names("git docker"), names("-V")),
+}
 
 READS: dict[str, ReadForm] = {
     "ls": form(
         "1AaBbCcdFfgGhiklmnNopqQrRsStuUvxXZ",
         "",
-        "all almost-all color= color directory human-readable recursive reverse size classify full-time "
+        "all almost-all color= color directory human-readable recursive reverse size classify "
+        "full-time "
         "group-directories-first sort= time= time-style=",
     ),
     "cat": form("AbeEnstTuv", "", "number number-nonblank show-all show-ends squeeze-blank"),
@@ -159,14 +187,32 @@ READS: dict[str, ReadForm] = {
     "tac": form("br", "s"),
     "rev": form(),
     "fold": form("bs", "w", numbers=True),
-    "cut": form("sz", "bcdf", "delimiter= fields= characters= only-delimited complement output-delimiter="),
+    "cut": form(
+        "sz", "bcdf", ("delimiter= fields= characters= only-delimited complement output-delimiter=")
+    ),
     "tr": form("cCdst", operands=Operands.TEXT),
     "paste": form("sz", "d"),
     "comm": form("123z"),
     "column": form("tx", "sco"),
-    "sort": form("bdfghiMnRrVuzsc", "kt", "numeric-sort reverse unique human-numeric-sort version-sort key= ignore-case field-separator="),
+    "sort": form(
+        "bdfghiMnRrVuzsc",
+        "kt",
+        (
+            "numeric-sort reverse unique human-numeric-sort version-sort key= ignore-case "
+            "field-separator="
+        ),
+    ),
     "uniq": form("cdDiuz", "fsw", "count repeated unique ignore-case", max_operands=1),
-    "diff": form("abBcdeEiNnpqstTuwy", "UC", "unified= unified brief ignore-all-space ignore-blank-lines side-by-side color= color new-file report-identical-files", min_operands=2, max_operands=2),
+    "diff": form(
+        "abBcdeEiNnpqstTuwy",
+        "UC",
+        (
+            "unified= unified brief ignore-all-space ignore-blank-lines side-by-side color= color "
+            "new-file report-identical-files"
+        ),
+        min_operands=2,
+        max_operands=2,
+    ),
     "cmp": form("bls", "in", max_operands=2),
     "stat": form("Lft", "c", "format= printf= terse dereference"),
     "file": form("bhiILkN", "", "brief mime mime-type mime-encoding"),
@@ -192,21 +238,28 @@ READS: dict[str, ReadForm] = {
     "rg": form(
         "niwFlcovNHIsSxqpUu0Pa.",
         "gtTABCmdM",
-        "files hidden no-ignore glob= iglob= type= type-not= max-count= max-depth= context= after-context= "
-        "before-context= line-number no-line-number ignore-case smart-case case-sensitive word-regexp "
-        "fixed-strings files-with-matches files-without-match count count-matches only-matching no-heading "
-        "heading color= json multiline stats invert-match with-filename no-filename sort= pcre2 vimgrep null "
+        "files hidden no-ignore glob= iglob= type= type-not= max-count= max-depth= context= "
+        "after-context= "
+        "before-context= line-number no-line-number ignore-case smart-case case-sensitive "
+        "word-regexp "
+        "fixed-strings files-with-matches files-without-match count count-matches "
+        "only-matching no-heading "
+        "heading color= json multiline stats invert-match with-filename no-filename sort= "
+        "pcre2 vimgrep null "
         "no-messages type-list max-columns= column trim",
         Operands.PATTERN,
         pattern_options="e",
     ),
     "find": form(accepts=is_find_expression, free_options=True),
     "awk": form("", "F", operands=Operands.PATTERN, accepts=prints_fields),
-    "sed": form("nErsuz", "", "quiet silent regexp-extended", Operands.PATTERN, accepts=prints_lines),
+    "sed": form(
+        "nErsuz", "", "quiet silent regexp-extended", Operands.PATTERN, accepts=prints_lines
+    ),
     "jq": form(
         "rceSMCsnja",
         "",
-        "raw-output compact-output sort-keys slurp null-input exit-status tab join-output color-output monochrome-output",
+        "raw-output compact-output sort-keys slurp null-input exit-status tab join-output "
+        "color-output monochrome-output",
         Operands.PATTERN,
         accepts=filters_only,
     ),
@@ -218,7 +271,9 @@ READS: dict[str, ReadForm] = {
     ":": form(operands=Operands.TEXT),
     "seq": form("w", "sf", operands=Operands.TEXT),
     "sleep": form(operands=Operands.TEXT),
-    "date": form("uR", "", "utc iso-8601 iso-8601= rfc-3339=", Operands.TEXT, accepts=is_date_format),
+    "date": form(
+        "uR", "", "utc iso-8601 iso-8601= rfc-3339=", Operands.TEXT, accepts=is_date_format
+    ),
     "whoami": form(operands=Operands.NONE),
     "id": form("gGnru", operands=Operands.NONE),
     "uname": form("amnoprsv", operands=Operands.NONE),
@@ -229,7 +284,7 @@ READS: dict[str, ReadForm] = {
     "which": form("a", operands=Operands.TEXT),
     "type": form("aptPf", operands=Operands.TEXT),
     "test": form(accepts=is_plain_test, free_options=True),
-}  # fmt: skip
+}
 
 
 def read_paths(program: str, words: Sequence[Word]) -> ReadPaths | None:
@@ -256,42 +311,40 @@ class _OptionReader:
         self._has_pattern = row.operands is not Operands.PATTERN
 
     def read(self) -> ReadPaths | None:
-        row = self._row
-        if row.free_options:
-            texts = [word.text for word in self._rest]
-            if row.accepts is not None and not row.accepts(texts):
-                return None
-            if any(_may_become_option(word) for word in self._rest):
-                return None
-            if row.operands is Operands.TEXT:
-                return ReadPaths(tuple(word for word in self._rest if word.glob))
-            return ReadPaths(starting_points(self._rest))
+        if any(_may_become_option(word) for word in self._rest):
+            return None
+        if self._row.free_options:
+            return self._free_form()
         while self._rest:
             word = self._rest.pop(0)
-            if _may_become_option(word):
-                return None
             if word.text == "--":
                 self._operands += self._rest
                 self._rest = []
-            elif word.text.startswith("-") and word.text != "-":
-                if word.glob and row.operands is not Operands.PATTERN:
-                    return None
-                if not self._option(word):
-                    return None
-            else:
+            elif not word.text.startswith("-") or word.text == "-":
                 self._operands.append(word)
+            elif not self._option(word):
+                return None
         return self._finish()
+
+    def _free_form(self) -> ReadPaths | None:
+        row = self._row
+        if row.accepts is not None and not row.accepts([word.text for word in self._rest]):
+            return None
+        if row.operands is Operands.TEXT:
+            return ReadPaths(tuple(word for word in self._rest if word.glob))
+        return ReadPaths(starting_points(self._rest))
 
     def _option(self, word: Word) -> bool:
         text = word.text
         if text.startswith("--"):
             name, equals, _ = text[2:].partition("=")
+            self._has_pattern = self._has_pattern or name in WITHOUT_PATTERN
             return f"{name}{equals}" in self._row.long
         if self._row.numbers and text[1:].isascii() and text[1:].isdigit():
             return True
-        return self._short_options(text[1:], word)
+        return self._short_options(text[1:])
 
-    def _short_options(self, letters: str, word: Word) -> bool:
+    def _short_options(self, letters: str) -> bool:
         row = self._row
         for position, letter in enumerate(letters):
             if letter in row.valued + row.pattern_options:
@@ -306,8 +359,7 @@ class _OptionReader:
     def _take_value(self) -> bool:
         if not self._rest:
             return False
-        value = self._rest.pop(0)
-        return not _may_become_option(value) and not value.glob
+        return not self._rest.pop(0).glob
 
     def _finish(self) -> ReadPaths | None:
         row = self._row

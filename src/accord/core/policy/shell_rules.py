@@ -17,13 +17,27 @@ from accord.core.policy.programs import (
 from accord.core.policy.reading_programs import read_paths
 from accord.core.policy.refusals import decides, hides_decision, opens_prompt
 from accord.core.policy.shell_syntax import Redirect, Script, ShellParser, SimpleCommand, Word
-from accord.core.room.state import Category, Risk
+from accord.core.room.policy import Category
+from accord.core.room.state import Risk
 
 MAX_DEPTH = 5
 MAX_FOLDERS = 16
 SHELL, HIGH, MEDIUM = Category.SHELL_EXECUTE, Risk.HIGH, Risk.MEDIUM
 # Options of wrappers that take a value as the next word.
-VALUED_OPTIONS = {"nice": "n", "timeout": "ks", "env": "uSC", "xargs": "aEIdLlnPs", "stdbuf": "ioe", "sudo": "ugpCDhRrTt", "ionice": "cnp", "time": "of", "watch": "n", "doas": "uC", "strace": "eopsuE", "taskset": "c"}  # fmt: skip
+VALUED_OPTIONS = {
+    "nice": "n",
+    "timeout": "ks",
+    "env": "uSC",
+    "xargs": "aEIdLlnPs",
+    "stdbuf": "ioe",
+    "sudo": "ugpCDhRrTt",
+    "ionice": "cnp",
+    "time": "of",
+    "watch": "n",
+    "doas": "uC",
+    "strace": "eopsuE",
+    "taskset": "c",
+}
 OPERANDS_BEFORE = {"timeout": 1, "chrt": 1, "taskset": 1, "setarch": 1}
 NO_READ_THROUGH = frozenset({"xargs", "sudo", "doas", "watch", "strace", "env", "nohup"})
 ACCORD_RUNNERS = frozenset({"uvx", "pipx", "uv", "npx", "poetry", "hatch", "pdm", "rye"})
@@ -71,7 +85,7 @@ class ShellRules:
         targets = []
         for command in script.commands:
             texts = [word.text for word in command.words]
-            if texts[:1] == ["cd"] and len(texts) == 2:  # noqa: PLR2004 - cd and a folder
+            if texts[:1] == ["cd"] and len(texts) == 2:
                 word = command.words[1]
                 targets.append(self._places.absolute(word.text, "") if word.home else word.text)
         folders = list(self._folders)
@@ -90,7 +104,9 @@ class ShellRules:
             return
         program = command.words[0]
         if not program.literal or program.glob or program.home:
-            yield Finding(SHELL, HIGH, f"which program {program.raw} is cannot be known before it runs")
+            yield Finding(
+                SHELL, HIGH, f"which program {program.raw} is cannot be known before it runs"
+            )
             yield from self._hidden(command)
             return
         yield from self._program(command, depth)
@@ -112,7 +128,7 @@ class ShellRules:
         if program == "cd" and len(words) == 1 and words[0].literal and not words[0].glob:
             yield from (self._places.reading(path) for path in self._absolute(words[0]))
             return
-        rule = self._by_policy(name, command)
+        rule = self._by_policy(command)
         if rule is not None:
             yield rule
             return
@@ -122,7 +138,7 @@ class ShellRules:
             return
         yield from self._meaning(program, name, command, depth)
 
-    def _by_policy(self, name: str, command: SimpleCommand) -> Finding | None:
+    def _by_policy(self, command: SimpleCommand) -> Finding | None:
         """What the first rule of the policy says that matches; none matches unknown words."""
         if not command.literal or any(word.glob for word in command.words if word.raw[:1] in "*?["):
             return None
@@ -133,7 +149,9 @@ class ShellRules:
                 continue
             if rule.category is Category.FILE_READ and not self._plain:
                 return None
-            return Finding(rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}")
+            return Finding(
+                rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}"
+            )
         return None
 
     def _read(self, name: str, command: SimpleCommand) -> list[Finding] | None:
@@ -187,20 +205,36 @@ class ShellRules:
             text = word.text
             if text.startswith("-") and "=" in text:
                 text = text.split("=", 1)[1]
-            candidate = Word(text, word.literal, word.glob, word.home or text.startswith("~/"), word.raw)
+            candidate = Word(
+                text, word.literal, word.glob, word.home or text.startswith("~/"), word.raw
+            )
             for variable in ("$HOME", "${HOME}"):
                 stripped = text.strip('"')
                 if stripped.startswith(variable):
-                    candidate = Word(f"~{stripped.removeprefix(variable)}", True, word.glob, True, word.raw)
+                    candidate = Word(
+                        f"~{stripped.removeprefix(variable)}",
+                        glob=word.glob,
+                        home=True,
+                        raw=word.raw,
+                    )
             for path in self._absolute(candidate):
                 if (refusal := self._places.protection(path)) is not None:
                     yield refusal
-                elif program in RECURSIVE and not text.startswith("-") and self._places.covers_protected(path) and ("/" in text or text in {"~", ".", ".."} or candidate.home):
-                    yield refused(f"{program} {text} would reach directories that belong to Accord itself")
+                elif (
+                    program in RECURSIVE
+                    and not text.startswith("-")
+                    and self._places.covers_protected(path)
+                    and ("/" in text or text in {"~", ".", ".."} or candidate.home)
+                ):
+                    yield refused(
+                        f"{program} {text} would reach directories that belong to Accord itself"
+                    )
 
     # What does more than read
 
-    def _meaning(self, program: str, name: str, command: SimpleCommand, depth: int) -> Iterator[Finding]:
+    def _meaning(
+        self, program: str, name: str, command: SimpleCommand, depth: int
+    ) -> Iterator[Finding]:
         words = command.words[1:]
         texts = [word.text for word in words]
         if not command.literal:
@@ -239,12 +273,16 @@ class ShellRules:
             return
         words = command.words[1:]
         if program in WRAPPERS and (inner := _wrapped(program, words)):
-            yield from self._command(SimpleCommand(inner, (), (), command.piped or command.has_input), depth + 1)
+            yield from self._command(
+                SimpleCommand(inner, (), (), command.piped or command.has_input), depth + 1
+            )
         elif program in {"find", "fd"}:
             yield from self._found_commands(words, depth)
         elif program == "eval" or program in SHELLS:
             yield from self._code(program, words, depth)
-        elif program in ACCORD_RUNNERS or (program.startswith("python") and [w.text for w in words[:1]] == ["-m"]):
+        elif program in ACCORD_RUNNERS or (
+            program.startswith("python") and [w.text for w in words[:1]] == ["-m"]
+        ):
             names = [word.text.split("@")[0].split("==")[0] for word in words]
             if "accord" in names:
                 rest = [word.text for word in words[names.index("accord") + 1 :]]
@@ -269,7 +307,16 @@ class ShellRules:
         if program == "eval":
             code = words
         else:
-            at = next((n for n, word in enumerate(words) if word.text.startswith("-") and not word.text.startswith("--") and "c" in word.text), None)
+            at = next(
+                (
+                    n
+                    for n, word in enumerate(words)
+                    if word.text.startswith("-")
+                    and not word.text.startswith("--")
+                    and "c" in word.text
+                ),
+                None,
+            )
             code = () if at is None else words[at + 1 : at + 2]
         if not code:
             return
@@ -287,15 +334,27 @@ class ShellRules:
         target = redirect.target
         if redirect.is_input_text:
             if not target.literal:
-                yield Finding(SHELL, MEDIUM, "a here-document contains what is only known when it runs")
+                yield Finding(
+                    SHELL, MEDIUM, "a here-document contains what is only known when it runs"
+                )
             return
-        if redirect.operator in {">&", "<&"} and (target.text.rstrip("-").isdigit() or target.text == "-"):
+        if redirect.operator in {">&", "<&"} and (
+            target.text.rstrip("-").isdigit() or target.text == "-"
+        ):
             return
         if not target.literal or target.glob:
-            yield Finding(Category.FILE_WRITE, HIGH, f"where {redirect.operator} {target.raw} leads is only known when it runs")
+            yield Finding(
+                Category.FILE_WRITE,
+                HIGH,
+                f"where {redirect.operator} {target.raw} leads is only known when it runs",
+            )
             return
         for path in self._absolute(target):
-            yield self._places.reading(path) if redirect.operator == "<" else self._places.writing(path)
+            yield (
+                self._places.reading(path)
+                if redirect.operator == "<"
+                else self._places.writing(path)
+            )
 
     def _assignment(self, name: str, value: Word, *, prefix: bool) -> Iterator[Finding]:
         allowed = HARMLESS_VARIABLES | {*self._policy.environment}
@@ -325,7 +384,7 @@ def _wrapped(program: str, words: tuple[Word, ...]) -> tuple[Word, ...] | None:
             rest.pop(0)
         elif text.startswith("-") and len(text) > 1:
             rest.pop(0)
-            takes_next = len(text) == 2 and text[1] in valued  # noqa: PLR2004 - a dash and a letter
+            takes_next = len(text) == 2 and text[1] in valued
             if takes_next and rest:
                 rest.pop(0)
         else:
