@@ -30,7 +30,7 @@ HOSTS ?=
 FUZZ_SECONDS ?= 900
 SOAK ?= 30m
 
-.PHONY: help setup run demo test soak lint types bench docs pin clean gone
+.PHONY: help setup run demo test soak lint types bench docs page pin clean gone
 
 help: ## Lists the verbs.
 	@echo "usage: make <verb>"
@@ -45,6 +45,7 @@ demo: $(READY) ## Plays a whole session by itself in a throw-away repository and
 	@$(BIN)/accord demo $(ARGS)
 
 test: lint types ## Every check: lint, types, all tests, coverage of the core.
+	$(BIN)/python tools/page.py test
 	TEST_HOSTS=$(HOSTS) $(BIN)/python -m tests.helpers.hosts.installation
 	TEST_HOSTS=$(HOSTS) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --durations=10 $(ARGS)
 	$(BIN)/coverage report --include='src/accord/core/*' --fail-under=$(CORE_COVERAGE)
@@ -60,15 +61,21 @@ lint: setup ## Style, formatting, and that the generated pages are up to date.
 	$(BIN)/ruff format --check .
 	$(if $(GENDOCS),$(BIN)/python $(GENDOCS) --check)
 	$(BIN)/python tools/pins.py --check
+	$(BIN)/python tools/page.py lint
 
 types: setup ## The type checker over everything.
 	$(BIN)/mypy $(CODE)
+	$(BIN)/python tools/page.py check
 
 bench: setup ## The benchmarks; the ratios that matter come last.
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: setup ## Writes the pages that are generated from the tables.
 	$(BIN)/python tools/gendocs.py
+
+page: setup ## Builds the web page into the package, with Node from the lock.
+	$(BIN)/python tools/page.py types
+	$(BIN)/python tools/page.py build
 
 pin: setup ## Pins the newest versions within the ranges of requirements/*.in, with hashes.
 	cd requirements && for set in uv runtime otel build dev; do \

@@ -40,7 +40,7 @@ from accord.transports import bridge
 from accord.transports.bridge.member_handlers import MemberHandlers
 from accord.transports.edge.connection_limits import ConnectionLimits
 from accord.transports.edge.origin import OriginMiddleware, names_this_server
-from accord.transports.http import admin, api_docs, error_handlers, health, home_page, sessions
+from accord.transports.http import admin, api_docs, error_handlers, health, page, sessions
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.git_hooks import GitHookEndpoints
 from accord.transports.http.home import HomeEndpoints
@@ -320,7 +320,7 @@ class Server:
     def asgi_app(self) -> ASGIApp:
         """The HTTP application."""
         routes = [
-            Route("/", home_page.home_page_handler(is_open=self.intake.is_open)),
+            Route("/", page.page),
             Route("/healthz", health.healthz),
             *api_docs.routes(),
             Route("/readyz", self.readiness.readyz),
@@ -345,7 +345,9 @@ class Server:
             routed, self.request_metrics, [*routes, Route(endpoint.PATH, self.mcp)]
         )
         return OriginMiddleware(
-            counted, strict=self.intake.is_open, closed=lambda: self.intake.closed
+            page.PageMiddleware(counted),
+            strict=self.intake.is_open,
+            closed=lambda: self.intake.closed,
         )
 
 

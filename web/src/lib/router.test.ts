@@ -1,0 +1,21 @@
+import { describe, expect, it } from "vitest";
+import { routeOf } from "./router.svelte";
+
+describe("addresses", () => {
+  it("lead to their screens", () => {
+    expect(routeOf("/")).toEqual({ screen: "home" });
+    expect(routeOf("/g/01ABC")).toEqual({ screen: "gate", gate: "01ABC" });
+    expect(routeOf("/s/01ABC", "?at=412")).toEqual({
+      screen: "session",
+      session: "01ABC",
+      at: 412,
+    });
+    expect(routeOf("/s/a%2Fb/f/c")).toEqual({ screen: "session", session: "a/b", fork: "c" });
+  });
+
+  it("that nobody knows say so, and broken ones do not throw", () => {
+    expect(routeOf("/nowhere").screen).toBe("unknown");
+    expect(routeOf("/g/%E0%A4%A")).toEqual({ screen: "gate", gate: "" });
+    expect(routeOf("/s/a", "?at=-1")).toEqual({ screen: "session", session: "a" });
+  });
+});

@@ -1,0 +1,1387 @@
+// Written by tools/page_types.py from the server's OpenAPI document; see `make page`.
+
+/** Who the caller is; `device` is empty for a token that an operator issued. */
+export interface Account {
+  server: string;
+  address: string;
+  id: string;
+  type: Kind;
+  roles: Role[];
+  workspace: string;
+  name: string;
+  device: string;
+  expires_at: string;
+}
+
+/** Acknowledge everything up to `last_read_seq`; never goes back. */
+export interface AckRead {
+  schema_version?: number;
+  thread_id: string;
+  last_read_seq: number;
+  agent_id?: string | null;
+}
+
+/** The cursor was stored. */
+export interface Acknowledged {
+  ok: boolean;
+  updated_at: string;
+}
+
+/** Add participants to a thread. */
+export interface AddParticipants {
+  schema_version?: number;
+  thread_id: string;
+  participants: string[];
+  idempotency_key?: string | null;
+}
+
+/** An agent; `awaited_in` are the threads that wait for it, `paused_by` who paused it. */
+export interface AgentDetail {
+  agent_id: string;
+  workspace_id: string;
+  runtimes: RuntimeDetail[];
+  paused_by: string | null;
+  awaited_in: string[];
+}
+
+/** Agents by name. */
+export interface AgentList {
+  agents: AgentDetail[];
+}
+
+/** All of these rules; one person may satisfy several of them. */
+export interface AllOf {
+  type: 'all_of';
+  rules: (AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf)[];
+}
+
+/** Any `count` people who may approve. */
+export interface AnyOf {
+  type: 'any';
+  count: number;
+}
+
+/** The capabilities, granted by a role or in addition to one. `supervise` is of tokens alone: its holder keeps an agent's terminal and may wake it there. No role contains it, no session grants it. */
+export type Capability = 'add_context' | 'approve' | 'end_session' | 'fork' | 'interrupt' | 'manage_participants' | 'prompt' | 'supervise';
+
+/** Tool categories */
+export type Category = 'all' | 'database' | 'deploy' | 'external_api' | 'file_delete' | 'file_read' | 'file_write' | 'network_request' | 'secret_access' | 'shell_execute';
+
+/** The seven claims of MSG 1.1, and Accord's own: kind, roles, capabilities, labels, name. */
+export interface Claims {
+  iss: 'accord';
+  agent_id: string;
+  workspace_id: string;
+  role: string;
+  session_id: string;
+  iat: number;
+  exp: number;
+  jti: string;
+  kind: Kind;
+  roles: Role[];
+  capabilities?: Capability[];
+  labels?: string[];
+  name?: string;
+}
+
+/** Content that is stored elsewhere, identified by its hash. */
+export interface ContentRef {
+  hash: string;
+  size_bytes: number;
+  mime_type: string;
+  storage: 'inline' | 'ipfs' | 'local' | 's3';
+  uri?: string | null;
+}
+
+/** A context item with its content. */
+export interface ContextItemDetail {
+  key: string;
+  fork: string | null;
+  content_type: string;
+  author: string;
+  visible_to: string[] | null;
+  source: string;
+  tags: string[];
+  content: string | Record<string, unknown> | null;
+  content_ref: ContentRef | null;
+}
+
+/** A context item without its content. */
+export interface ContextItemSummary {
+  key: string;
+  fork: string | null;
+  content_type: string;
+  author: string;
+  visible_to: string[] | null;
+  source: string;
+  tags: string[];
+}
+
+/** Create a thread. You need not list yourself; a thread's creator may always read and post. */
+export interface CreateThread {
+  schema_version?: number;
+  title: string;
+  participants: string[];
+  type?: ThreadType;
+  workspace_id?: string | null;
+  created_by?: string | null;
+  idempotency_key?: string | null;
+}
+
+/** A new thread. */
+export interface CreatedThread {
+  thread_id: string;
+  status: ThreadStatus;
+  created_at: string;
+}
+
+/** The rules' verdict on a step; `table` compares the judgements if there are several. */
+export interface DecisionRuling {
+  batch: string;
+  item: string;
+  step: string;
+  verdict: string;
+  state: string;
+  confidence: string;
+  sha256: string;
+  convergence: string | null;
+  judges: string[];
+  table: string;
+}
+
+/** How far one message reached one agent. */
+export type DeliveryState = 'acked' | 'delivered' | 'queued' | 'seen';
+
+/** Devices, oldest first. */
+export interface DeviceList {
+  devices: ListedDevice[];
+}
+
+/** How and when a gate ended; `by` are the people who approved or rejected it. `taken_back`: the approval was taken back before it was used. */
+export interface EndedGate {
+  session: string;
+  session_name: string;
+  id: string;
+  action_type: string;
+  action_ref: string;
+  initiator: string;
+  tool_name: string;
+  outcome: GateOutcome;
+  by: string[];
+  reason: string;
+  taken_back: boolean;
+  ended_at: string;
+  fork: string | null;
+  fork_name: string | null;
+  people: Record<string, string>;
+}
+
+/** An error: a code for programs, a message for people. */
+export interface ErrorBody {
+  code: string;
+  message: string;
+  details?: Record<string, unknown>;
+}
+
+/** A refused request; it changed nothing. */
+export interface ErrorResponse {
+  error: ErrorBody;
+}
+
+/** Every member of the electorate. */
+export interface Everyone {
+  type: 'all';
+}
+
+/** A fork. */
+export interface ForkSummary {
+  id: string;
+  name: string;
+  parent: string | null;
+  from_point: string;
+  members: string[];
+  created_by: string;
+  created_at: string;
+  merged: boolean;
+  into: string | null;
+}
+
+/** An open gate that you may vote on, in its session. */
+export interface GateCard {
+  id: string;
+  request: GateTerms;
+  initiator: string;
+  approvals: string[];
+  rejections: string[];
+  approvals_received: number;
+  approvals_required: number;
+  lacks: Lack[];
+  waits_for: string[];
+  created_at: string;
+  expires_at: string | null;
+  action: OpenProposal | null;
+  fork: string | null;
+  fork_name: string | null;
+  people: Record<string, string>;
+  notes: string[];
+  skipped: string[];
+  unmeetable: string[];
+  session: string;
+  session_name: string;
+  may_approve: boolean;
+  may_reject: boolean;
+  my_vote: 'approved' | null;
+}
+
+/** How a gate ended. */
+export type GateOutcome = 'approved' | 'auto_approved' | 'escalated' | 'rejected' | 'session_ended' | 'timed_out';
+
+/** How a gate ends that was not passed in time. */
+export type GateResolution = 'auto_approved' | 'escalated' | 'rejected';
+
+/** What a gate was opened for. */
+export interface GateTerms {
+  action_type: string;
+  action_ref: string;
+  quorum: AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf;
+  timeout_seconds: number;
+  message: string;
+}
+
+/** Fetch a thread's metadata and participants. */
+export interface GetThread {
+  schema_version?: number;
+  thread_id: string;
+}
+
+/** The answer to an action; which fields it has depends on the action. */
+export interface GitHookAnswer {
+  repo?: string | null;
+  session?: string | null;
+  sessions?: string[] | null;
+  decision?: string | null;
+  note?: Record<string, unknown> | null;
+}
+
+/** The parameters of an action; the reference of the git bridge lists those of each. */
+export interface GitHookRequest {
+  repo?: string | null;
+  session?: string | null;
+  fork?: string | null;
+  branch?: string | null;
+  sha?: string | null;
+}
+
+/** Permission to run exactly one proposal, once, until it expires. */
+export interface Grant {
+  id: string;
+  digest: string;
+  expires_at: string;
+}
+
+/** The heartbeat was recorded. */
+export interface HeartbeatRecorded {
+  ok: boolean;
+  recorded_at: string;
+}
+
+/** Report that your runtime is alive; decides how you are woken. `runtime_ref` is the vendor's id of the conversation, with the machine and directory where it started. The last three are a supervisor's. */
+export interface HeartbeatSession {
+  schema_version?: number;
+  runtime: string;
+  status?: 'active' | 'idle' | 'offline';
+  resumable?: boolean;
+  runtime_ref?: string | null;
+  machine?: string | null;
+  directory?: string | null;
+  agent_id?: string | null;
+  workspace_id?: string | null;
+  session_id?: string | null;
+  management_mode?: 'managed' | 'unmanaged' | null;
+  seconds_since_typing?: number | null;
+  line_empty?: boolean | null;
+}
+
+/** What concerns you; the gate that ends first comes first. */
+export interface Home {
+  gates: GateCard[];
+  stalls: Stall[];
+  ended_gates: EndedGate[];
+  silences: Silence[];
+  unread_threads: ThreadDetail[];
+  counts: HomeCounts;
+  has_more: boolean;
+}
+
+/** Numbers, also of what did not fit; `other_gates` are open and not for you to vote on. */
+export interface HomeCounts {
+  gates: number;
+  awaiting_my_vote: number;
+  other_gates: number;
+  stalls: number;
+  silences: number;
+  unread_threads: number;
+}
+
+/** Unused invitations and sign-in codes, oldest first. */
+export interface InvitationList {
+  invitations: ListedInvitation[];
+}
+
+/** Whom to invite; without an `id` the server makes one up. */
+export interface InvitationRequest {
+  roles: Role[];
+  id?: string;
+  name?: string;
+  workspace?: string;
+}
+
+/** A new invitation; this is the only place where its code is shown. */
+export interface IssuedInvitation {
+  id: string;
+  principal: string;
+  workspace: string;
+  roles: Role[];
+  by: string;
+  invitation: boolean;
+  issued_at: string;
+  expires_at: string;
+  code: string;
+}
+
+/** A new token for its holder only; `warnings` are for the issuer. */
+export interface IssuedToken {
+  token: string;
+  claims: Claims;
+  key: string;
+  warnings?: string[];
+}
+
+/** Public keys, oldest first. */
+export interface KeyList {
+  keys: PublicKey[];
+}
+
+/** The kind of an actor; only approvals by humans count. */
+export type Kind = 'agent' | 'human' | 'system';
+
+/** A simple rule that is not met yet; `possible` if the current members could meet it. `candidates` are the members whose approval would count for it. */
+export interface Lack {
+  rule: AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf;
+  missing: number;
+  possible: boolean;
+  candidates?: string[];
+}
+
+/** List the agents of your workspace, with the runtimes in which they were seen. */
+export interface ListAgents {
+  schema_version?: number;
+  workspace_id?: string | null;
+  target_agent_id?: string | null;
+}
+
+/** List your threads, most recently changed first. */
+export interface ListThreads {
+  schema_version?: number;
+  workspace_id?: string | null;
+  status?: ThreadStatus | null;
+  unread_only?: boolean;
+  after?: string | null;
+  limit?: number;
+}
+
+/** A signed-in device; a browser holds a cookie instead of a key. */
+export interface ListedDevice {
+  id: string;
+  principal: string;
+  workspace: string;
+  roles: Role[];
+  browser: boolean;
+  added_at: string;
+}
+
+/** An invitation or sign-in code that was not used yet; the code itself is not stored. */
+export interface ListedInvitation {
+  id: string;
+  principal: string;
+  workspace: string;
+  roles: Role[];
+  by: string;
+  invitation: boolean;
+  issued_at: string;
+  expires_at: string;
+}
+
+/** A token as operators see it. */
+export interface ListedToken {
+  jti: string;
+  id: string;
+  kind: Kind;
+  roles: Role[];
+  issued_at: number;
+  expires_at: number;
+  key: string;
+  workspace?: string;
+  capabilities?: Capability[];
+  labels?: string[];
+  name?: string;
+  device?: string;
+  revoked?: boolean;
+}
+
+/** More than half of the electorate. */
+export interface Majority {
+  type: 'majority';
+}
+
+/** Whether a supervisor holds the terminal of the runtime. */
+export type ManagementMode = 'managed' | 'unmanaged';
+
+/** How one conflict is resolved. */
+export interface MergeResolution {
+  conflict_id: string;
+  resolution: 'custom' | 'use_source' | 'use_target';
+  custom_value?: string | Record<string, unknown> | null;
+}
+
+/** A message. `sender_*` come from its sender's credential; `body` is quoted data. `delivery` says how far it reached each participant; only its sender and operators see it. */
+export interface MessageItem {
+  message_id: string;
+  thread_id: string;
+  seq: number;
+  sender_agent_id: string;
+  sender_kind: Kind;
+  sender_verified: boolean;
+  sender_session_id: string;
+  kind: MessageKind;
+  body: string;
+  metadata?: Record<string, unknown>;
+  in_reply_to?: string;
+  idempotency_key?: string;
+  schema_version: number;
+  created_at: string;
+  quoted: true;
+  delivery?: Record<string, DeliveryState>;
+}
+
+/** What a message is; only the server posts `system`. */
+export type MessageKind = 'chat' | 'event' | 'system';
+
+/** Messages; use `next` as `after` in the next request. */
+export interface MessageList {
+  messages: ReceivedEnvelope[];
+  next: string | null;
+  has_more: boolean;
+}
+
+/** Messages; use `next_seq` as `since_seq` to read on. */
+export interface MessagePage {
+  messages: MessageItem[];
+  next_seq: number;
+  has_more: boolean;
+  notice: string;
+}
+
+/** Where a message was stored; `seq` is 0 for a signal, which is relayed but not stored. */
+export interface MessageReceipt {
+  id: string;
+  seq: number;
+  session: string;
+}
+
+/** A refused request; it changed nothing. */
+export interface MethodError {
+  error: MethodErrorBody;
+}
+
+/** An error: a code for programs, a message for people. */
+export interface MethodErrorBody {
+  code: string;
+  message: string;
+  request_id: string;
+  details?: Record<string, unknown>;
+}
+
+/** All of the people named, whether they are members or not. */
+export interface Named {
+  type: 'specific';
+  participants: string[];
+}
+
+/** `count` people whose credential carries the label and who may approve. */
+export interface OfLabel {
+  type: 'label';
+  label: string;
+  count: number;
+}
+
+/** `count` people who hold the role and may approve. */
+export interface OfRole {
+  type: 'role';
+  role: Role;
+  count: number;
+}
+
+/** What happens to open gates while a member is absent. */
+export type OnTimeout = 'pause_session' | 'skip' | 'wait';
+
+/** An open gate and its votes so far; `people` has the names of the ids in it. */
+export interface OpenGate {
+  id: string;
+  request: GateTerms;
+  initiator: string;
+  approvals: string[];
+  rejections: string[];
+  approvals_received: number;
+  approvals_required: number;
+  lacks: Lack[];
+  waits_for: string[];
+  created_at: string;
+  expires_at: string | null;
+  action: OpenProposal | null;
+  fork: string | null;
+  fork_name: string | null;
+  people: Record<string, string>;
+  notes: string[];
+  skipped: string[];
+  unmeetable: string[];
+}
+
+/** A finding that is still open; `text` is quoted data from its reporter. */
+export interface OpenItem {
+  message_id: string;
+  seq: number;
+  event_type: string;
+  severity?: string;
+  task_id?: string;
+  text: string;
+  reported_by: string;
+}
+
+/** A merge that is not finished. */
+export interface OpenMerge {
+  id: string;
+  source: string;
+  target: string | null;
+  strategy: Strategy;
+  gated: boolean;
+  head: string | null;
+  changed: string | null;
+}
+
+/** An unfinished proposal, its ruling, and whether that holds it. `category` and `risk_level` are the proposer's own claim. Where the arguments were too large for a list of gates they are omitted; the session has them. */
+export interface OpenProposal {
+  id: string;
+  agent: string;
+  tool_name: string;
+  arguments: Record<string, unknown>;
+  arguments_omitted: boolean;
+  category: Category;
+  risk_level: Risk;
+  description: string;
+  approved: boolean;
+  decision: DecisionRuling | null;
+  held: ProposalHold | null;
+  fork: string | null;
+}
+
+/** Keep an agent from being woken, or end that with `paused` false; for people only. */
+export interface PauseAgent {
+  schema_version?: number;
+  target_agent_id: string;
+  paused?: boolean;
+  workspace_id?: string | null;
+}
+
+/** Whether the agent is paused now. */
+export interface PausedAgent {
+  target_agent_id: string;
+  paused: boolean;
+}
+
+/** A principal, and what lets it in. */
+export interface Person {
+  id: string;
+  workspace: string;
+  type: Kind;
+  roles: Role[];
+  tokens: number;
+  devices: number;
+  invitations: number;
+}
+
+/** Everyone with a token, a device or an invitation, by id. */
+export interface PersonList {
+  people: Person[];
+}
+
+/** Post a message. `metadata.to` addresses participants; an event needs `event_type` there. */
+export interface PostMessage {
+  schema_version: number;
+  thread_id: string;
+  body: string;
+  kind?: MessageKind;
+  metadata?: Record<string, unknown> | null;
+  in_reply_to?: string | null;
+  idempotency_key?: string | null;
+  sender_agent_id?: string | null;
+  sender_session_id?: string | null;
+}
+
+/** A stored message. */
+export interface PostedMessage {
+  message_id: string;
+  seq: number;
+  thread_status: ThreadStatus;
+  created_at: string;
+}
+
+/** Whether a member is reachable. */
+export type Presence = 'active' | 'away' | 'disconnected' | 'idle';
+
+/** The payload of an `error`. */
+export interface Problem {
+  code: string;
+  message: string;
+  recoverable: boolean;
+  details?: Record<string, unknown> | null;
+  related_to?: string | null;
+}
+
+/** How the agent should answer. */
+export interface PromptConfig {
+  temperature?: number | null;
+  max_tokens?: number | null;
+  tools_allowed?: string[] | null;
+  model?: string | null;
+  provider_params?: Record<string, unknown> | null;
+}
+
+/** Why voting on a proposal has not started, and until when. */
+export interface ProposalHold {
+  batch: string;
+  item: string;
+  step: string;
+  why: string;
+  until: string;
+}
+
+/** A public key; `public` is PEM. */
+export interface PublicKey {
+  kid: string;
+  public: string;
+  created_at: number;
+  active: boolean;
+}
+
+/** Read messages after `since_seq`, oldest first. Reading does not acknowledge. */
+export interface ReadMessages {
+  schema_version?: number;
+  thread_id: string;
+  since_seq?: number;
+  limit?: number;
+  agent_id?: string | null;
+}
+
+/** A proof of a device's key: the signature over address, device, time and nonce, in base64. `time` is milliseconds since 1970 and at most 60 s off; a nonce is good once. */
+export interface RefreshRequest {
+  device: string;
+  address: string;
+  time: number;
+  nonce: string;
+  signature: string;
+}
+
+/** A short token of a device. */
+export interface RefreshedToken {
+  token: string;
+  expires_at: string;
+}
+
+/** What ended when a person was removed. */
+export interface Removal {
+  tokens: number;
+  devices: number;
+  invitations: number;
+  sessions: number;
+}
+
+/** How much harm a tool could do, by its proposer's estimate. */
+export type Risk = 'critical' | 'high' | 'low' | 'medium';
+
+/** The six roles */
+export type Role = 'admin' | 'adversary' | 'approver' | 'driver' | 'navigator' | 'observer';
+
+/** One program of an agent (MSG 2.4). */
+export interface RuntimeDetail {
+  session_id: string;
+  runtime: string;
+  status: RuntimeStatus;
+  management_mode: ManagementMode;
+  resumable: boolean;
+  last_heartbeat_at: string;
+  machine: string | null;
+}
+
+/** MSG 2.4. */
+export type RuntimeStatus = 'active' | 'idle' | 'offline';
+
+/** The settings of a session; all nine are required. */
+export interface SessionConfig {
+  require_approval_for: Category[];
+  default_gate_quorum: AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf;
+  allow_forks: boolean;
+  max_participants: number;
+  ordering_mode: 'causal' | 'total';
+  on_participant_timeout: OnTimeout;
+  heartbeat_interval_seconds: number;
+  idle_timeout_seconds: number;
+  away_timeout_seconds: number;
+}
+
+/** A session's current state. */
+export interface SessionDetail {
+  id: string;
+  name: string;
+  status: string;
+  created_at: string;
+  created_by: string;
+  participants: number;
+  open_gates: number;
+  held: number;
+  standing: string;
+  lost: boolean;
+  config: SessionConfig;
+  gate_timeout_seconds: number | null;
+  members: SessionMember[];
+  gates: OpenGate[];
+  tools: OpenProposal[];
+  forks: ForkSummary[];
+  merges: OpenMerge[];
+  context: ContextItemSummary[];
+  halted: Record<string, string>;
+  unmeetable: string[];
+}
+
+/** What one session contributes to a home; replaces what was said about it before. */
+export interface SessionHome {
+  gates: GateCard[];
+  stalls: Stall[];
+  ended_gates: EndedGate[];
+  silences: Silence[];
+  unread_threads: ThreadDetail[];
+  counts: HomeCounts;
+  has_more: boolean;
+  session: string;
+}
+
+/** Sessions, newest first. */
+export interface SessionList {
+  sessions: SessionSummary[];
+  has_more: boolean;
+}
+
+/** A member of a session. */
+export interface SessionMember {
+  id: string;
+  name: string;
+  type: string;
+  roles: Role[];
+  capabilities: Capability[];
+  presence: Presence;
+}
+
+/** A session in a list; `standing` is your relation to it. */
+export interface SessionSummary {
+  id: string;
+  name: string;
+  status: string;
+  created_at: string;
+  created_by: string;
+  participants: number;
+  open_gates: number;
+  held: number;
+  standing: string;
+  lost: boolean;
+}
+
+/** A one-time code; with a public key (Ed25519, 32 bytes in base64) the answer is a profile. */
+export interface SignInRequest {
+  code: string;
+  public_key?: string | null;
+}
+
+/** A new profile; a browser has its token in a cookie instead. */
+export interface SignedIn {
+  server: string;
+  address: string;
+  id: string;
+  type: Kind;
+  roles: Role[];
+  workspace: string;
+  name: string;
+  device: string;
+  expires_at: string;
+  token: string | null;
+}
+
+/** A DSSE envelope around an in-toto statement. */
+export interface SignedStatement {
+  payloadType: string;
+  payload: string;
+  signatures: StatementSignature[];
+}
+
+/** Somebody was addressed in a thread and has not answered; operators see it. */
+export interface Silence {
+  thread: string;
+  agent: string;
+  message: string;
+  by: string;
+  since: string;
+}
+
+/** Something that does not go on by itself. `id` is that of the held proposal, of the unanswered interrupt, of the stopped agent, of the agent whose last answer ended with an error, of the call that was allowed and whose agent is away, or of the paused session. */
+export interface Stall {
+  session: string;
+  session_name: string;
+  kind: 'agent_away' | 'agent_failed' | 'agent_stopped' | 'interrupt_unanswered' | 'proposal_held' | 'session_paused';
+  id: string;
+  agents: string[];
+  proposal: OpenProposal | null;
+  fork: string | null;
+  fork_name: string | null;
+  people: Record<string, string>;
+}
+
+/** The kernel's current view of a step, shown to voters; only the server fills it in. */
+export interface Standing {
+  batch: string;
+  item: string;
+  step: string;
+  verdict: string;
+  state: string;
+  confidence: string;
+  sha256: string;
+  convergence?: string | null;
+}
+
+/** A signature of the payload's DSSE encoding, in base64. */
+export interface StatementSignature {
+  keyid: string;
+  sig: string;
+}
+
+/** How a fork is merged back. */
+export type Strategy = 'append' | 'interleave' | 'manual' | 'replace';
+
+/** Summarize a thread instead of reading all of it. */
+export interface SummarizeThread {
+  schema_version?: number;
+  thread_id: string;
+  max_messages?: number;
+}
+
+/** A thread; `unread` counts what you have not acknowledged and did not write. */
+export interface ThreadDetail {
+  thread_id: string;
+  workspace_id: string;
+  title: string;
+  type: ThreadType;
+  status: ThreadStatus;
+  participants: string[];
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  last_seq: number;
+  last_read_seq: number;
+  unread: number;
+}
+
+/** A thread that changed, as you may read it now. */
+export interface ThreadHome {
+  thread: ThreadDetail;
+}
+
+/** Threads; use the last id as `after` to read on. */
+export interface ThreadList {
+  threads: ThreadDetail[];
+  has_more: boolean;
+}
+
+/** The participants of a thread. */
+export interface ThreadParticipants {
+  thread_id: string;
+  participants: string[];
+  updated_at: string;
+}
+
+/** The values of the `role` claim of MSG. */
+export type ThreadRole = 'operator' | 'orchestrator' | 'reviewer' | 'worker';
+
+/** Where a thread stands (MSG 2.1). */
+export type ThreadStatus = 'active' | 'blocked' | 'closed' | 'resolved';
+
+/** A summary, the same for everyone who asks. */
+export interface ThreadSummary {
+  summary: string;
+  open_items: OpenItem[];
+  last_status: ThreadStatus;
+  notice: string;
+}
+
+/** What a thread is for (MSG 2.1). */
+export type ThreadType = 'conversation' | 'incident' | 'workflow';
+
+/** Unexpired tokens. */
+export interface TokenList {
+  tokens: ListedToken[];
+}
+
+/** Request for a new token; `kind` is `type` in JSON, as on the command line. */
+export interface TokenRequest {
+  id: string;
+  type: Kind;
+  roles: Role[];
+  workspace?: string;
+  ttl_s?: number;
+  labels?: string[];
+  capabilities?: Capability[];
+  name?: string;
+  role?: ThreadRole | null;
+}
+
+/** Messages; use `next` as `after` in the next request. */
+export interface TranscriptPage {
+  messages: ReceivedEnvelope[];
+  next: number;
+  has_more: boolean;
+}
+
+/** Wake a participant that has unread messages. `force` needs a human operator. */
+export interface TriggerParticipant {
+  schema_version?: number;
+  thread_id: string;
+  target_agent_id: string;
+  reason?: string;
+  trigger_prompt?: string;
+  force?: boolean;
+  idempotency_key?: string | null;
+}
+
+/** What a wake did, and `why`; `runtime_command` is for display only. A trigger that was skipped because of an earlier wake has the action, command and time of that one. */
+export interface TriggerResult {
+  target_agent_id: string;
+  action: 'none' | 'resume_session' | 'spawn_session' | 'trigger_runtime';
+  result: 'deferred' | 'delivered' | 'failed' | 'fallback_used' | 'skipped';
+  defer_reason?: string | null;
+  deferred_until?: string | null;
+  fallback_action?: string | null;
+  runtime_command?: string | null;
+  triggered_at: string;
+  why?: string;
+  detail?: string;
+}
+
+/** Change a thread's status. An override needs a `reason`, `force` a human operator. */
+export interface UpdateThreadStatus {
+  schema_version?: number;
+  thread_id: string;
+  status: ThreadStatus;
+  reason?: string;
+  force?: boolean;
+  metadata?: Record<string, unknown> | null;
+  agent_id?: string | null;
+  idempotency_key?: string | null;
+}
+
+/** A thread's new status. */
+export interface UpdatedThread {
+  thread_id: string;
+  status: ThreadStatus;
+  updated_at: string;
+}
+
+/** How urgent an interrupt is. */
+export type Urgency = 'emergency' | 'pause' | 'stop';
+
+/** Tokens, cost and latency of a response. */
+export interface UsageStats {
+  input_tokens: number;
+  output_tokens: number;
+  thinking_tokens?: number | null;
+  cost_usd?: number | null;
+  model?: string | null;
+  latency_ms?: number | null;
+}
+
+/** Add a context item. */
+export interface ContextAdd {
+  key: string;
+  content_type: 'audio_transcript' | 'file' | 'image' | 'reference' | 'structured' | 'text';
+  content?: string | Record<string, unknown> | null;
+  content_ref?: ContentRef | null;
+  visible_to?: string[] | null;
+  source?: string | null;
+  tags?: string[] | null;
+}
+
+/** Remove an item. */
+export interface ContextRemove {
+  key: string;
+  reason: string;
+}
+
+/** Change an item by a diff, by new content, or by a reference to new content. */
+export interface ContextUpdate {
+  key: string;
+  reason: string;
+  diff?: string | null;
+  new_content?: string | Record<string, unknown> | null;
+  new_content_ref?: ContentRef | null;
+}
+
+/** Something went wrong at a participant's end. */
+export interface ErrorReport {
+  code: 'AGENT_ERROR' | 'CONTEXT_TOO_LARGE' | 'GATE_FAILED' | 'INTERNAL_ERROR' | 'INVALID_MESSAGE' | 'INVALID_STATE' | 'PARTICIPANT_NOT_FOUND' | 'RATE_LIMITED' | 'SESSION_NOT_FOUND' | 'TIMEOUT' | 'TRANSPORT_ERROR' | 'UNAUTHORIZED';
+  message: string;
+  recoverable: boolean;
+  details?: Record<string, unknown> | null;
+  related_to?: string | null;
+}
+
+/** Fork at a message; inside a fork, fork that fork. */
+export interface ForkCreate {
+  name: string;
+  from_point: string;
+  reason: string;
+  participants: string[];
+  copy_context: boolean;
+}
+
+/** Switch to another fork, or back to the trunk. */
+export interface ForkSwitch {
+  target_fork: string;
+}
+
+/** Vote yes. */
+export interface GateApprove {
+  gate: string;
+  approver: string;
+  comment?: string | null;
+}
+
+/** Vote no, or withdraw your own action. */
+export interface GateReject {
+  gate: string;
+  rejector: string;
+  reason: string;
+}
+
+/** Ask for approval of an action. */
+export interface GateRequest {
+  action_type: 'context_change' | 'deploy' | 'fork' | 'merge' | 'participant_add' | 'prompt' | 'session_config' | 'tool';
+  action_ref: string;
+  quorum: AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf;
+  timeout_seconds: number;
+  message: string;
+  decision?: Standing | null;
+}
+
+/** The server's notice that a gate was not passed in time. */
+export interface GateTimeout {
+  gate: string;
+  approvals_received: number;
+  approvals_required: number;
+  resolution: GateResolution;
+}
+
+/** Ask whether the other side is alive. */
+export type HeartbeatPing = Record<string, unknown>;
+
+/** The answer to a ping. */
+export type HeartbeatPong = Record<string, unknown>;
+
+/** What the agent did about an interrupt. */
+export interface InterruptAcknowledge {
+  interrupt: string;
+  by: string;
+  action_taken: 'acknowledged' | 'ignored' | 'paused' | 'stopped';
+  ignore_reason?: string | null;
+}
+
+/** Interrupt one agent, or all of them. */
+export interface InterruptRaise {
+  urgency: Urgency;
+  message: string;
+  target?: string | null;
+  inject_context?: string | null;
+  inject_context_ref?: ContentRef | null;
+}
+
+/** Execute a proposed merge, with a resolution of every conflict. */
+export interface MergeExecute {
+  merge_proposal: string;
+  resolved_conflicts?: MergeResolution[] | null;
+  not_approved?: string[] | null;
+}
+
+/** Propose to merge a fork. */
+export interface MergePropose {
+  source_fork: string;
+  target_fork: string;
+  strategy: Strategy;
+  summary: string;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Describe yourself; from the server, the description with what was granted. */
+export interface ParticipantAnnounce {
+  id: string;
+  name: string;
+  type: 'agent' | 'human';
+  roles: Role[];
+  transport: 'http' | 'mcp' | 'stdio' | 'websocket';
+  capabilities?: Capability[] | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Change a member's roles; without new ones, remove the member. */
+export interface ParticipantRoleChange {
+  participant: string;
+  old_roles: Role[];
+  new_roles: Role[];
+  changed_by: string;
+  reason?: string | null;
+}
+
+/** Report whether a member is reachable. */
+export interface PresenceUpdate {
+  participant: string;
+  status: Presence;
+  last_active: string;
+}
+
+/** Amend a prompt that is not answered yet. */
+export interface PromptAmend {
+  original_prompt: string;
+  amendment: string;
+  reason: string;
+}
+
+/** A prompt being written; later drafts refer to the first. */
+export interface PromptDraft {
+  content: string;
+  contributors: string[];
+  target_agent?: string | null;
+}
+
+/** Prompt an agent. */
+export interface PromptSubmit {
+  content: string;
+  target_agent: string;
+  contributors: string[];
+  context_keys: string[];
+  config?: PromptConfig | null;
+}
+
+/** The next part of a response. */
+export interface ResponseChunk {
+  text: string;
+}
+
+/** End a response. */
+export interface ResponseEnd {
+  finish_reason: 'complete' | 'error' | 'interrupted' | 'max_tokens' | 'tool_use';
+  usage?: UsageStats | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Start a response to a prompt. */
+export interface ResponseStart {
+  agent: string;
+  prompt_ref: string;
+}
+
+/** Revoke a secret. */
+export interface SecretRevoke {
+  key: string;
+  reason: string;
+}
+
+/** Share a secret with some participants; it is stored with an empty `value_ref`. */
+export interface SecretShare {
+  key: string;
+  scope: string[];
+  value_ref: string;
+  expires_at?: string | null;
+  secret_type?: 'api_key' | 'credential' | 'database_url' | 'other' | 'token' | null;
+}
+
+/** Change some of the session's settings. */
+export interface SessionConfigUpdate {
+  changes: Record<string, unknown>;
+  reason: string;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Open a session. */
+export interface SessionCreate {
+  config: SessionConfig;
+  name?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** End the session; it cannot be reopened. */
+export interface SessionEnd {
+  reason: string;
+  final_state: 'aborted' | 'completed' | 'timeout';
+}
+
+/** Join a session. The token is checked when the message enters and is not part of the body. */
+export interface SessionJoin {
+  participant: ParticipantAnnounce;
+  supported_versions: number[];
+  token?: unknown;
+}
+
+/** Leave the session. From the server, `participant` says who left. */
+export interface SessionLeave {
+  reason?: string | null;
+  participant?: string | null;
+}
+
+/** The next part of the thinking. */
+export interface ThinkingChunk {
+  text: string;
+}
+
+/** End the thinking. */
+export interface ThinkingEnd {
+  summary?: string | null;
+  duration_ms?: number | null;
+}
+
+/** Start a stream of thinking about a prompt. */
+export interface ThinkingStart {
+  agent: string;
+  prompt_ref: string;
+  visible_to: 'all' | 'approvers_only' | string[];
+}
+
+/** Vote yes on the gate of a proposal. */
+export interface ToolApprove {
+  tool_proposal: string;
+  approver: string;
+  comment?: string | null;
+}
+
+/** Run a proposal: the server sends the grant, the agent may confirm that it starts. */
+export interface ToolExecute {
+  tool_proposal: string;
+  approved_by: string[];
+  grant?: Grant | null;
+}
+
+/** Output of a running tool. */
+export interface ToolOutput {
+  tool_proposal: string;
+  stream: 'stderr' | 'stdout';
+  text: string;
+  complete: boolean;
+  grant?: string | Grant | null;
+}
+
+/** Propose a tool call. */
+export interface ToolPropose {
+  tool_name: string;
+  arguments: Record<string, unknown>;
+  agent: string;
+  risk_level: Risk;
+  description: string;
+  requires_approval: boolean;
+  category: Category;
+  suggested_approvers?: string[] | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Vote no on the gate of a proposal. */
+export interface ToolReject {
+  tool_proposal: string;
+  rejector: string;
+  reason: string;
+  suggestion?: string | null;
+}
+
+/** The result of a tool. */
+export interface ToolResult {
+  tool_proposal: string;
+  success: boolean;
+  duration_ms: number;
+  result?: unknown;
+  error?: string | null;
+  grant?: string | Grant | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** The payload of each message type. */
+export interface Payloads {
+  'context.add': ContextAdd;
+  'context.remove': ContextRemove;
+  'context.update': ContextUpdate;
+  'error': ErrorReport;
+  'fork.create': ForkCreate;
+  'fork.switch': ForkSwitch;
+  'gate.approve': GateApprove;
+  'gate.reject': GateReject;
+  'gate.request': GateRequest;
+  'gate.timeout': GateTimeout;
+  'heartbeat.ping': HeartbeatPing;
+  'heartbeat.pong': HeartbeatPong;
+  'interrupt.acknowledge': InterruptAcknowledge;
+  'interrupt.raise': InterruptRaise;
+  'merge.execute': MergeExecute;
+  'merge.propose': MergePropose;
+  'participant.announce': ParticipantAnnounce;
+  'participant.role_change': ParticipantRoleChange;
+  'presence.update': PresenceUpdate;
+  'prompt.amend': PromptAmend;
+  'prompt.draft': PromptDraft;
+  'prompt.submit': PromptSubmit;
+  'response.chunk': ResponseChunk;
+  'response.end': ResponseEnd;
+  'response.start': ResponseStart;
+  'secret.revoke': SecretRevoke;
+  'secret.share': SecretShare;
+  'session.config_update': SessionConfigUpdate;
+  'session.create': SessionCreate;
+  'session.end': SessionEnd;
+  'session.join': SessionJoin;
+  'session.leave': SessionLeave;
+  'thinking.chunk': ThinkingChunk;
+  'thinking.end': ThinkingEnd;
+  'thinking.start': ThinkingStart;
+  'tool.approve': ToolApprove;
+  'tool.execute': ToolExecute;
+  'tool.output': ToolOutput;
+  'tool.propose': ToolPropose;
+  'tool.reject': ToolReject;
+  'tool.result': ToolResult;
+}
+
+/** A message of one type; `seq` is 0 for signals, which are not stored. */
+export interface EnvelopeOf<T extends keyof Payloads> {
+  v: number;
+  id: string;
+  ts: string;
+  session: string;
+  sender: string;
+  type: T;
+  payload: Payloads[T];
+  ref?: string | null;
+  seq?: number;
+  causal_refs?: string[];
+  fork?: string | null;
+}
+
+export type ReceivedEnvelope = { [T in keyof Payloads]: EnvelopeOf<T> }[keyof Payloads];

@@ -1,0 +1,23 @@
+import type { Component } from "svelte";
+import type { Route } from "../lib/router.svelte";
+
+interface Screen {
+  title: string;
+  // biome-ignore lint/suspicious/noExplicitAny: each screen takes its route, which differs
+  load: () => Promise<{ default: Component<any> }>;
+}
+
+/** Which component shows an address; each is loaded when it is first needed, with its `route`. */
+const SCREENS: Partial<Record<Route["screen"], Screen>> = {
+  home: { title: "Home", load: () => import("./Home.svelte") },
+};
+const UNKNOWN: Screen = { title: "Not found", load: () => import("./Unknown.svelte") };
+
+/** Whether there is something to see at such an address; links to others are left out. */
+export function hasScreen(name: Route["screen"]): boolean {
+  return name in SCREENS;
+}
+
+export function screenOf(route: Route): Screen {
+  return SCREENS[route.screen] ?? UNKNOWN;
+}
