@@ -103,8 +103,7 @@ class Thinking(ChunkWriter):
         self, say: SayFunction, agent: str, prompt: str, visible_to: Visibility = "all"
     ) -> None:
         audience = visible_to if isinstance(visible_to, str) else tuple(visible_to)
-        # Any str passes the type check here; the server refuses unknown words.
-        start = ThinkingStart(agent=agent, prompt_ref=prompt, visible_to=audience)  # type: ignore[arg-type]
+        start = ThinkingStart(agent=agent, prompt_ref=prompt, visible_to=audience)  # type: ignore[arg-type]  # the server refuses other words
         super().__init__(say, start, lambda text: ThinkingChunk(text=text))
         self.summary: str | None = None
         self._started_at = time.monotonic()

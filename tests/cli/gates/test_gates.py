@@ -139,6 +139,9 @@ async def test_an_approval_is_taken_back_until_the_agent_uses_it(
     granted = await claude.decision(proposal)
     with pytest.raises(ServerRefused, match="alice took the grant back"):
         await claude.execute(granted)
+    await claude.result(granted, success=True, duration_ms=1)  # it ran anyway
+    after = " ".join(alice.output_of("gates").split())
+    assert ", and the approval was taken back, in Fix the parser" in after
 
     used = await asks(claude)
     alice.output_of("approve", used)

@@ -39,6 +39,8 @@ from tests.helpers.room.scenario import (
     session_end,
     tick_at,
     tool_propose,
+    tool_reject,
+    tool_result,
     when,
 )
 
@@ -127,6 +129,44 @@ def test_an_approved_gate_says_by_whom() -> None:
 
     outcome(room, outcome="approved", by=["bob"], tool_name="run_tests", action_ref="p")
     assert concerns(room, ALICE).gates == []
+
+
+def test_an_approval_that_was_taken_back_stays_so_after_the_call_ran_anyway() -> None:
+    room = room_with_open_gate(
+        script_step(BOB, gate_approve(BOB, "p")), script_step(BOB, tool_reject(BOB, "p"))
+    )
+    outcome(room, outcome="approved", taken_back=True)
+
+    room = given(Step(CLAUDE, tool_result("p")), room=room)
+
+    outcome(room, outcome="approved", taken_back=True)
+
+
+def test_taking_back_an_approval_marks_only_the_gate_that_gave_it() -> None:
+    policy = ServerPolicy(on_gate_timeout=GateResolution.ESCALATED)
+    room = given(
+        create_step(by=ALICE),
+        join_step(BOB, Role.APPROVER),
+        join_step(CLAUDE, Role.DRIVER),
+        script_step(CLAUDE, tool_propose(), id="p"),
+        policy=policy,
+    )
+    room = after(room, tick_at(room, LATE, policy=policy))
+    (escalated,) = room.gates
+    room = given(
+        Step(ALICE, gate_approve(ALICE, escalated)),
+        Step(CLAUDE, tool_propose(), "q"),
+        Step(BOB, gate_approve(BOB, "q")),
+        Step(ALICE, tool_reject(ALICE, "p")),
+        room=room,
+    )
+
+    ended = concerns(room, ALICE).ended_gates
+    assert {(gate["action_ref"], gate["outcome"], gate["taken_back"]) for gate in ended} == {
+        ("p", "escalated", False),
+        ("p", "approved", True),
+        ("q", "approved", False),
+    }
 
 
 def test_a_rejected_gate_says_by_whom_and_why() -> None:

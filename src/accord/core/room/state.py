@@ -167,7 +167,10 @@ class GateOutcome(StrEnum):
 
 
 class EndedGate(msgspec.Struct, frozen=True):
-    """A gate that has ended: how, when, and by whom (empty for a timeout)."""
+    """A gate that has ended: how, when, and by whom (empty for a timeout).
+
+    `taken_back`: a member took the approval back before it was used.
+    """
 
     id: str
     action_type: str
@@ -179,6 +182,7 @@ class EndedGate(msgspec.Struct, frozen=True):
     by: tuple[str, ...] = ()
     reason: str = ""
     fork: str | None = None
+    taken_back: bool = False
 
 
 class AgentStream(msgspec.Struct, frozen=True, gc=False):

@@ -169,7 +169,7 @@ def ended_gate_view(room: Room, gate: EndedGate) -> Entry:
         "outcome": gate.outcome.value,
         "by": list(gate.by),
         "reason": gate.reason,
-        "taken_back": gate.action in room.taken_back,
+        "taken_back": gate.taken_back,
         "ended_at": to_iso(gate.at),
         "fork": gate.fork,
         "fork_name": fork_name(room, gate.fork),

@@ -284,8 +284,7 @@ class BatchCommitter:
         try:
             insert_rows(self._db, (key, row.version, row.id, row.body, row.hash))
         except apsw.ConstraintError as error:
-            # Missing in apsw's type stubs.
-            if error.extendedresult != apsw.SQLITE_CONSTRAINT_UNIQUE:  # type: ignore[attr-defined]
+            if error.extendedresult != apsw.SQLITE_CONSTRAINT_UNIQUE:  # type: ignore[attr-defined]  # not in its stubs
                 raise
             raise Duplicate(row.stream, row.id) from None
 

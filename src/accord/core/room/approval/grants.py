@@ -16,12 +16,20 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.room.fields import Id, ShortText
-from accord.core.room.state import Grant, Room, TakenBack, ToolProposal, without_keys
+from accord.core.room.state import (
+    GateOutcome,
+    Grant,
+    Room,
+    TakenBack,
+    ToolProposal,
+    without_keys,
+)
 from accord.core.room.visibility import check_same_fork, outcome_key, remember_outcomes
 
 # In the metadata of a result: it came after its grant was taken back.
 LATE_KEY = "ran_after_taken_back"
 MAX_TAKEN_BACK = 128
+PASSED = frozenset({GateOutcome.APPROVED, GateOutcome.AUTO_APPROVED})
 
 
 class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):
@@ -198,7 +206,15 @@ def on_taken_back(room: Room, event: GrantTakenBack, record: Record) -> Room:
     if tool is None or tool.grant is None:
         return room
     taken = {**room.taken_back, tool.id: TakenBack(tool.agent, tool.grant, tool.fork)}
-    room = replace(room, taken_back=dict(list(taken.items())[-MAX_TAKEN_BACK:]))
+    # The gate keeps saying so: `taken_back` is only for the one result that is still accepted.
+    ended = {
+        id: replace(gate, taken_back=True)
+        if gate.action == tool.id and gate.outcome in PASSED
+        else gate
+        for id, gate in room.ended_gates.items()
+    }
+    newest = dict(list(taken.items())[-MAX_TAKEN_BACK:])
+    room = replace(room, taken_back=newest, ended_gates=ended)
     outcome = f"rejected: {event.said.rejector} took the grant back"
     return close_proposals(room, outcome, tool.id)
 
