@@ -44,6 +44,14 @@ export interface AgentDetail {
   awaited_in: string[];
 }
 
+/** An agent of the caller's and the public key of its device (Ed25519, 32 bytes in base64). */
+export interface AgentEnrolment {
+  id: string;
+  roles: Role[];
+  public_key: string;
+  name?: string;
+}
+
 /** Agents by name. */
 export interface AgentList {
   agents: AgentDetail[];
@@ -390,10 +398,12 @@ export interface ListThreads {
   limit?: number;
 }
 
-/** A signed-in device; a browser holds a cookie instead of a key. */
+/** A signed-in device; a browser holds a cookie instead of a key. `by` is the person who enrolled an agent, empty for a person's own device. */
 export interface ListedDevice {
   id: string;
   principal: string;
+  type: Kind;
+  by: string;
   workspace: string;
   roles: Role[];
   browser: boolean;
