@@ -2,19 +2,9 @@
 
 from typing import Literal
 
-from accord.api.responses import OpenGate, OpenProposal, ResponseObject
+from accord.api.responses import GateCard, OpenProposal, ResponseObject
 from accord.api.threads import ThreadDetail
 from accord.core.room.state import GateOutcome
-
-
-class GateCard(OpenGate, frozen=True):
-    """An open gate that you may vote on, in its session."""
-
-    session: str
-    session_name: str
-    may_approve: bool
-    may_reject: bool
-    my_vote: Literal["approved"] | None
 
 
 class Stall(ResponseObject, frozen=True):

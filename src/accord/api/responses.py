@@ -1,6 +1,6 @@
 """Responses about sessions and messages, and errors; the views produce the values."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
@@ -101,6 +101,7 @@ class OpenProposal(ResponseObject, frozen=True):
     risk_level: Risk
     description: str
     approved: bool
+    used: bool
     decision: DecisionRuling | None
     held: ProposalHold | None
     fork: str | None
@@ -127,6 +128,69 @@ class OpenGate(ResponseObject, frozen=True):
     notes: tuple[str, ...]
     skipped: tuple[str, ...]
     unmeetable: tuple[str, ...]
+
+
+class GateVote(ResponseObject, frozen=True):
+    """An approval, and what was said with it."""
+
+    by: str
+    at: str
+    comment: str
+
+
+class GateRule(ResponseObject, frozen=True):
+    """One rule of a quorum: `count` approvals; `candidates` could still give one."""
+
+    rule: Quorum
+    count: int
+    approved: tuple[str, ...]
+    candidates: tuple[str, ...]
+
+
+class CallTarget(ResponseObject, frozen=True):
+    """What a call would reach, as the server read it from the call or from the session."""
+
+    kind: Literal["path", "host", "remote", "branch", "tree", "secret"]
+    value: str
+    source: Literal["call", "session"]
+    detail: str
+
+
+class GateOption(ResponseObject, frozen=True):
+    """One of several proposals of which one is chosen, and its gate."""
+
+    gate: str | None
+    proposal: OpenProposal
+
+
+class GateCard(OpenGate, frozen=True):
+    """An open gate in its session, with what you need to decide on it.
+
+    `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough,
+    null that it would not count. `options` has all proposals of which one is to be chosen, this one
+    included.
+    """
+
+    session: str
+    session_name: str
+    may_approve: bool
+    may_reject: bool
+    my_vote: Literal["approved"] | None
+    votes: tuple[GateVote, ...]
+    rules: tuple[GateRule, ...]
+    after_my_yes: tuple[Lack, ...] | None
+    targets: tuple[CallTarget, ...]
+    options: tuple[GateOption, ...]
+    presences: dict[str, Presence]
+
+
+class SecretSummary(ResponseObject, frozen=True):
+    """A secret that you shared or may use, without its value."""
+
+    key: str
+    sharer: str
+    scope: tuple[str, ...]
+    expires_at: str | None
 
 
 class ForkSummary(ResponseObject, frozen=True):
@@ -180,11 +244,12 @@ class SessionDetail(SessionSummary, frozen=True):
     config: SessionConfig
     gate_timeout_seconds: int | None
     members: tuple[SessionMember, ...]
-    gates: tuple[OpenGate, ...]
+    gates: tuple[GateCard, ...]
     tools: tuple[OpenProposal, ...]
     forks: tuple[ForkSummary, ...]
     merges: tuple[OpenMerge, ...]
     context: tuple[ContextItemSummary, ...]
+    secrets: tuple[SecretSummary, ...]
     halted: dict[str, str]
     unmeetable: tuple[str, ...]
 
@@ -209,6 +274,20 @@ class MessageList(ResponseObject, frozen=True):
 
     messages: tuple[EncodedEnvelope, ...]
     next: str | None
+    has_more: bool
+
+
+class TurnsPage(ResponseObject, frozen=True):
+    """Messages of whole turns, with each stream of chunks as one; `first` is the next `before`.
+
+    A chunk that stands for several has `folded` in its payload: the `seq` of the first, how many
+    there were, and how many characters of output were left out. `last_id` is where to resume.
+    """
+
+    messages: tuple[EncodedEnvelope, ...]
+    first: int
+    last: int
+    last_id: str | None
     has_more: bool
 
 

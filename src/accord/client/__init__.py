@@ -1,11 +1,12 @@
 """The typed client used by people's programs and by agents."""
 
-from accord.api.home import EndedGate, GateCard, Home, SessionHome, Stall, ThreadHome
+from accord.api.home import EndedGate, Home, SessionHome, Stall, ThreadHome
 from accord.api.responses import (
     ContextItemDetail,
     ContextItemSummary,
     DecisionRuling,
     ForkSummary,
+    GateCard,
     OpenGate,
     OpenMerge,
     OpenProposal,

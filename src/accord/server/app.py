@@ -40,7 +40,15 @@ from accord.transports import bridge
 from accord.transports.bridge.member_handlers import MemberHandlers
 from accord.transports.edge.connection_limits import ConnectionLimits
 from accord.transports.edge.origin import OriginMiddleware, names_this_server
-from accord.transports.http import admin, api_docs, error_handlers, health, page, sessions
+from accord.transports.http import (
+    admin,
+    api_docs,
+    error_handlers,
+    health,
+    page,
+    session_turns,
+    sessions,
+)
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.git_hooks import GitHookEndpoints
 from accord.transports.http.home import HomeEndpoints
@@ -331,6 +339,9 @@ class Server:
             *self.git_hooks.routes(),
             *self.sign_in.routes(),
             *sessions.routes(self.session_reader, self.callers.actor_of),
+            *sessions.routes(
+                self.session_reader, self.callers.actor_of, session_turns.TURN_ENDPOINTS
+            ),
             *admin.routes(
                 ALL_ADMIN_ENDPOINTS,
                 self.token_service,

@@ -137,6 +137,14 @@ class StepRun(msgspec.Struct, frozen=True):
     fork: str | None = None
 
 
+class Vote(msgspec.Struct, frozen=True, gc=False):
+    """A member's yes on a gate, with what the member said."""
+
+    by: str
+    at: Instant
+    comment: str = ""
+
+
 class Gate(msgspec.Struct, frozen=True):
     """An open request for approval."""
 
@@ -153,6 +161,7 @@ class Gate(msgspec.Struct, frozen=True):
     solo: bool = False  # OPEN-14: the initiator's own approval counts, and is flagged
     fork: str | None = None
     notes: tuple[str, ...] = ()  # what changed since it opened, such as a voter's removal
+    votes: tuple[Vote, ...] = ()  # in order; `ballot.yes` decides which of them count
 
 
 class GateOutcome(StrEnum):

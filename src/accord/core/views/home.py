@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.decisions import decision_binding
-from accord.core.room.state import ABSENT_PRESENCES, EndedGate, Gate, Room, ToolProposal
-from accord.core.views.sessions import can_read_fork, fork_name, gate_view, people_in, proposal_view
+from accord.core.room.state import ABSENT_PRESENCES, EndedGate, Room, ToolProposal
+from accord.core.views.gate_card import gate_card, may_vote
+from accord.core.views.sessions import can_read_fork, fork_name, people_in, proposal_view
 
 Entry = dict[str, Any]
 
@@ -127,35 +127,6 @@ def _in_session(room: Room, entry: Entry) -> Entry:
 
 
 # Gates
-
-
-def may_approve(room: Room, gate: Gate, seat: str) -> bool:
-    """Whether this member's approval would count."""
-    return seat not in gate.ballot.barred and seat in room.voters(gate.fork)
-
-
-def may_reject(room: Room, gate: Gate, seat: str) -> bool:
-    """Whether this member may end the gate: by a veto, or by withdrawing the own action."""
-    inside = seat in room.members_in(gate.fork)
-    return inside and (seat == gate.initiator or Permission.APPROVE in room.members[seat].may)
-
-
-def may_vote(room: Room, gate: Gate, seat: str) -> bool:
-    """Whether this member may approve or reject the gate."""
-    return may_approve(room, gate, seat) or may_reject(room, gate, seat)
-
-
-def gate_card(room: Room, gate: Gate, seat: str) -> Entry:
-    """The gate with everything that this member needs to decide."""
-    return _in_session(
-        room,
-        {
-            **gate_view(room, gate),
-            "may_approve": may_approve(room, gate, seat),
-            "may_reject": may_reject(room, gate, seat),
-            "my_vote": "approved" if seat in gate.ballot.yes else None,
-        },
-    )
 
 
 def ended_gate_view(room: Room, gate: EndedGate) -> Entry:

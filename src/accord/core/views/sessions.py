@@ -267,6 +267,7 @@ def proposal_view(room: Room, tool: ToolProposal) -> dict[str, Any]:
         "risk_level": tool.risk.value,
         "description": tool.description,
         "approved": tool.grant is not None,
+        "used": tool.used,
         "decision": decision_view(room, tool),
         "held": msgspec.to_builtins(held) if held else None,
         "fork": tool.fork,

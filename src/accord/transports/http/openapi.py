@@ -32,6 +32,7 @@ RESPONSE_TYPES: dict[tuple[str, str], type] = {
     ("GET", "/sessions/{id}"): responses.SessionDetail,
     ("GET", "/sessions/{id}/context"): responses.ContextItemDetail,
     ("GET", "/sessions/{id}/transcript"): responses.TranscriptPage,
+    ("GET", "/sessions/{id}/turns"): responses.TurnsPage,
     ("POST", "/admin/tokens"): tokens.IssuedToken,
     ("GET", "/admin/tokens"): tokens.TokenList,
     ("GET", "/admin/keys"): tokens.KeyList,

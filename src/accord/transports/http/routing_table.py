@@ -1,6 +1,6 @@
 """All HTTP endpoints except the public pages, in one table."""
 
-from accord.transports.http import admin, git_hooks, home, sessions
+from accord.transports.http import admin, git_hooks, home, session_turns, sessions
 from accord.transports.http.messages import endpoints
 from accord.transports.http.people.admin_people import ADMIN_PEOPLE_ENDPOINTS
 from accord.transports.http.people.sign_in import SIGN_IN_ENDPOINTS
@@ -13,6 +13,7 @@ ALL_ENDPOINTS = (
     *home.HOME_ENDPOINTS,
     *git_hooks.GIT_ENDPOINTS,
     *sessions.SESSION_ENDPOINTS,
+    *session_turns.TURN_ENDPOINTS,
     *SIGN_IN_ENDPOINTS,
     *ALL_ADMIN_ENDPOINTS,
 )

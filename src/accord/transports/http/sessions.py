@@ -13,7 +13,7 @@ from accord.core.kernel.ids import TRUNK_NAMES
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.state import Room
 from accord.core.room.threads.state import Thread, is_thread_id, stream_of
-from accord.core.views import sessions
+from accord.core.views import gate_card, sessions
 from accord.core.views.retention_gap import ensure_no_gap
 from accord.core.views.thread_sessions import watched_thread
 from accord.engine.engine import Engine
@@ -163,7 +163,8 @@ async def listing(endpoints: SessionEndpoints, request: Request) -> Response:
 async def detail(endpoints: SessionEndpoints, request: Request) -> Response:
     """One session's current state, as far as you may see it."""
     room, actor = await endpoints.room_and_actor(request)
-    return json_response(sessions.session_detail(room, actor.principal))
+    seen = sessions.session_detail(room, actor.principal)
+    return json_response(gate_card.with_cards(seen, room, actor.principal))
 
 
 async def context(endpoints: SessionEndpoints, request: Request) -> Response:
@@ -209,7 +210,9 @@ SESSION_ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-def routes(reader: SessionReader, identify: Authenticate) -> list[Route]:
+def routes(
+    reader: SessionReader, identify: Authenticate, table: tuple[Endpoint, ...] = SESSION_ENDPOINTS
+) -> list[Route]:
     endpoints = SessionEndpoints(reader, identify)
 
     def serve(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
@@ -218,4 +221,4 @@ def routes(reader: SessionReader, identify: Authenticate) -> list[Route]:
 
         return with_refusals(handler)
 
-    return routes_of(SESSION_ENDPOINTS, serve)
+    return routes_of(table, serve)

@@ -18,7 +18,7 @@ from accord.core.room.approval import gates, grants
 from accord.core.room.decisions import decision_binding
 from accord.core.room.fields import Id, ShortText
 from accord.core.room.forking import merge_approval
-from accord.core.room.state import Gate, GateOutcome, Room, ToolProposal
+from accord.core.room.state import Gate, GateOutcome, Room, ToolProposal, Vote
 
 OPTION_KEY = "option_of"
 MAX_COMMENT = 4096
@@ -245,7 +245,9 @@ def reject_by_server(room: Room, gate: Gate, reason: str) -> Iterator[EventOrEff
 def on_approved(room: Room, event: GateApproved, record: Record) -> Room:
     if not (gate := room.gates.get(event.gate)):
         return room
-    gate = replace(gate, ballot=with_approval(gate, event.seat))
+    vote = Vote(event.seat, record.at, getattr(event.said, "comment", None) or "")
+    kept = tuple(other for other in gate.votes if other.by != event.seat)
+    gate = replace(gate, ballot=with_approval(gate, event.seat), votes=(*kept, vote))
     return replace(room, gates={**room.gates, gate.id: gate})
 
 
