@@ -69,6 +69,14 @@ export interface AnyOf {
   count: number;
 }
 
+/** What a call would reach, as the server read it from the call or from the session. */
+export interface CallTarget {
+  kind: 'branch' | 'host' | 'path' | 'remote' | 'secret' | 'tree';
+  value: string;
+  source: 'call' | 'session';
+  detail: string;
+}
+
 /** The capabilities, granted by a role or in addition to one. `supervise` is of tokens alone: its holder keeps an agent's terminal and may wake it there. No role contains it, no session grants it. */
 export type Capability = 'add_context' | 'approve' | 'end_session' | 'fork' | 'interrupt' | 'manage_participants' | 'prompt' | 'supervise';
 
@@ -214,7 +222,7 @@ export interface ForkSummary {
   into: string | null;
 }
 
-/** An open gate that you may vote on, in its session. */
+/** An open gate in its session, with what you need to decide on it. `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough, null that it would not count. `options` has all proposals of which one is to be chosen, this one included. */
 export interface GateCard {
   id: string;
   request: GateTerms;
@@ -239,6 +247,18 @@ export interface GateCard {
   may_approve: boolean;
   may_reject: boolean;
   my_vote: 'approved' | null;
+  votes: GateVote[];
+  rules: GateRule[];
+  after_my_yes: Lack[] | null;
+  targets: CallTarget[];
+  options: GateOption[];
+  presences: Record<string, Presence>;
+}
+
+/** One of several proposals of which one is chosen, and its gate. */
+export interface GateOption {
+  gate: string | null;
+  proposal: OpenProposal;
 }
 
 /** How a gate ended. */
@@ -247,6 +267,14 @@ export type GateOutcome = 'approved' | 'auto_approved' | 'escalated' | 'rejected
 /** How a gate ends that was not passed in time. */
 export type GateResolution = 'auto_approved' | 'escalated' | 'rejected';
 
+/** One rule of a quorum: `count` approvals; `candidates` could still give one. */
+export interface GateRule {
+  rule: AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf;
+  count: number;
+  approved: string[];
+  candidates: string[];
+}
+
 /** What a gate was opened for. */
 export interface GateTerms {
   action_type: string;
@@ -254,6 +282,13 @@ export interface GateTerms {
   quorum: AnyOf | Everyone | OfRole | OfLabel | Named | Majority | AllOf;
   timeout_seconds: number;
   message: string;
+}
+
+/** An approval, and what was said with it. */
+export interface GateVote {
+  by: string;
+  at: string;
+  comment: string;
 }
 
 /** Fetch a thread's metadata and participants. */
@@ -535,28 +570,6 @@ export interface OfRole {
 /** What happens to open gates while a member is absent. */
 export type OnTimeout = 'pause_session' | 'skip' | 'wait';
 
-/** An open gate and its votes so far; `people` has the names of the ids in it. */
-export interface OpenGate {
-  id: string;
-  request: GateTerms;
-  initiator: string;
-  approvals: string[];
-  rejections: string[];
-  approvals_received: number;
-  approvals_required: number;
-  lacks: Lack[];
-  waits_for: string[];
-  created_at: string;
-  expires_at: string | null;
-  action: OpenProposal | null;
-  fork: string | null;
-  fork_name: string | null;
-  people: Record<string, string>;
-  notes: string[];
-  skipped: string[];
-  unmeetable: string[];
-}
-
 /** A finding that is still open; `text` is quoted data from its reporter. */
 export interface OpenItem {
   message_id: string;
@@ -590,6 +603,7 @@ export interface OpenProposal {
   risk_level: Risk;
   description: string;
   approved: boolean;
+  used: boolean;
   decision: DecisionRuling | null;
   held: ProposalHold | null;
   fork: string | null;
@@ -736,6 +750,14 @@ export interface RuntimeDetail {
 /** MSG 2.4. */
 export type RuntimeStatus = 'active' | 'idle' | 'offline';
 
+/** A secret that you shared or may use, without its value. */
+export interface SecretSummary {
+  key: string;
+  sharer: string;
+  scope: string[];
+  expires_at: string | null;
+}
+
 /** The settings of a session; all nine are required. */
 export interface SessionConfig {
   require_approval_for: Category[];
@@ -764,11 +786,12 @@ export interface SessionDetail {
   config: SessionConfig;
   gate_timeout_seconds: number | null;
   members: SessionMember[];
-  gates: OpenGate[];
+  gates: GateCard[];
   tools: OpenProposal[];
   forks: ForkSummary[];
   merges: OpenMerge[];
   context: ContextItemSummary[];
+  secrets: SecretSummary[];
   halted: Record<string, string>;
   unmeetable: string[];
 }
@@ -991,6 +1014,15 @@ export interface TriggerResult {
   triggered_at: string;
   why?: string;
   detail?: string;
+}
+
+/** Messages of whole turns, with each stream of chunks as one; `first` is the next `before`. A chunk that stands for several has `folded` in its payload: the `seq` of the first, how many there were, and how many characters of output were left out. `last_id` is where to resume. */
+export interface TurnsPage {
+  messages: ReceivedEnvelope[];
+  first: number;
+  last: number;
+  last_id: string | null;
+  has_more: boolean;
 }
 
 /** Change a thread's status. An override needs a `reason`, `force` a human operator. */

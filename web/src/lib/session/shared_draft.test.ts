@@ -1,0 +1,166 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Envelope } from "./envelope";
+import { merge3 } from "./merge";
+import { SharedDraft } from "./shared_draft";
+
+describe("merge3", () => {
+  it("keeps both when two people change different words of one line", () => {
+    expect(
+      merge3("allow 5 tries a minute", "allow 6 tries a minute", "allow 5 tries an hour"),
+    ).toBe("allow 6 tries an hour");
+  });
+  it("keeps both when two people add at the end", () => {
+    expect(merge3("one", "one two", "one three").split(" ").sort()).toEqual([
+      "one",
+      "three",
+      "two",
+    ]);
+  });
+  it("takes a change that both made once", () => {
+    expect(merge3("a b c", "a x c", "a x c")).toBe("a x c");
+  });
+  it("gives back the other side when one did not change", () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (base, other) => {
+        expect(merge3(base, base, other)).toBe(other);
+        expect(merge3(base, other, base)).toBe(other);
+      }),
+    );
+  });
+});
+
+/** People who type words of their own; the server echoes what it takes in one order, at its own pace. */
+class Writers {
+  readonly drafts: SharedDraft[];
+  readonly log: Envelope[] = [];
+  readonly read: number[];
+  readonly waiting: Envelope[] = [];
+  typed: string[] = [];
+  #ids = 0;
+
+  constructor(count: number) {
+    this.drafts = Array.from({ length: count }, (_, at) => new SharedDraft(`p${at}`));
+    this.read = this.drafts.map(() => 0);
+  }
+
+  type(who: number, place: number, newLine: boolean): void {
+    const draft = this.drafts[who] as SharedDraft;
+    const word = `w${this.typed.length}`;
+    this.typed.push(word);
+    const words = draft.local.split(/(\s)/);
+    words.splice(
+      Math.min(words.length, place * 2),
+      0,
+      `${newLine ? "\n" : " "}${word}${newLine ? "\n" : " "}`,
+    );
+    draft.edit(words.join(""));
+  }
+
+  send(who: number): void {
+    const draft = this.drafts[who] as SharedDraft;
+    const id = `d${this.#ids}`;
+    const next = draft.next(id);
+    if (!next) return;
+    this.#ids++;
+    const ref = next.ref;
+    this.waiting.push({
+      v: 1,
+      id,
+      ts: "",
+      session: "s",
+      sender: draft.me,
+      type: "prompt.draft",
+      seq: 0,
+      payload: { content: next.content, contributors: next.contributors },
+      ref,
+      causal_refs: next.causalRefs,
+    });
+  }
+
+  accept(which: number): void {
+    if (!this.waiting.length) return;
+    this.log.push(...this.waiting.splice(which % this.waiting.length, 1));
+  }
+
+  hear(who: number): void {
+    const at = this.read[who] ?? 0;
+    const message = this.log[at];
+    if (!message) return;
+    this.read[who] = at + 1;
+    this.drafts[who]?.echo(message);
+  }
+
+  settle(): void {
+    for (let round = 0; round < 200; round++) {
+      for (const who of this.drafts.keys()) this.send(who);
+      while (this.waiting.length) this.accept(0);
+      this.drafts.forEach((_, who) => {
+        while ((this.read[who] ?? 0) < this.log.length) this.hear(who);
+      });
+      if (this.drafts.every((draft) => !draft.inFlight && !draft.unsent)) return;
+    }
+    throw new Error("did not settle");
+  }
+}
+
+describe("SharedDraft", () => {
+  it("converges, and no word is lost or doubled, in any order of typing, sending and hearing", () => {
+    const act = fc.record({
+      what: fc.nat(3),
+      who: fc.nat(3),
+      place: fc.nat(40),
+      line: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2, max: 4 }),
+        fc.array(act, { maxLength: 80 }),
+        (count, acts) => {
+          const room = new Writers(count);
+          for (const { what, who, place, line } of acts) {
+            const person = who % count;
+            if (what === 0) room.type(person, place, line);
+            else if (what === 1) room.send(person);
+            else if (what === 2) room.accept(place);
+            else room.hear(person);
+          }
+          room.settle();
+          const texts = room.drafts.map((draft) => draft.local);
+          expect(new Set(texts).size).toBe(1);
+          const words = (texts[0] ?? "").split(/\s+/).filter(Boolean);
+          expect([...words].sort()).toEqual([...room.typed].sort());
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("hands what was typed after sending to the next prompt", () => {
+    const draft = new SharedDraft("maya");
+    draft.edit("first");
+    draft.next("d1");
+    draft.echo({
+      v: 1,
+      id: "d1",
+      ts: "",
+      session: "s",
+      sender: "maya",
+      type: "prompt.draft",
+      payload: { content: "first", contributors: ["maya"] },
+    });
+    draft.edit("first and more");
+    draft.submitted({
+      v: 1,
+      id: "p1",
+      ts: "",
+      session: "s",
+      sender: "jonas",
+      type: "prompt.submit",
+      ref: "d1",
+      payload: { content: "first" },
+    });
+    expect(draft.local).toBe("and more");
+    expect(draft.root).toBeNull();
+  });
+});
