@@ -69,7 +69,7 @@ def test_the_actor_is_what_the_claims_say(ring: Keyring) -> None:
         frozenset({Role.DRIVER}), frozenset({Capability.FORK}), frozenset({"security"})
     )
     runtime, most = given.claims.session_id, max_permissions_of(Kind.HUMAN, grant)
-    role = ThreadRole.ORCHESTRATOR
+    role = ThreadRole.WORKER
     assert who.actor == Actor("alice", Kind.HUMAN, runtime, "lab", grant, most, role)
     assert who.claims == given.claims
     assert who.expires_at == T0 + 3_600_000
@@ -104,7 +104,7 @@ def test_what_is_recorded_of_a_token_does_not_give_it_away(ring: Keyring) -> Non
 
 @proves("OPEN-121")
 def test_the_role_among_threads_follows_from_the_roles_or_is_given(ring: Keyring) -> None:
-    assert issued(ring).claims.role == "orchestrator"
+    assert issued(ring).claims.role == "worker"
     assert issued(ring, kind=Kind.AGENT).claims.role == "worker"
     given = issued(ring, kind=Kind.AGENT, role=ThreadRole.ORCHESTRATOR)
     assert check(ring, given.token).claims.role == "orchestrator"

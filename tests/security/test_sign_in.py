@@ -112,6 +112,24 @@ def cookie_of(house: ServerProcess, id: str = "alice", *roles: str) -> str:
     return header.partition(";")[0]
 
 
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7420", "127.0.0.1.evil.example"])
+def test_a_name_that_is_pointed_at_the_server_signs_nobody_in(
+    house: ServerProcess, host: str
+) -> None:
+    """DNS rebinding: the page and the request then agree on a foreign name."""
+    code = invite(house)
+    rebound = {"Host": host, "Origin": f"http://{host}"}
+
+    answer = post(house, "/sign-in", {"code": code}, **rebound)
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (403, "UNAUTHORIZED")
+    assert "--public-url" in error["message"]
+    assert "set-cookie" not in answer.headers
+    assert get(house, "/sign-in", **rebound).status_code == 403
+    assert post(house, "/sign-in", {"code": code}, Origin=house.url).status_code == 201
+
+
 def test_a_code_and_a_key_give_a_profile_that_works(house: ServerProcess) -> None:
     device = sign_in(house, "alice", "driver", "approver")
 

@@ -15,7 +15,7 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
-from accord.core.people.keys import KeyRotate, ensure_key_operator
+from accord.core.people.keys import IdSecretChoose, KeyRotate, ensure_key_operator
 from accord.core.people.state import CLOCK_SKEW_MS, People, SigningKey, is_operator_or_system
 from accord.core.people.tokens import TokenIssue, TokenRevoke
 from accord.core.room.membership.leaving import SessionLeave
@@ -110,6 +110,11 @@ class TokenService:
         active = next(key for key in self.keyring.public_keys() if key.active)
         if active.kid != (await self.people()).active:
             await self.record(SHELL_ACTOR, KeyRotate(SigningKey(active.kid, active.public)))
+
+    async def choose_id_secret(self) -> None:
+        """At the first startup, choose the secret from which ids of keyed messages are derived."""
+        if not (await self.people()).id_secret:
+            await self.record(SHELL_ACTOR, IdSecretChoose(secrets.token_hex(32)))
 
     def admin_for(self, actor: Actor = SHELL_ACTOR) -> "LocalTokenAdmin":
         """Token management on behalf of this actor."""

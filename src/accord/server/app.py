@@ -120,6 +120,7 @@ class Server:
             self.revoked_tokens,
             open=is_open,
             server_id=lambda: self.known_people().server_id,
+            id_secret=lambda: self.known_people().id_secret,
         )
         self.intake = Intake(self.engine, trust, options.rate_limit)
         self.connection_limits = ConnectionLimits(options.limits)
@@ -132,11 +133,16 @@ class Server:
         self.attention_worker = AttentionWorker(self.threads)
         self.methods = MethodEndpoints(self.callers, self.threads)
         self.home = HomeEndpoints(self.callers, self.session_reader, self.threads)
+
+        def is_own_host(host: str) -> bool:
+            return names_this_server(host, options.host, options.public_url)
+
         self.sign_in = SignInEndpoints(
             self.callers,
             SignInService(self.token_service),
             lambda actor: self.token_service.admin_for(actor).people,
             options.limits,
+            is_own_host,
         )
         pvp = PvpServices(
             self.http, self.home.reader, self.threads, self._agents, lambda: self.public_url
@@ -153,7 +159,7 @@ class Server:
             self.callers,
             box,
             ResourceChanges(resources),
-            lambda host: names_this_server(host, options.host, options.public_url),
+            is_own_host,
         )
         self.head_signer = HeadSigner(events, self.keyring, self.engine.clock)
         self.engine.on_state_change.append(of_streams(PEOPLE_STREAM, self.close_revoked))
@@ -250,6 +256,7 @@ class Server:
     async def start(self) -> str:
         """Open the log, start all tasks, and return a token for the operator."""
         await self.token_service.record_active_key()
+        await self.token_service.choose_id_secret()
         self.intake.session_quota.load(await self.engine.start())
         await self.attention_worker.load()
         heads = workers.run_worker(self.events, self.head_signer, self.engine.counters)

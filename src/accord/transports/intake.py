@@ -143,7 +143,8 @@ class SessionQuota:
 class AuthPolicy(NamedTuple):
     """How identities are established.
 
-    By tokens of this keyring; `open` accepts claimed names too. `server_id` names the cookie.
+    By tokens of this keyring; `open` accepts claimed names too. `server_id` names the cookie, and
+    from `id_secret` the ids of keyed messages are derived.
     """
 
     keyring: Keyring
@@ -151,6 +152,7 @@ class AuthPolicy(NamedTuple):
     open: bool = False
     clock: Clock = WallClock()
     server_id: Callable[[], str] = lambda: ""
+    id_secret: Callable[[], str] = lambda: ""
 
 
 class Intake:

@@ -5,7 +5,7 @@ import pytest
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.context import CONTEXT
-from accord.core.people.keys import KeyRotate, KeyRotated
+from accord.core.people.keys import IdSecretChoose, KeyRotate, KeyRotated
 from accord.core.people.state import SigningKey
 from tests.core.people.scenario import BOB, FIRST, OLGA, OTTO, ROBOT, SECOND, given, then, when
 
@@ -36,5 +36,20 @@ def test_a_key_keeps_its_name() -> None:
 def test_only_the_houses_operators_change_keys(actor: Actor) -> None:
     with pytest.raises(Refused) as no:
         when(given(), actor, KeyRotate(FIRST))
+
+    assert no.value.reason is Reason.FORBIDDEN
+
+
+def test_the_first_secret_for_message_ids_stays() -> None:
+    people = then(given(), when(given(), TIMER_ACTOR, IdSecretChoose("first")))
+
+    assert people.id_secret == "first"
+    assert when(people, TIMER_ACTOR, IdSecretChoose("second")) == []
+
+
+@pytest.mark.parametrize("actor", [BOB, ROBOT, OTTO], ids=lambda actor: actor.principal)
+def test_only_the_server_and_its_operators_choose_the_secret(actor: Actor) -> None:
+    with pytest.raises(Refused) as no:
+        when(given(), actor, IdSecretChoose("mine"))
 
     assert no.value.reason is Reason.FORBIDDEN

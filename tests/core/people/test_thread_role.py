@@ -18,8 +18,8 @@ HUMAN, AGENT = Kind.HUMAN, Kind.AGENT
     ("kind", "roles", "expected"),
     [
         (HUMAN, "admin driver", ThreadRole.OPERATOR),
-        (HUMAN, "driver", ThreadRole.ORCHESTRATOR),
-        (HUMAN, "driver approver", ThreadRole.ORCHESTRATOR),
+        (HUMAN, "driver", ThreadRole.WORKER),
+        (HUMAN, "driver approver", ThreadRole.REVIEWER),
         (HUMAN, "navigator", ThreadRole.REVIEWER),
         (HUMAN, "approver observer", ThreadRole.REVIEWER),
         (HUMAN, "observer", ThreadRole.WORKER),
@@ -33,6 +33,23 @@ HUMAN, AGENT = Kind.HUMAN, Kind.AGENT
 )
 def test_what_roles_are_called_among_threads(kind: Kind, roles: str, expected: ThreadRole) -> None:
     assert thread_role_of(kind, frozenset(map(Role, roles.split()))) is expected
+
+
+@proves("UNI-13", "OPEN-121")
+@pytest.mark.parametrize(
+    ("kind", "roles", "expected"),
+    [
+        (HUMAN, "driver", ThreadRole.ORCHESTRATOR),
+        (HUMAN, "admin", ThreadRole.OPERATOR),
+        (HUMAN, "observer", ThreadRole.WORKER),
+        (AGENT, "driver", ThreadRole.WORKER),
+    ],
+)
+def test_a_person_who_manages_participants_and_drives_is_an_orchestrator(
+    kind: Kind, roles: str, expected: ThreadRole
+) -> None:
+    manages = frozenset({Capability.MANAGE_PARTICIPANTS})
+    assert thread_role_of(kind, frozenset(map(Role, roles.split())), manages) is expected
 
 
 @proves("OPEN-121")

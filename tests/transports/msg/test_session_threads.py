@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from accord.core.kernel.ulid import derive_ulid_after
 from tests.helpers.clients.http_client import HttpClient
 from tests.helpers.servers.server_process import ServerProcess
 from tests.helpers.threads.method_client import MethodClient
@@ -64,6 +65,26 @@ async def test_chat_goes_both_ways_between_a_session_and_its_thread(shared: Shar
     others = [item for item in items.values() if item["kind"] == "system"]
     assert {item["metadata"]["record"]["type"] for item in others} >= {"session.join"}
     assert all("\n" not in item["body"] for item in others)
+
+
+@proves("UNI-11", "OPEN-117")
+async def test_nobody_can_take_the_id_of_anothers_keyed_message(
+    shared: Shared, signed: ServerProcess
+) -> None:
+    alice, bob, session = shared.alice_thread, shared.bob_thread, shared.id
+    public = ("default", session, "bob", "thread.post", "0")
+    guesses = [derive_ulid_after("k", *public), derive_ulid_after("k", "", *public)]
+    for guess in guesses:
+        taken = {"key": f"chat:msg_{guess}", "content_type": "text", "content": "mine"}
+        await shared.alice.send("context.add", session, taken, id=f"msg_{guess}")
+    posted = bob.post(session, "hello", idempotency_key="k")
+    assert posted["message_id"] not in {f"msg_{guess}" for guess in guesses}
+    signed.restart()
+    bob_again = MethodClient(signed.url, "bob", bob.token, {})
+    with bob_again:
+        assert bob_again.post(session, "hello", idempotency_key="k") == posted
+        assert bob_again.post(session, "hello", idempotency_key="other") != posted
+    assert [item for item in alice.read(session) if item["body"] == "hello"]
 
 
 @proves("UNI-6", "OPEN-135")

@@ -1,4 +1,4 @@
-"""Signing keys: the active one, and the public halves of all earlier ones."""
+"""Signing keys, active and earlier, and the secret from which message ids are derived."""
 
 from collections.abc import Iterator
 
@@ -31,6 +31,23 @@ class KeyRotated(Event, frozen=True, kw_only=True, gc=False):
     key: SigningKey
 
 
+class IdSecretChoose(Body, frozen=True, omit_defaults=True, gc=False):
+    """Choose the secret from which the ids of keyed messages are derived."""
+
+    type = "id_secret.choose"
+    needs = Permission.SERVER_ONLY
+
+    secret: str
+
+
+class IdSecretChosen(Event, frozen=True, kw_only=True, gc=False):
+    """The secret was chosen, once: with another one, a retry would be a new message."""
+
+    name = "id_secret.chosen"
+
+    secret: str
+
+
 def ensure_key_operator(actor: Actor) -> None:
     """Keys belong to the whole server, so operators of other workspaces are refused."""
     if not (is_operator_or_system(actor) and administers(actor, DEFAULT_WORKSPACE)):
@@ -47,6 +64,19 @@ def rotate_key(people: People, command: Command, body: KeyRotate) -> Iterator[Ev
         yield KeyRotated(key=body.key)
 
 
+def choose_id_secret(
+    people: People, command: Command, body: IdSecretChoose
+) -> Iterator[EventOrEffect]:
+    """The first one stays, whichever server of this log chose it."""
+    ensure_key_operator(command.actor)
+    if not people.id_secret:
+        yield IdSecretChosen(secret=body.secret)
+
+
+def on_id_secret(people: People, event: IdSecretChosen, record: Record) -> People:
+    return replace(people, id_secret=event.secret)
+
+
 def on_rotated(people: People, event: KeyRotated, record: Record) -> People:
     key = event.key
     return replace(people, keys={**people.keys, key.kid: key}, active=key.kid)
@@ -54,7 +84,9 @@ def on_rotated(people: People, event: KeyRotated, record: Record) -> People:
 
 DECIDE: Deciders = {
     KeyRotate: rotate_key,
+    IdSecretChoose: choose_id_secret,
 }
 EVOLVE: Evolvers = {
     KeyRotated: on_rotated,
+    IdSecretChosen: on_id_secret,
 }

@@ -106,6 +106,7 @@ class People(msgspec.Struct, frozen=True):
     devices: Mapping[str, Device] = {}
     renewals: Mapping[str, Renewals] = {}
     enrolled: Mapping[str, str] = {}  # who enrolled an agent first, by `known_key` of the agent
+    id_secret: str = ""  # from which ids of keyed messages are derived, so that none can be guessed
 
     @property
     def server_id(self) -> str:

@@ -1,4 +1,9 @@
-"""The `role` claim of MSG, derived from kind and PVP roles (the reverse of UNI-13)."""
+"""The `role` claim of MSG, derived from kind and PVP roles (the reverse of UNI-13).
+
+An orchestrator reads every thread of the workspace. UNI-13 makes both orchestrators and workers
+drivers, so `driver` alone says nothing, and the least privilege counts (OPEN-121). What tells a
+human orchestrator apart is the capability to manage participants.
+"""
 
 from collections.abc import Iterable
 
@@ -21,15 +26,18 @@ SESSION_ROLE_OF = {
 REVIEWING_ROLES = frozenset({Role.NAVIGATOR, Role.APPROVER, Role.ADVERSARY})
 
 
-def thread_role_of(kind: Kind, roles: Roles) -> ThreadRole:
-    """The thread role for these session roles; an agent never becomes an orchestrator this way."""
+def thread_role_of(
+    kind: Kind, roles: Roles, capabilities: Capabilities = frozenset()
+) -> ThreadRole:
+    """The thread role for these rights; an agent never becomes an orchestrator this way."""
     human = kind is Kind.HUMAN
     if human and Role.ADMIN in roles:
         return ThreadRole.OPERATOR
-    if human and Role.DRIVER in roles:
+    drives = Role.DRIVER in roles
+    if human and drives and Capability.MANAGE_PARTICIPANTS in capabilities:
         return ThreadRole.ORCHESTRATOR
-    only_reviews = bool(roles & REVIEWING_ROLES) and Role.DRIVER not in roles
-    return ThreadRole.REVIEWER if only_reviews else ThreadRole.WORKER
+    reviews = bool(roles & REVIEWING_ROLES) and (human or not drives)
+    return ThreadRole.REVIEWER if reviews else ThreadRole.WORKER
 
 
 def session_rights_of(kind: Kind, names: Iterable[str]) -> tuple[Roles, Capabilities]:

@@ -16,6 +16,10 @@ HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 # `Sec-Fetch-Site` values of requests that carry no Origin, for example for an image.
 FOREIGN_SITES = frozenset({"cross-site", "same-site"})
 CHECKED_HEADERS = frozenset({b"host", b"origin", b"sec-fetch-site"})
+OWN_HOST_DETAIL = (
+    "The Host header does not name this server; connect to the address it listens on, or start it "
+    "with --public-url"
+)
 # A name or an address, with an optional port.
 HOST_PATTERN = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 

@@ -15,6 +15,7 @@ import accord
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.expiry import ExpiryTimer
 from accord.transports.edge.http_protocol import COMPLETE_STATE_KEY, SECURE_STATE_KEY
+from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller, claimed_actor
 from accord.transports.http.messages.post import collect_body, long_message_refusal
 from accord.transports.http.messages.waiters import BodyQuota, Waiters, wait_disconnect
@@ -47,10 +48,6 @@ MODERN_HEADER = (b"mcp-protocol-version", MODERN_REVISION.encode())
 OPEN_REQUESTS_PER_PRINCIPAL = 2 * MAX_SESSIONS_PER_PRINCIPAL
 CHECK_IDLE_S = 60.0
 BEARER = b"Bearer "
-HOST_DETAIL = (
-    "The Host header does not name this server; connect to the address it listens on, or start it "
-    "with --public-url"
-)
 JSON_HEADER = (b"content-type", b"application/json")
 
 
@@ -122,7 +119,7 @@ class McpEndpoint:
     def _authenticate(self, scope: Scope, headers: RequestHeaders, *, are_single: bool) -> Caller:
         """By a token in `Authorization` alone: a browser's cookie is for our own pages."""
         if not self.is_own_host(headers.get(HOST, b"").decode("latin-1")):
-            raise Refused(Reason.FORBIDDEN, HOST_DETAIL)
+            raise Refused(Reason.FORBIDDEN, OWN_HOST_DETAIL)
         credentials, is_open = headers.get(AUTHORIZATION), self.intake.is_open
         if credentials is None and not is_open:
             raise Refused(Reason.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")

@@ -88,7 +88,7 @@ class ThreadService:
         self.sessions = SessionThreads(sessions, verified=not intake.is_open)
         self.engine: Engine = intake.engine
         limits = intake.limits
-        self.submitter = Submitter(self.engine, limits.idempotency_seconds)
+        self.submitter = Submitter(self.engine, limits.idempotency_seconds, intake.auth.id_secret)
         self.quota = PostQuota(
             limits.thread_posts, self.engine.clock.now, is_limited=intake.buckets.rate is not None
         )

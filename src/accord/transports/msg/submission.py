@@ -2,7 +2,8 @@
 
 The id of a keyed message is derived from workspace, sender, method and key, and the store finds a
 message by its id. So keys cost no memory, and survive restarts. When a key's window is over, the
-next use of it gets the next derived id.
+next use of it gets the next derived id. A secret of the log is part of it: members of a session
+choose the ids of their own messages, and could otherwise take another's before it is used.
 """
 
 import asyncio
@@ -60,8 +61,11 @@ class Request(NamedTuple):
 class Submitter:
     """Submits requests to the engine and waits until they are durable."""
 
-    def __init__(self, engine: Engine, window_seconds: int) -> None:
+    def __init__(
+        self, engine: Engine, window_seconds: int, id_secret: Callable[[], str] = lambda: ""
+    ) -> None:
         self.engine = engine
+        self.id_secret = id_secret
         self.window_ms = window_seconds * MS_PER_SECOND
 
     async def submit(self, request: Request) -> Stored:
@@ -69,7 +73,7 @@ class Submitter:
         if request.key is None:
             return await self._submit_once(request, self.engine.new_id())
         for use in count():
-            id = derived_id(request, request.key, use)
+            id = derived_id(self.id_secret(), request, request.key, use)
             stored = await self._submit_once(request, id)
             if not stored.is_retry or not self._is_expired(stored.record):
                 return checked(stored, request)
@@ -80,7 +84,7 @@ class Submitter:
         if request.key is None:
             return False
         for use in count():
-            id = derived_id(request, request.key, use)
+            id = derived_id(self.id_secret(), request, request.key, use)
             stream, message_id = request.place(id)
             opened = self.engine.streams.get(stream)
             encoded = opened.index.get(message_id) if opened else None
@@ -130,11 +134,11 @@ def checked(stored: Stored, request: Request) -> Stored:
     return stored
 
 
-def derived_id(request: Request, key: str, use: int) -> str:
+def derived_id(secret: str, request: Request, key: str, use: int) -> str:
     """The same for every retry; another one for another scope, sender, method, key or use."""
     actor = request.actor
     cause = (actor.workspace, request.scope, actor.principal, request.method, str(use))
-    return derive_ulid_after(key, *cause)
+    return derive_ulid_after(key, secret, *cause)
 
 
 def as_method_refusal(refusal: Refused) -> Refused:

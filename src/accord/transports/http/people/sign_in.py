@@ -25,6 +25,7 @@ from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.devices import BROWSER_TOKEN_LIFE_S
 from accord.identity.tokens import Identity
+from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.admin import collect_body
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.endpoint import Endpoint, routes_of
@@ -86,11 +87,13 @@ class SignInEndpoints:
         service: SignInPort,
         devices_for: Callable[[Actor], DeviceAdmin],
         limits: Limits,
+        is_own_host: Callable[[str], bool],
     ) -> None:
         self.authenticator = authenticator
         self.service = service
         self.devices_for = devices_for
         self.limits = limits
+        self.is_own_host = is_own_host
         self.failed_codes = FailedAttempts()
         self.failed_proofs = FailedAttempts(PROOF_BURST)
 
@@ -99,6 +102,10 @@ class SignInEndpoints:
 
     def _serve(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handler(request: Request) -> Response:
+            # A device remembers the address it signed in at, and a page of a name that points here
+            # would get our cookie.
+            if not self.is_own_host(request.headers.get("host", "")):
+                raise Refused(Reason.FORBIDDEN, OWN_HOST_DETAIL)
             try:
                 return await endpoint.handler(self, request)
             except ClientDisconnect:

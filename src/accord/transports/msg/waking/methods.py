@@ -6,7 +6,7 @@ from accord.core.attention.state import Attention, Seat
 from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeResult
 from accord.core.attention.waking.state import WakeOrder
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, ThreadRole
+from accord.core.kernel.authority import Kind, Role, ThreadRole
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
@@ -71,12 +71,18 @@ async def pause_agent(
 ) -> api.PausedAgent:
     """Keep an agent from being woken until a person resumes it."""
     service.ensure_open()
-    if actor.kind is not Kind.HUMAN or not is_leading(actor):
-        detail = "Only a person who is operator or orchestrator may pause an agent"
-        raise Refused(Reason.NO_AUTHORITY, detail)
+    ensure_may_pause(actor)
     seat = Seat(actor.workspace, request.target_agent_id)
     await service.wakes.pause(seat, actor.principal, paused=request.paused)
     return api.PausedAgent(target_agent_id=seat.agent, paused=request.paused)
+
+
+def ensure_may_pause(actor: Actor) -> None:
+    """A person who drives or leads; keeping an agent quiet is a smaller thing than reading all."""
+    drives = actor.credential is not None and Role.DRIVER in actor.credential.roles
+    if actor.kind is not Kind.HUMAN or not (drives or is_leading(actor)):
+        detail = "Only a person who is driver, operator or orchestrator may pause an agent"
+        raise Refused(Reason.NO_AUTHORITY, detail)
 
 
 def ensure_may_force(actor: Actor, reason: str) -> None:
