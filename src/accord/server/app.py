@@ -130,6 +130,7 @@ class Server:
         self.callers = Authenticator(self.intake)
         self.http = MessageEndpoints(self.callers, self.session_reader)
         self.threads = ThreadService(self.intake, self.session_reader, self._waker())
+        self.threads.wakes.conversations.polling = self.http.poller.wakeups.waiting_in
         self.attention_worker = AttentionWorker(self.threads)
         self.methods = MethodEndpoints(self.callers, self.threads)
         self.home = HomeEndpoints(self.callers, self.session_reader, self.threads)

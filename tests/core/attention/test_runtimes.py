@@ -188,3 +188,15 @@ def test_a_person_is_busy_while_typing_and_while_the_line_holds_a_draft(
     human: HumanInput, busy: bool
 ) -> None:
     assert human.is_busy(T0, 20_000) is busy
+
+
+@proves("UNI-24")
+@pytest.mark.parametrize(
+    ("typed_at", "drafted_at", "expected"),
+    [(None, None, None), (None, 5, 5), (5, None, 5), (5, 7, 7), (7, 5, 7)],
+)
+def test_a_prompt_drafted_for_the_agent_counts_as_typing(
+    typed_at: int | None, drafted_at: int | None, expected: int | None
+) -> None:
+    merged = HumanInput(typed_at, line_empty=True).with_draft(drafted_at)
+    assert merged == HumanInput(expected, line_empty=True)

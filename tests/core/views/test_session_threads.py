@@ -18,8 +18,10 @@ from accord.core.room.threads.state import MessageKind, ThreadStatus, is_thread_
 from accord.core.views.session_threads import (
     SessionThread,
     as_message,
+    is_background,
     is_readable,
     member_of,
+    notice_item,
     tags_of,
 )
 from accord.core.views.thread_sessions import CONFIG, watched_thread
@@ -55,6 +57,23 @@ def record(said: Body | None, fork: str | None = None, sender: str = "bob") -> R
 
 def item(key: str, *tags: str, content: Any = "hi") -> ContextAdd:
     return ContextAdd(key=key, content_type="text", content=content, tags=tags or None)
+
+
+def test_a_notice_of_the_server_is_a_message_of_the_system_and_nobody_else_can_write_one() -> None:
+    notice = notice_item("m9", "Waking bob: failed", {"notice": "wake_ended"})
+    shown = as_message(record(notice, sender="system"), {})
+    assert (shown.kind, shown.body) == (MessageKind.SYSTEM, "Waking bob: failed")
+    assert shown.metadata == {"notice": "wake_ended"}
+    forged = as_message(record(notice), {"of": "bob"})
+    assert (forged.body, forged.metadata) == ("bob: context.add", {"record": {"of": "bob"}})
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [(None, True), (SessionLeave(), True), (item("chat:m", "chat"), False)],
+)
+def test_what_asks_nothing_of_its_readers(said: Body | None, expected: bool) -> None:
+    assert is_background(record(said)) is expected
 
 
 @proves("UNI-6", "UNI-20")

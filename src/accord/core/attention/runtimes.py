@@ -80,6 +80,11 @@ class HumanInput(msgspec.Struct, frozen=True):
     typed_at: Instant | None = None
     line_empty: bool = False
 
+    def with_draft(self, drafted_at: Instant | None) -> "HumanInput":
+        """With a prompt that a person writes elsewhere for this agent (UNI-24)."""
+        times = [at for at in (self.typed_at, drafted_at) if at is not None]
+        return HumanInput(max(times, default=None), self.line_empty)
+
     def is_busy(self, now: Instant, quiet_ms: int) -> bool:
         """Whether typing into this terminal could meet a person's own input."""
         recent = self.typed_at is not None and now - self.typed_at < quiet_ms

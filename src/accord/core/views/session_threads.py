@@ -16,6 +16,9 @@ from accord.core.views.sessions import can_read_fork, may_read
 CHAT_TAG = MessageKind.CHAT.value
 EVENT_TAG = "event:"
 METADATA_TAG = "metadata:"
+NOTICE_KEY = "notice:"
+# Messages that ask nothing of their readers: presence, membership, and what agents say meanwhile.
+BACKGROUND_TYPES = ("session.", "presence.", "participant.", "response.", "thinking.")
 
 
 class SessionThread(NamedTuple):
@@ -66,12 +69,25 @@ def is_readable(conversation: SessionThread, seat: str) -> bool:
     return can_read_fork(conversation.room, conversation.fork, seat)
 
 
+def is_background(record: Record) -> bool:
+    """Whether a record asks nothing of its readers, so that none is woken for it."""
+    return record.said is None or record.said.type.startswith(BACKGROUND_TYPES)
+
+
+def notice_item(id: str, text: str, metadata: Mapping[str, Any]) -> ContextAdd:
+    """A notice of the server to everyone in the session."""
+    tags = ("notice", *metadata_tags(metadata))
+    return ContextAdd(key=f"{NOTICE_KEY}{id}", content_type="text", content=text, tags=tags)
+
+
 def as_message(record: Record, envelope: Mapping[str, Any]) -> SessionMessage:
     """Chat and events as they were posted; everything else as one line with its record."""
     said = record.said
     if isinstance(said, ContextAdd) and isinstance(said.content, str):
         tags = said.tags or ()
         metadata = metadata_in(tags)
+        if record.sender == SYSTEM and said.key.startswith(NOTICE_KEY):
+            return SessionMessage(MessageKind.SYSTEM, said.content, metadata)
         if said.key.startswith(f"{MessageKind.EVENT}:") and "event_type" in metadata:
             return SessionMessage(MessageKind.EVENT, said.content, metadata)
         if said.key.startswith(f"{MessageKind.CHAT}:") and CHAT_TAG in tags:

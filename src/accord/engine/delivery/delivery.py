@@ -25,6 +25,7 @@ NO_PEERS: dict[Peer, None] = {}
 TRANSIENT_REASONS = frozenset({Reason.UNAVAILABLE, Reason.TOO_MANY})
 # The bytes of a message and the members it is for; None: all members.
 AddressedFrame = tuple[bytes, MemberIds | None]
+RelayListener = Callable[[Stream, Actor, Relay], None]
 ALREADY_SENT: AddressedFrame = (b"", frozenset())
 
 
@@ -82,6 +83,7 @@ class Delivery:
         # Called after an act of a member through a connection that is not subscribed.
         self.on_unsubscribed_act: Callable[[Stream, Actor], None] = lambda *_: None
         self.on_subscribe: Callable[[str, Peer], None] = lambda *_: None
+        self.on_relay: list[RelayListener] = []
 
     # Connections
 
@@ -244,7 +246,7 @@ class Delivery:
                 lines.clear()
                 self._remove_leaver(stream, record, joins)
         if outcome.effects:
-            said = list(self._effect_frames(outcome))
+            said = list(self._effect_frames(stream, outcome))
             lines += said
             self._deliver_effects_to_outsider(stream.id, peer, said, joins.entering)
 
@@ -283,13 +285,16 @@ class Delivery:
             elif isinstance(effect, DropSecret):
                 self._vault.drop(stream.id, effect.key)
 
-    def _effect_frames(self, outcome: Outcome) -> Iterator[AddressedFrame]:
+    def _effect_frames(self, stream: Stream, outcome: Outcome) -> Iterator[AddressedFrame]:
         """Frames of relays and notices, which are sent and never stored."""
         codec, clock, new_id, _ = self._ports
         for said in outcome.effects:
             if isinstance(said, Relay | ServerNotice):
                 id, at = new_id(), clock.now()
                 yield codec.encode_effect(id, at, outcome.submission.message, said), said.to
+            if isinstance(said, Relay):
+                for listener in self.on_relay:
+                    listener(stream, outcome.submission.actor, said)
 
     def broadcast(self, stream: str, frame: bytes) -> set[str]:
         """Write this to all subscribers; returns who they are."""

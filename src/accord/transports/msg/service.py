@@ -7,7 +7,7 @@ from itertools import islice
 from accord.core.attention import state as attention_state
 from accord.core.attention.cursors import cursor_in, unread_count
 from accord.core.attention.marks import DeliveryMarks, DeliveryState, advanced, state_of
-from accord.core.attention.state import Attention, Cursor
+from accord.core.attention.state import Attention, Cursor, Seat
 from accord.core.attention.waking.port import Waker
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
 from accord.core.kernel.authority import ThreadRole
@@ -25,14 +25,17 @@ from accord.core.room.threads.state import (
     MessageKind,
     Thread,
     ThreadStatus,
+    is_thread_id,
     no_thread_refusal,
     stream_of,
     version_of,
 )
+from accord.core.views.session_threads import notice_item
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord
 from accord.engine.streams import verified_reads
+from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.http.sessions import SessionReader
 from accord.transports.intake import Intake
 from accord.transports.msg.index import ThreadIndex
@@ -47,6 +50,7 @@ MAX_MARKS = 100_000
 ROWS_PER_READ = 50
 MAX_SUMMARIZED_BYTES = 4 << 20
 NO_CURSOR = Cursor(0, "", 0)
+NO_SEAT = Seat("", "")
 STOPPING_DETAIL = "The server is stopping; try again in a moment"
 
 
@@ -271,16 +275,29 @@ class ThreadService:
     # The server's own messages
 
     async def post_notice(
-        self, thread_id: str, text: str, metadata: dict[str, object], id: str = ""
+        self,
+        thread_id: str,
+        text: str,
+        metadata: dict[str, object],
+        id: str = "",
+        seat: Seat | None = None,
     ) -> None:
         """Post a message of kind `system` from the server itself; raises Refused.
 
-        With an `id` it is posted once, however often this is called.
+        With an `id` it is posted once, however often this is called. A session is found by a
+        member of it, the `seat`.
         """
-        body = ThreadPost(kind=MessageKind.SYSTEM, text=text, metadata=metadata)
         now = to_iso(self.engine.clock.now())
         message_id = MESSAGE_ID_PREFIX + (id or self.engine.new_id())
-        message = Message(message_id, now, thread_id, SYSTEM, body)
-        answer = await self.submitter.answer_to(stream_of(thread_id), message, TIMER_ACTOR)
+        if is_thread_id(thread_id):
+            post = ThreadPost(kind=MessageKind.SYSTEM, text=text, metadata=metadata)
+            stream = stream_of(thread_id)
+            message = Message(message_id, now, thread_id, SYSTEM, post)
+        else:
+            session, fork = await self.wakes.conversations.session(seat or NO_SEAT, thread_id)
+            stream = f"{ROOM_PREFIX}{session.id}"
+            item = notice_item(message_id, text, metadata)
+            message = Message(message_id, now, session.id, SYSTEM, item, fork=fork)
+        answer = await self.submitter.answer_to(stream, message, TIMER_ACTOR)
         if answer.refusal is not None:
             raise answer.refusal

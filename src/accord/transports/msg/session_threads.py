@@ -16,11 +16,12 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.messages import Body
+from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Room
-from accord.core.room.threads.posts import event_type_refusal, is_event_type
+from accord.core.room.threads.posts import ensure_addressees, event_type_refusal, is_event_type
 from accord.core.room.threads.state import (
     MESSAGE_ID_PREFIX,
     MessageKind,
@@ -31,6 +32,7 @@ from accord.core.views.session_threads import (
     SessionMessage,
     SessionThread,
     as_message,
+    is_background,
     is_readable,
     member_of,
     tags_of,
@@ -49,6 +51,8 @@ MAX_SCANNED_ROWS = 2000
 # Stored bytes in one answer, beyond which it has fewer messages than asked for.
 MAX_PAGE_BYTES = 9 << 17
 MAX_TAG_CHARS = 4096
+# Messages back from the newest among which one is looked for that an agent has not answered.
+MAX_LOOKED_BACK = 500
 OWN_RULES_DETAIL = "This thread is a session; its members and its end are changed in the session"
 
 
@@ -124,6 +128,24 @@ class SessionThreads:
             is_later = record.seq > after and record.actor != actor.principal
             count += is_later and conversation.may_read(actor.principal, record)
         return count
+
+    async def unanswered(self, conversation: SessionThread, agent: str, after: int) -> int:
+        """Messages that may concern an agent since its cursor and its own newest message."""
+        first = max(after, self._latest(conversation).seq - MAX_LOOKED_BACK)
+        count = 0
+        async for encoded in self._records(conversation, first):
+            record = encoded.record
+            if record.actor == agent and record.fork == conversation.fork:
+                count = 0
+            elif record.seq > first and not is_background(record):
+                count += conversation.may_read(agent, record)
+        return count
+
+    async def newest(self, conversation: SessionThread, agent: str, limit: int) -> list[Record]:
+        """The newest records that an agent may read, of the last so many."""
+        after = max(0, self._latest(conversation).seq - limit)
+        page = await self.page(conversation, agent, after, limit)
+        return [encoded.record for encoded in page.found]
 
     def item(self, conversation: SessionThread, encoded: EncodedRecord) -> api.MessageItem:
         """A record of a session as a message."""
@@ -215,6 +237,7 @@ class SessionThreads:
         """A chat message or event for a session: a context item (UNI-8)."""
         conversation = await self.conversation(request.thread_id, actor)
         metadata = checked_metadata(request.metadata) or {}
+        ensure_addressees(conversation.participants, metadata)
         tags = checked_tags(request.kind, metadata)
         text = checked_text(request.body)
         stream = f"room/{conversation.room.id}"

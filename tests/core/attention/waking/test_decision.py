@@ -288,6 +288,29 @@ def test_an_automatic_wake_within_the_cool_down_waits_for_its_end() -> None:
     assert started(agent.look(RESUMABLE, "W2")).open.wake == "W2"
 
 
+def test_a_wake_that_waited_less_than_a_millisecond_still_owes_its_caller_the_outcome() -> None:
+    agent, busy = supervised(TYPING)
+    deferred(agent.ask(ORDER, busy))
+    started(agent.look(live(agent)))
+    assert ended(agent.end(WakeResult.DELIVERED)).deferred
+
+
+@proves("UNI-24")
+def test_an_agent_at_work_in_the_session_is_woken_only_when_it_has_stopped() -> None:
+    present = replace(RESUMABLE, is_present=True)
+    agent = dormant()
+    waits = deferred(agent.ask(AUTOMATIC, present, "W1")).open
+    assert (waits.cause, waits.next_at) == (WakeCause.AWAKE, agent.now + 30 * SECOND)
+    agent.after(30 * SECOND).tick()
+    assert deferred(agent.look(present)).open.next_at == agent.now + 30 * SECOND
+    agent.after(30 * SECOND).tick()
+    started(agent.look(RESUMABLE))
+
+
+def test_who_asks_for_a_wake_decides_whether_the_agent_is_at_work() -> None:
+    started(dormant().ask(ORDER, replace(RESUMABLE, is_present=True)))
+
+
 def test_a_waiting_wake_ends_quietly_when_the_agent_has_read_meanwhile() -> None:
     agent = woken()
     agent.ask(AUTOMATIC, RESUMABLE, "W2")

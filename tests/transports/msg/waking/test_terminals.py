@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from accord.api import threads as api
@@ -14,11 +15,19 @@ from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeRes
 from accord.core.attention.waking.port import WakeReport, WakeTarget
 from accord.core.attention.waking.prompt import MARK
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Capability, Kind
+from accord.core.kernel.authority import Capability, Kind, Role
+from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.timestamps import to_iso
+from accord.core.room.conversation.prompts import PromptDraft
+from accord.core.room.lifecycle import SessionCreate
+from accord.core.room.membership.announcements import ParticipantAnnounce
+from accord.core.room.membership.joining import SessionJoin
+from accord.core.room.policy import SessionConfig
 from accord.server.app import Server
 from accord.transports.msg import methods
 from tests.helpers.clients.mcp_requests import in_process_server
+from tests.helpers.clients.websocket_client import SESSION_CONFIG
 from tests.spec import proves
 
 PLANNER = Actor("planner", Kind.AGENT, "S1", credential=CredentialRights())
@@ -31,6 +40,10 @@ SUPERVISOR = Actor(
 SEAT = Seat("default", "coder")
 FREE = HumanInput(None, line_empty=True)
 DRAFT = HumanInput(None, line_empty=False)
+DRIVER = CredentialRights(frozenset({Role.DRIVER}))
+ALICE = Actor("alice", Kind.HUMAN, "S3", credential=CredentialRights(frozenset({Role.ADMIN})))
+AGENT_CODER = Actor("coder", Kind.AGENT, "S4", credential=DRIVER)
+CONFIG = msgspec.convert(SESSION_CONFIG, SessionConfig)
 
 
 class Terminal:
@@ -78,6 +91,29 @@ async def managed(server: Server) -> tuple[Terminal, str]:
     return terminal, made.thread_id
 
 
+async def send(server: Server, actor: Actor, session: str, body: Body) -> None:
+    """Send a message to a session; it must be accepted."""
+    engine = server.engine
+    now = to_iso(engine.clock.now())
+    message = Message(engine.new_id(), now, session, actor.principal, body)
+    await engine.handle(message, actor)
+
+
+async def session_of_two(server: Server) -> str:
+    """A session of alice and the agent."""
+    await send(server, ALICE, "ses_1", SessionCreate(CONFIG))
+    for actor, roles in ((ALICE, (Role.ADMIN, Role.DRIVER)), (AGENT_CODER, (Role.DRIVER,))):
+        announced = ParticipantAnnounce(
+            actor.principal,
+            actor.principal,
+            "human" if actor.kind is Kind.HUMAN else "agent",
+            roles,
+            "http",
+        )
+        await send(server, actor, "ses_1", SessionJoin(announced, (1,)))
+    return "ses_1"
+
+
 async def trigger(server: Server, thread: str) -> api.TriggerResult:
     answer: api.TriggerResult = await call(
         server, PLANNER, "trigger_participant", thread_id=thread, target_agent_id="coder"
@@ -119,6 +155,27 @@ async def test_a_draft_defers_the_wake_whose_outcome_is_posted_later(server: Ser
             await asyncio.sleep(0.02)
     assert len(terminal.pasted) == 1
     assert told[0].metadata["result"] == "delivered"
+
+
+@proves("UNI-24")
+async def test_a_prompt_that_a_person_drafts_for_the_agent_defers_its_wake(
+    server: Server,
+) -> None:
+    terminal, thread = await managed(server)
+    session = await session_of_two(server)
+    await send(server, ALICE, session, PromptDraft("go o", ("alice",), "coder"))
+    answer = await trigger(server, thread)
+    assert (answer.result, answer.defer_reason) == ("deferred", "human_input_busy")
+    assert terminal.pasted == []
+
+
+async def test_drafts_of_agents_and_for_others_defer_nothing(server: Server) -> None:
+    terminal, thread = await managed(server)
+    session = await session_of_two(server)
+    await send(server, ALICE, session, PromptDraft("go o", ("alice",)))
+    await send(server, AGENT_CODER, session, PromptDraft("me", ("coder",), "coder"))
+    assert (await trigger(server, thread)).result == "delivered"
+    assert terminal.pasted
 
 
 @proves("MSG-6-9")

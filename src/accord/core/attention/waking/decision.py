@@ -170,6 +170,14 @@ def _cost_bound(question: Question) -> WakeDecision | None:
     return Skip(WakeCause.COST_BOUND)
 
 
+def _present(question: Question) -> WakeDecision | None:
+    """An agent at work in the session most likely reads on; look again when it has stopped."""
+    if not question.facts.is_present or not question.order.automatic:
+        return None
+    later = question.now + question.policy.present_ms
+    return Wait(WakeCause.AWAKE, WakePhase.WAITING, later)
+
+
 def _managed(question: Question) -> WakeDecision | None:
     target = newest_live(question.runtimes, managed=True)
     if target is None:
@@ -229,6 +237,7 @@ RULES: tuple[Rule, ...] = (
     _politeness,
     _cool_down,
     _cost_bound,
+    _present,
     _managed,
     _awake,
     _dormant,

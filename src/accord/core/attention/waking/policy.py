@@ -18,6 +18,8 @@ class WakePolicy(msgspec.Struct, frozen=True):
     quiet_ms: int = 20 * SECOND_MS
     max_defer_ms: int = 60 * SECOND_MS
     cool_down_ms: int = 30 * SECOND_MS
+    # How long a wake waits before it looks whether an agent that was here is still at work.
+    present_ms: int = 30 * SECOND_MS
     silence_ms: int = 15 * MINUTE_MS
     wakes_per_hour: int = 12  # of one agent, over all threads: what a loop can cost at most
     polite_messages: int = 6

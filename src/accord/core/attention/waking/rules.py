@@ -1,6 +1,7 @@
 """Deciders and evolvers of waking, on the part of an agent's attention that they are about."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -118,8 +119,8 @@ def ask_wake(
     else:
         # One that starts in place of another, by force, owes its outcome to that one's caller.
         replaced = waking.waiting(body.order.thread)
-        asked_at = replaced.asked_at if replaced else at
-        yield from _open(wake, body.order, decision, policy, (asked_at, at))
+        times = _Times(replaced.asked_at if replaced else at, at, waited=replaced is not None)
+        yield from _open(wake, body.order, decision, policy, times)
 
 
 def look_again(waking: Waking, body: WakeLook, at: Instant, policy: WakePolicy) -> Iterator[Event]:
@@ -134,7 +135,8 @@ def look_again(waking: Waking, body: WakeLook, at: Instant, policy: WakePolicy) 
         outcome = _ended(current, WakeAction.NONE, result, decision.cause, at)
         yield _end_event(current, outcome)
     elif isinstance(decision, Start) or _postpones(current, decision, policy):
-        yield from _open(current.wake, order, decision, policy, (current.asked_at, at))
+        times = _Times(current.asked_at, at, waited=True)
+        yield from _open(current.wake, order, decision, policy, times)
 
 
 def end_wake(waking: Waking, body: WakeEnd, at: Instant) -> Iterator[Event]:
@@ -191,15 +193,23 @@ def _skip(
     )
 
 
+class _Times(NamedTuple):
+    """When a wake was asked for, and now; whether it waited in between."""
+
+    asked: Instant
+    now: Instant
+    waited: bool
+
+
 def _open(
     wake: str,
     order: WakeOrder,
     decision: WakeDecision,
     policy: WakePolicy,
-    times: tuple[Instant, Instant],
+    times: "_Times",
 ) -> Iterator[Event]:
     """The event of a wake that starts or waits; none for one that joins another."""
-    asked, at = times
+    asked, at, waited = times
     if isinstance(decision, Start):
         first, *others = decision.actions
         started = OpenWake(
@@ -209,6 +219,7 @@ def _open(
             cause=decision.cause,
             asked_at=asked,
             started_at=at,
+            waited=waited,
             next_at=at + policy.run_ms,
             action=first,
             fallback=others[0] if others else WakeAction.NONE,
@@ -254,7 +265,7 @@ def _ended(
 def _end_event(wake: OpenWake, outcome: WakeOutcome) -> WakeEnded:
     """`deferred`: a caller was told that it would happen later, and is owed the outcome."""
     automatic = wake.order.automatic
-    deferred = not automatic and wake.started_at != wake.asked_at
+    deferred = not automatic and (wake.waited or wake.started_at is None)
     return WakeEnded(
         thread=wake.order.thread, outcome=outcome, deferred=deferred, automatic=automatic
     )

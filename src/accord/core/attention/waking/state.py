@@ -44,6 +44,7 @@ class OpenWake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next_at: Instant
     until: Instant | None = None  # deferred at most so long
     started_at: Instant | None = None
+    waited: bool = False  # it did not start when it was asked for; its caller was told to wait
     action: WakeAction = WakeAction.NONE
     fallback: WakeAction = WakeAction.NONE
 
@@ -75,6 +76,7 @@ class WakeFacts(msgspec.Struct, frozen=True, kw_only=True):
     resumable: frozenset[str] = frozenset()  # runtimes that an adapter can resume
     can_spawn: bool = False
     polite_run: int = 0
+    is_present: bool = False  # the agent acted in this session a moment ago
 
 
 class Waking(msgspec.Struct, frozen=True, kw_only=True):

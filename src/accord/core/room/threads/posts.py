@@ -54,7 +54,7 @@ def post(thread: Thread, command: Command, body: ThreadPost) -> Iterable[EventOr
     """Check what the types cannot express, and store the message."""
     ensure_may_post(thread, command, body)
     metadata = body.metadata or {}
-    ensure_addressees(thread, metadata)
+    ensure_addressees(thread.participants, metadata)
     tag = ""
     if body.kind is MessageKind.EVENT:
         tag = f"event:{checked_event_type(thread, metadata)}"
@@ -80,14 +80,14 @@ def ensure_may_post(thread: Thread, command: Command, body: ThreadPost) -> None:
         raise Refused(Reason.WRONG_STATE, detail)
 
 
-def ensure_addressees(thread: Thread, metadata: dict[str, Any]) -> None:
+def ensure_addressees(participants: Iterable[str], metadata: dict[str, Any]) -> None:
     """A message is addressed to participants only."""
     named = metadata.get(ADDRESSEES)
     if named is None:
         return
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
         raise Refused(Reason.MALFORMED, "metadata.to must be a list of agent ids")
-    strangers = sorted({*named} - {*thread.participants})
+    strangers = sorted({*named} - {*participants})
     if strangers:
         detail = f"metadata.to names agents that are not in this thread: {', '.join(strangers)}"
         raise Refused(Reason.MALFORMED, detail, {"unknown_participants": strangers})

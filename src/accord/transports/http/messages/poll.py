@@ -78,6 +78,10 @@ class PollWakeups:
             self.on_commit_listeners.append(self.on_commit)
         self.waiting.setdefault(stream, set()).add(wait)
 
+    def waiting_in(self, stream: str) -> set[str]:
+        """Who waits for messages of this stream."""
+        return {wait.caller.actor.principal for wait in self.waiting.get(stream, ())}
+
     def remove(self, stream: str, wait: WaitingPoll) -> None:
         polls = self.waiting[stream]
         polls.discard(wait)

@@ -1,5 +1,7 @@
 """The methods about runtimes and wakes."""
 
+from collections.abc import Collection
+
 from accord.api import threads as api
 from accord.core.attention.runtimes import ObservedRuntime, observe_all
 from accord.core.attention.state import Attention, Seat
@@ -11,8 +13,11 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.room.threads.access import is_leading
+from accord.core.room.threads.state import ThreadStatus, is_thread_id
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.waking.service import Answered
+
+TRIGGER = "trigger_participant"
 
 
 async def heartbeat_session(
@@ -28,14 +33,14 @@ async def trigger_participant(
     service: ThreadService, actor: Actor, request: api.TriggerParticipant
 ) -> api.TriggerResult:
     """Wake a participant of a thread that has unread messages."""
-    thread = await service.thread_for(request.thread_id, actor)
-    if request.target_agent_id not in thread.participants:
+    workspace, participants = await wakeable_in(service, actor, request.thread_id)
+    if request.target_agent_id not in participants:
         detail = f"{request.target_agent_id} is not a participant of this thread"
         raise Refused(Reason.MALFORMED, detail)
     if request.force:
         ensure_may_force(actor, request.reason)
     order = WakeOrder(
-        thread=thread.id,
+        thread=request.thread_id,
         by=actor.principal,
         reason=request.reason,
         words=request.trigger_prompt,
@@ -44,12 +49,30 @@ async def trigger_participant(
     )
     key = request.idempotency_key
     wake = (
-        derive_ulid_after(key, actor.workspace, thread.id, actor.principal, "trigger_participant")
+        derive_ulid_after(key, actor.workspace, request.thread_id, actor.principal, TRIGGER)
         if key
         else service.engine.new_id()
     )
-    seat = Seat(thread.workspace, request.target_agent_id)
+    seat = Seat(workspace, request.target_agent_id)
     return result_of(seat, await service.wakes.ask(seat, wake, order))
+
+
+async def wakeable_in(
+    service: ThreadService, actor: Actor, thread_id: str
+) -> tuple[str, Collection[str]]:
+    """The workspace of a thread or session, and who can be woken in it; raises Refused."""
+    if is_thread_id(thread_id):
+        thread = await service.thread_for(thread_id, actor)
+        return thread.workspace, thread.participants
+    service.ensure_open()
+    session = await service.sessions.conversation(thread_id, actor)
+    if actor.principal not in session.participants:
+        raise Refused(Reason.FORBIDDEN, f"You are no longer in the session {thread_id}")
+    if session.status is ThreadStatus.CLOSED:
+        raise Refused(Reason.WRONG_STATE, "The session has ended; nobody is woken for it")
+    members = session.room.members
+    agents = [name for name in session.participants if members[name].kind is Kind.AGENT]
+    return session.room.workspace, agents
 
 
 async def list_agents(

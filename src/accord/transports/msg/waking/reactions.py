@@ -27,11 +27,19 @@ from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
+from accord.core.room.approval.gate_timeouts import GateTimedOut
+from accord.core.room.approval.votes import GatePassed, GateRejected
+from accord.core.room.conversation.prompts import PromptSubmitted
+from accord.core.room.policy import GateResolution
+from accord.core.room.shared_context.context_items import ContextAdded
+from accord.core.room.state import Room
 from accord.core.room.threads import state as thread_state
 from accord.core.room.threads.messages import ThreadMessage
 from accord.core.room.threads.state import Thread
 from accord.engine.ports import Row
-from accord.transports.msg.waking.service import SETTLE_S, TALK_MESSAGES, posted_message
+from accord.transports.http.session_index import ROOM_PREFIX
+from accord.transports.msg.waking.conversations import message_in_session, posted_message
+from accord.transports.msg.waking.service import SETTLE_S
 
 if TYPE_CHECKING:
     from accord.transports.msg.service import ThreadService
@@ -42,7 +50,16 @@ SWEEP_INTERVAL_S = 30.0
 # What a row must contain to matter; looking for these bytes is cheaper than decoding every message.
 THREAD_MARKERS = (b'"to":', b'"re_review_requested"', b'"thread_escalated"')
 ATTENTION_MARKERS = (b'"wake.due"', b'"wake.ended"', b'"silence.noticed"')
+# Prompts, decided gates, and chat whose metadata (a text inside the record) addresses somebody.
+ROOM_MARKERS = (
+    b'"prompt.submitted"',
+    b'"gate.passed"',
+    b'"gate.rejected"',
+    b'"gate.timed_out"',
+    b'\\"to\\":',
+)
 MARKERS = {
+    ROOM_PREFIX: ROOM_MARKERS,
     thread_state.STREAM_PREFIX: THREAD_MARKERS,
     attention_state.STREAM_PREFIX: ATTENTION_MARKERS,
 }
@@ -92,6 +109,15 @@ class AttentionWorker:
         match record.event:
             case ThreadMessage() as event:
                 await self._on_message(record, event)
+            case PromptSubmitted() as event:
+                await self._wake_in_session(record, (event.said.target_agent,), record.id)
+            case GatePassed() | GateRejected() as event:
+                await self._on_gate_decided(record, event.gate)
+            case GateTimedOut() as event:
+                if event.said.resolution is not GateResolution.ESCALATED:
+                    await self._on_gate_decided(record, event.said.gate)
+            case ContextAdded():
+                await self._on_session_message(record)
             case WakeDue() as event:
                 seat = seat_of(record.stream)
                 await self.threads.wakes.look_again(seat, event.wake, event.thread)
@@ -147,15 +173,12 @@ class AttentionWorker:
     # Politeness loops
 
     async def _is_politeness_loop(self, thread: Thread, record: Record) -> bool:
-        after = max(0, record.seq - TALK_MESSAGES)
-        earlier = await self.threads.messages_after(thread, after, record.seq - after)
-        run = polite_run(_newest_first(earlier))
-        return run >= wake_policy(self.engine.policy).polite_messages
+        newest = await self.threads.wakes.conversations.newest_messages(thread, record.seq)
+        return polite_run(newest) >= wake_policy(self.engine.policy).polite_messages
 
     async def _post_loop_notice(self, thread: Thread, record: Record) -> None:
-        after = max(0, thread.last_seq - TALK_MESSAGES)
-        newest = await self.threads.messages_after(thread, after, TALK_MESSAGES)
-        if loop_was_noticed(_newest_first(newest)):
+        newest = await self.threads.wakes.conversations.newest_messages(thread, thread.last_seq)
+        if loop_was_noticed(newest):
             return
         text = (
             "The last messages are chat between two agents alone. Neither is woken by further "
@@ -163,6 +186,50 @@ class AttentionWorker:
         )
         id = derive_ulid_after(record.id, NOTICE)
         await self.threads.post_notice(thread.id, text, {"notice": NOTICE}, id)
+
+    # Sessions
+
+    async def _on_gate_decided(self, record: Record, gate_id: str) -> None:
+        """The agent whose action it was goes on, or learns why it may not."""
+        room: Room = await self.engine.state(record.stream)
+        gate = room.ended_gates.get(gate_id)
+        if gate is not None and record.actor != gate.initiator:
+            await self._wake_in_session(record, (gate.initiator,), gate_id)
+
+    async def _on_session_message(self, record: Record) -> None:
+        """Those whom a chat message or event addresses."""
+        room: Room = await self.engine.state(record.stream)
+        message = message_in_session(room, record)
+        named = woken_by(message, sorted(room.members_in(record.fork)))
+        await self._wake_in_session(record, named, record.id)
+
+    def _hears(self, agent: str, stream: str) -> bool:
+        """Whether an agent gets what is said there at once, by a connection or a waiting poll."""
+        connected = {peer.principal for peer in self.engine.delivery.connections(stream)}
+        return agent in connected or agent in self.threads.wakes.conversations.polling(stream)
+
+    async def _wake_in_session(self, record: Record, agents: Sequence[str], cause: str) -> None:
+        """Wake agents of a session that do not hear it: a membership survives an absence."""
+        room: Room = await self.engine.state(record.stream)
+        members = room.members_in(record.fork) if not room.ended else frozenset()
+        for agent in agents:
+            seat = Seat(room.workspace, agent)
+            member = room.members.get(agent)
+            is_here = member is not None and agent in members and member.kind is Kind.AGENT
+            if not is_here or self._hears(agent, record.stream):
+                continue
+            attention: Attention = await self.engine.state(attention_state.stream_of(*seat))
+            if self._can_be_woken(seat, attention):
+                sender = room.members.get(record.sender)
+                by_person = sender is not None and sender.kind is Kind.HUMAN
+                order = WakeOrder(
+                    thread=record.fork or room.id,
+                    by=record.sender,
+                    automatic=True,
+                    autonomous=not by_person,
+                )
+                wake = derive_ulid_after(cause, "wake", agent)
+                await self.threads.wakes.ask_automatically(seat, wake, order)
 
     # Notices
 
@@ -199,7 +266,11 @@ class AttentionWorker:
             "why": outcome.cause,
         }
         await self.threads.post_notice(
-            event.thread, text, about, derive_ulid_after(record.id, "wake_ended")
+            event.thread,
+            text,
+            about,
+            derive_ulid_after(record.id, "wake_ended"),
+            seat_of(record.stream),
         )
 
 
@@ -211,11 +282,3 @@ def matters(row: Row) -> bool:
         if marker in body:
             return True
     return False
-
-
-def _newest_first(records: list[Record]) -> list[PostedMessage]:
-    return [
-        posted_message(record, record.event)
-        for record in reversed(records)
-        if isinstance(record.event, ThreadMessage)
-    ]

@@ -38,26 +38,18 @@ from accord.core.attention.waking.outcomes import (
     WakeResult,
 )
 from accord.core.attention.waking.part import wake_policy
-from accord.core.attention.waking.policy import PostedMessage
-from accord.core.attention.waking.politeness import polite_run
 from accord.core.attention.waking.port import Terminals, WakeJob, Waker, WakeReport, WakeTarget
 from accord.core.attention.waking.prompt import wake_prompt
 from accord.core.attention.waking.state import OpenWake, WakeFacts, WakeOrder
 from accord.core.kernel.actor import POLICY_ACTOR
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message
-from accord.core.kernel.records import Event, Record
+from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
-from accord.core.room.threads import state as thread_state
-from accord.core.room.threads.findings import event_type_of
-from accord.core.room.threads.messages import ThreadMessage, author_of
-from accord.core.room.threads.posts import addressees_of
-from accord.core.room.threads.state import Thread
-from accord.core.views import thread_summary
 from accord.transports.msg.submission import Answer
+from accord.transports.msg.waking.conversations import Conversations
 from accord.transports.msg.waking.registry import RuntimeRegistry
 
 if TYPE_CHECKING:
@@ -67,10 +59,6 @@ log = logging.getLogger("accord.waking")
 
 # How long a caller waits for a command to fail; one that runs longer has woken its agent.
 SETTLE_S = 5.0
-# Messages looked at for a politeness loop: six of two agents, and notices of the server between.
-TALK_MESSAGES = 24
-# For a new session, which knows nothing of the thread (MSG 3.8).
-SUMMARIZED_MESSAGES = 200
 STOPPED_DETAIL = "The server stopped and ended the command"
 
 
@@ -121,6 +109,7 @@ class WakeService:
         self.threads = threads
         self.engine = threads.engine
         self.registry = RuntimeRegistry(threads.engine, threads.submitter)
+        self.conversations = Conversations(threads)
         self.waker: Waker = waker or NoWaker()
         self.terminals: Terminals = terminals or NoTerminals()
         self._running: set[asyncio.Task[WakeReport]] = set()
@@ -173,34 +162,24 @@ class WakeService:
     async def facts(self, seat: Seat, thread_id: str) -> WakeFacts:
         """What a decision needs besides the agent's own stream."""
         attention = await self._attention(seat)
-        thread: Thread = await self.engine.state(thread_state.stream_of(thread_id))
+        conversation = await self.conversations.of(seat, thread_id)
         runtimes = attention.waking.runtimes.values()
         target = WakeTarget(*seat)
         human = await self.terminals.human_input(target)
         beats = dict(self.registry.beats_of(seat, runtimes))
+        drafted_at = self.conversations.draft_at(seat)
         for session_id, seen in human.items():
             now = self.engine.clock.now()
             known = beats.get(session_id, Beats(now))
-            beats[session_id] = Beats(known.seen_at, now, seen)
+            beats[session_id] = Beats(known.seen_at, now, seen.with_draft(drafted_at))
         return WakeFacts(
-            unread=self.threads.unread(
-                thread, seat.agent, await self.threads.cursor_of(thread, seat.agent)
-            ),
+            unread=conversation.unread,
             beats=beats,
             reachable=frozenset(human),
             resumable=self.waker.resumable(target, runtimes),
             can_spawn=self.waker.can_spawn(target),
-            polite_run=await self.polite_run(thread),
-        )
-
-    async def polite_run(self, thread: Thread) -> int:
-        """How long two agents have been talking in this thread without anything else."""
-        after = max(0, thread.last_seq - TALK_MESSAGES)
-        records = await self.threads.messages_after(thread, after, TALK_MESSAGES)
-        return polite_run(
-            posted_message(record, record.event)
-            for record in reversed(records)
-            if isinstance(record.event, ThreadMessage)
+            polite_run=conversation.polite_run,
+            is_present=conversation.is_present,
         )
 
     # Running
@@ -281,15 +260,11 @@ class WakeService:
 
     async def _prompts(self, seat: Seat, order: WakeOrder) -> tuple[str, str]:
         """What a resumed and what a new session reads."""
-        thread: Thread = await self.engine.state(thread_state.stream_of(order.thread))
-        cursor = await self.threads.cursor_of(thread, seat.agent)
-        unread = self.threads.unread(thread, seat.agent, cursor)
-        after = max(0, thread.last_seq - SUMMARIZED_MESSAGES)
-        records = await self.threads.messages_after(thread, after, SUMMARIZED_MESSAGES)
+        unread = (await self.conversations.of(seat, order.thread)).unread
         asked = partial(
-            wake_prompt, thread=thread.id, unread=unread, by=order.by, words=order.words
+            wake_prompt, thread=order.thread, unread=unread, by=order.by, words=order.words
         )
-        return asked(), asked(summary=thread_summary.summarize(thread, records))
+        return asked(), asked(summary=await self.conversations.summary(seat, order.thread))
 
     async def stop(self) -> None:
         """End all commands and record that; no wake is repeated after a restart."""
@@ -360,19 +335,6 @@ class WakeService:
             with suppress(Refused):
                 found.append((stream.removeprefix(prefix), await self.engine.state(stream)))
         return found
-
-
-def posted_message(record: Record, event: ThreadMessage) -> PostedMessage:
-    """A message of a thread as the rules of waking see it."""
-    return PostedMessage(
-        sender=author_of(record),
-        kind=event.kind,
-        by_agent=event.author_kind is Kind.AGENT,
-        event_type=event_type_of(event.metadata or {}) or None,
-        role=event.role,
-        to=addressees_of(event),
-        metadata=event.metadata or {},
-    )
 
 
 def _outcome_of_waiting(opened: OpenWake) -> WakeOutcome:
