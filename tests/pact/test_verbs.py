@@ -219,7 +219,7 @@ def test_help_needs_no_name_and_tells_verbs_and_rules(tmp_path: Path) -> None:
     ran = run_accord("pact", "help", cwd=tmp_path)
 
     assert ran.code == 0
-    for word in (*VERBS, "validate", "help", "Nobody accepts their own work", "every one of"):
+    for word in (*VERBS, "validate", "help", "No one accepts their own work", "every one of"):
         assert word in ran.out
 
 

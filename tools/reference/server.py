@@ -80,7 +80,7 @@ def measured() -> Iterator[str]:
 
 
 def session_config() -> Iterator[str]:
-    """The rules of a session, and what they are where nobody says otherwise."""
+    """The rules of a session, and their defaults."""
     said = sentences_of("config", SessionConfig.__struct_fields__)
     rows = (
         (

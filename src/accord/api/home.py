@@ -57,7 +57,7 @@ class EndedGate(ResponseObject, frozen=True):
 
 
 class Silence(ResponseObject, frozen=True):
-    """Somebody was addressed in a thread and has not answered; operators see it."""
+    """A member was addressed in a thread and has not answered; shown to operators."""
 
     thread: str
     agent: str

@@ -132,7 +132,7 @@ def join_hint(session: str) -> str:
 
 
 async def member_client(args: argparse.Namespace, session: str) -> "Client":
-    """A client for an act in the session; refuses who is not a member, and makes nobody one."""
+    """A client for an act in the session; refuses a non-member instead of joining."""
     client = client_for(args)
     with hint_to_join(session):
         found = await client.session(session)

@@ -27,7 +27,7 @@ from accord.waking.configuration import WakeableAgent, WakeableAgents
 
 # Programs of agents that run at the same time; further wakes wait for one of them to end.
 MAX_AT_ONCE = 4
-# A command that fails within this time has woken nobody, so the next way is tried. One that fails
+# A command that fails within this time has woken no agent, so the next way is tried. One that fails
 # later may have done anything.
 EARLY_FAILURE_S = 30.0
 LIST_TIMEOUT_S = 30.0

@@ -21,7 +21,7 @@ def test_a_summary_names_findings_fixes_and_the_newest_chat() -> None:
         "Authors: other (1), reviewer (3), worker (3).",
         "2 findings reported, 1 verdict given, 1 open.",
         "Fixes: abc1234.",
-        "It was escalated, and nobody has resolved that.",
+        "It was escalated, and the escalation is unresolved.",
         "worker wrote: 'ready'",
     ]
     assert text == summarize(rules.state, rules.records[1:])

@@ -1,7 +1,7 @@
 """Share work in a repository with Pact: assign, review, accept and merge tasks.
 
 Everything is stored in plain files under `.pact/`; no server is needed. PACT_AGENT_ID names your
-seat. Two rules always apply: nobody accepts their own work, and a feature is merged only when all
+seat. Two rules always apply: no one accepts their own work, and a feature is merged only when all
 its tasks are accepted. Other Pact tools may be used in the same repository.
 
 Examples:
@@ -122,7 +122,7 @@ def verb_reference() -> str:
 {rows}
 
 The two rules:
-  1. Nobody accepts their own work: only a task's reviewer accepts it, and that
+  1. No one accepts their own work: only a task's reviewer accepts it, and that
      is never its owner.
   2. A feature is merged when every one of its tasks is accepted.
 

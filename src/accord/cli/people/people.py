@@ -28,7 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="verb", required=True, metavar="list|remove|devices|invitations|revoke"
     )
     listing = verbs.add_parser("list", help="everyone with a token, a device or an invitation")
-    remove = verbs.add_parser("remove", help="revoke all that lets somebody in; end memberships")
+    remove = verbs.add_parser(
+        "remove",
+        help="revoke every token, device and invitation of a person, and end their memberships",
+    )
     remove.add_argument("who", metavar="WHO", help="the person's or agent's id")
     remove.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="default: %(default)s")
     remove.add_argument("--reason", default="", help="why, for the record")

@@ -73,8 +73,8 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class HumanInput(msgspec.Struct, frozen=True):
     """What a supervisor knows about the person at the terminal.
 
-    Both are needed: somebody who typed half a sentence and went away is long silent, and a prompt
-    typed into that line would be sent together with the draft.
+    Both are needed: a person who typed half a sentence and went away is silent for long, and a
+    prompt typed into that line would be sent together with the draft.
     """
 
     typed_at: Instant | None = None

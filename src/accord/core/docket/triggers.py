@@ -93,6 +93,6 @@ TRIGGER_TEXT: dict[Trigger, str] = {
         "as planned it does not go: a step failed, the plan is too long, "
         "or there is no probe that could prove it wrong"
     ),
-    Trigger.SCORE_TRIAGE: "nobody proposed a verdict, so the ratings gave it",
+    Trigger.SCORE_TRIAGE: "no verdict was proposed, so the ratings gave it",
     Trigger.NONE: "nothing stands in its way",
 }

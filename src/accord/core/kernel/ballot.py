@@ -21,7 +21,7 @@
 # result by joining or leaving. So the electorate (`roll`) is settled once, at the first moment at
 # which there is at least one eligible voter (OPEN-17). It never grows afterwards. Members of it who
 # lose the permission to approve are removed; where the session's policy skips absent members, those
-# who are absent and have not voted do not count either, unless that would leave nobody (OPEN-18).
+# who are absent and have not voted do not count either, unless no one would be left (OPEN-18).
 # `specific` names its people and ignores the electorate.
 #
 # Votes. `yes` holds the ids of those who approved. There are no negative votes to count: a

@@ -96,7 +96,7 @@ def ensure_may_enrol(actor: Actor, roles: Roles) -> None:
 
 
 def ensure_may_use_id(people: People, actor: Actor, id: str) -> None:
-    """Refuse the id of a person, and that of an agent which belongs to somebody else."""
+    """Refuse the id of a person, and that of an agent of another person."""
     known = people.kind_of(actor.workspace, id)
     if known is None:
         return

@@ -35,7 +35,7 @@ def summary_lines(thread: Thread, records: Sequence[Record]) -> Iterator[str]:
         yield f"Authors: {said}."
     yield from finding_lines(thread, records)
     if thread.escalated:
-        yield "It was escalated, and nobody has resolved that."
+        yield "It was escalated, and the escalation is unresolved."
     yield from quotes(records)
 
 

@@ -1,1 +1,1 @@
-"""Pact: tasks, their owners and reviewers, and the rule that nobody accepts their own work."""
+"""Pact: tasks, their owners and reviewers, and the rule that no one accepts their own work."""

@@ -1,7 +1,7 @@
 """The message: `prepare-commit-msg` adds trailers (OPEN-69, 70), `commit-msg` checks them.
 
-Both keep `Approved-By` out of commits whose content was not approved. What somebody types into a
-message counts for nothing: only names that `prepare-commit-msg` left there stay. An amend, a
+Both keep `Approved-By` out of commits whose content was not approved. Names typed into a
+message do not count: only those that `prepare-commit-msg` wrote stay. An amend, a
 rebase, a cherry-pick, `git commit -C` and `-F` reuse the message of another commit. Its trailers
 still name who approved that one, so they are checked against the records in git, without a server:
 they stay only if the new commit makes changes that these approvals cover.
@@ -337,7 +337,7 @@ def save_approvers(repo: Repository, draft: bytes) -> None:
 
 
 def drop_typed(repo: Repository, file: str, raw: bytes) -> None:
-    """Remove approvers that somebody typed into the message and no approval covers.
+    """Remove approvers that were typed into the message and that no approval covers.
 
     They are removed, not refused: a finished message would be lost for a line that does not count.
     """

@@ -146,8 +146,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     silence_seconds: Annotated[
         int,
         SettingInfo(
-            "seconds of silence after which a thread and the operators hear that somebody who was "
-            "addressed does not answer",
+            "seconds of silence after which a thread and the operators are told that an addressed "
+            "member does not answer",
             1,
             604_800,
             has_flag=False,

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import accord
 
-# `make page` writes it; it is part of the package, so nobody needs Node to run a server.
+# `make page` writes it; it is part of the package, so running a server does not need Node.
 BUILT_PAGE = Path(accord.__file__).parent / "page"
 INDEX = "/index.html"
 ASSETS_ROOT = "/assets/"

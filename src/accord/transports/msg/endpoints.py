@@ -54,7 +54,7 @@ class MethodEndpoints:
         try:
             data = await self._run(request, method)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads this response
+            return Response(status_code=400)  # the client is gone
         except Refused as refusal:
             return method_refusal_response(refusal, request_id)
         except StoreError as error:

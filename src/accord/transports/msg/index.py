@@ -116,7 +116,7 @@ class ThreadIndex:
 
 
 def principals_of(thread: Thread) -> Iterator[Principal]:
-    """Who may find this thread in a list; nobody is ever removed from one."""
+    """Who may find this thread in a list; no one is ever removed from one."""
     for name in (EVERYONE, thread.created_by, *thread.participants):
         yield thread.workspace, name
 

@@ -56,7 +56,7 @@ class Join(NamedTuple):
 
 
 class Skip(NamedTuple):
-    """Wake nobody; `earlier` is the wake that made this one unnecessary."""
+    """Do not wake; `earlier` is the wake that made this one unnecessary."""
 
     cause: WakeCause
     earlier: WakeOutcome | None = None

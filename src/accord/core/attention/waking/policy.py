@@ -30,7 +30,7 @@ class WakePolicy(msgspec.Struct, frozen=True):
 class Wakes(StrEnum):
     """Whom a message wakes."""
 
-    NOBODY = "nobody"
+    NONE = "none"
     ADDRESSED = "addressed"  # those in `metadata.to`
     PARTICIPANTS = "participants"  # those in `metadata.to`, or else all participants
 
@@ -42,7 +42,7 @@ WAKES_BY_MESSAGE: Mapping[tuple[str, str | None], Wakes] = {
     ("event", None): Wakes.ADDRESSED,
     ("event", "re_review_requested"): Wakes.PARTICIPANTS,
     ("event", "thread_escalated"): Wakes.PARTICIPANTS,
-    ("system", None): Wakes.NOBODY,
+    ("system", None): Wakes.NONE,
 }
 # The most that a sender of this role can cause; a role that is not listed counts as a worker.
 WAKES_BY_ROLE: Mapping[str, Wakes] = {
@@ -69,9 +69,9 @@ def woken_by(message: PostedMessage, participants: Sequence[str]) -> tuple[str, 
     """Whom this message wakes by itself, the sender never; in order and once each."""
     by_message = WAKES_BY_MESSAGE.get(
         (message.kind, message.event_type),
-        WAKES_BY_MESSAGE.get((message.kind, None), Wakes.NOBODY),
+        WAKES_BY_MESSAGE.get((message.kind, None), Wakes.NONE),
     )
-    if by_message is Wakes.NOBODY:
+    if by_message is Wakes.NONE:
         return ()
     by_role = WAKES_BY_ROLE.get(message.role, WAKES_BY_ROLE[WORKER])
     everyone = Wakes.PARTICIPANTS is by_message is by_role

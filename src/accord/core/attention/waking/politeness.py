@@ -27,7 +27,7 @@ def polite_run(newest_first: Iterable[PostedMessage]) -> int:
     """How many chat messages two agents have exchanged since anything else happened.
 
     An event, a task, a commit, a human or a third agent ends the run. Messages of the server do
-    not: they say that nobody is woken, which must not begin the loop anew.
+    not: they say that no agent is woken, which must not start the loop again.
     """
     pair: set[str] = set()
     count = 0

@@ -1,7 +1,7 @@
 """The prompt of a wake: ours in its first lines, everything else quoted.
 
 A runtime receives the prompt as one argument or as one paste. It begins with our mark, so that it
-can never be taken for an option, and what somebody else wrote follows as quoted lines, each with a
+can never be taken for an option, and text from others follows as quoted lines, each with a
 prefix, so that nothing in it can look like our own words.
 """
 

@@ -63,7 +63,7 @@ from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 
-# Of a wake that nobody asked for these are no news: every message to an active agent has one.
+# Not recorded for an automatic wake: every message to an active agent causes one.
 UNRECORDED_CAUSES = frozenset({WakeCause.AWAKE, WakeCause.NOTHING_UNREAD})
 REASON_OF_CAUSE: Mapping[WakeCause, Reason] = {
     WakeCause.UNMANAGED: Reason.UNMANAGED_RUNTIME,

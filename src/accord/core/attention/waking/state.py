@@ -21,7 +21,7 @@ class WakePhase(StrEnum):
 class WakeOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was asked for: by whom, for which thread, and with which words.
 
-    `autonomous`: no person asked for it; `automatic`: nobody did, a message led to it.
+    `autonomous`: no person asked for it; `automatic`: a message led to it, without a request.
     """
 
     thread: str

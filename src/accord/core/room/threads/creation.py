@@ -83,7 +83,7 @@ def create(thread: Thread, command: Command, body: ThreadCreate) -> Iterable[Eve
 
 
 def add(thread: Thread, command: Command, body: ThreadAdd) -> Iterable[EventOrEffect]:
-    """Add those who are not in it yet; refused if that is nobody, or too many."""
+    """Add those who are not in it yet; refused if there are none, or too many."""
     added = tuple(name for name in body.participants if name not in thread.participants)
     if not added:
         raise Refused(Reason.WRONG_STATE, "All of them are participants already")

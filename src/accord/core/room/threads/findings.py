@@ -58,7 +58,7 @@ def report(thread: Thread, event: ThreadMessage, record: Record) -> Thread:
 
 
 def push_fix(thread: Thread, event: ThreadMessage, record: Record) -> Thread:
-    """Whoever pushed a fix may not close the finding."""
+    """The author of a fix may not close the finding."""
     id = named_finding(thread, event)
     if id is None:
         return thread

@@ -79,7 +79,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_disputed(self) -> bool:
-        """Whether somebody still disagrees: blocked, escalated, or with an open finding."""
+        """Whether a participant still disagrees: blocked, escalated, or with an open finding."""
         return self.status is ThreadStatus.BLOCKED or self.escalated or bool(self.findings)
 
 

@@ -85,8 +85,8 @@ def without_runs_elsewhere(
 ) -> DecisionCommit:
     """The decision without those who only decided on runs that the commit does not contain.
 
-    A call that changes files is contained if it changes one of the commit. Of any other call nobody
-    knows what it changed, so the first commit after it contains it.
+    A call that changes files is contained if it changes one of the commit. What any other
+    call changed is unknown, so the first commit after it contains it.
     """
     changed = {file.path for file in commit.files}
     elsewhere = {run.proposal for run in draft.runs if _is_elsewhere(run, changed, root)}

@@ -249,7 +249,7 @@ class AttentionWorker:
         )
 
     async def _on_wake_ended(self, record: Record, event: WakeEnded) -> None:
-        """Posted where nobody else is told: a deferred wake, and one that failed later."""
+        """Posted where no caller is told: a deferred wake, and one that failed later."""
         outcome = event.outcome
         late = record.at - outcome.triggered_at > SETTLE_S * 1000
         failed = outcome.result is WakeResult.FAILED

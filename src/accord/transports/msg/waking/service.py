@@ -93,7 +93,7 @@ class NoTerminals:
         return {}
 
     async def deliver(self, target: WakeTarget, session_id: str, prompt: str) -> WakeReport:  # noqa: ARG002 - the port
-        """Nobody takes it."""
+        """Always fails: there is no waker."""
         return WakeReport(WakeAction.TRIGGER_RUNTIME, WakeResult.FAILED, WakeCause.NO_FALLBACK)
 
 
@@ -138,7 +138,7 @@ class WakeService:
         return self._answer_unrecorded(attention, event, wake, order, facts)
 
     async def ask_automatically(self, seat: Seat, wake: str, order: WakeOrder) -> None:
-        """Wake an agent because a message says so; nobody waits for the outcome."""
+        """Wake an agent because a message says so; no caller waits for the outcome."""
         facts = await self.facts(seat, order.thread)
         answer = await self._submit(seat, WakeAsk(order, facts), wake)
         for record in () if answer.is_retry else answer.records:

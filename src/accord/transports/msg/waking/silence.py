@@ -21,7 +21,7 @@ WATCHED = (AgentAddressed, AddressAnswered, SilenceNoticed)
 
 
 class SilenceWatch:
-    """Asked at every read and post, so it holds only agents that somebody waits for."""
+    """Asked at every read and post, so it holds only agents from which an answer is due."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
