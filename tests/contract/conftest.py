@@ -1,23 +1,31 @@
 """Opens every kind of store, empty."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from accord.engine.ports import EventLog
 from accord.stores import OPENERS, open_log
+from tests.helpers.servers.postgres_server import SHARED_POSTGRES
 
-DURABLE = frozenset({"sqlite"})
+DURABLE = frozenset({"postgresql", "sqlite"})
+# Another spelling of one that is there.
+ALIASES = frozenset({"postgres"})
+STORES = sorted(OPENERS.keys() - ALIASES)
 
 
 def place(scheme: str, folder: Path) -> str:
     """A URL for a store of this kind that is this test's alone."""
-    places = {"memory": "memory:", "sqlite": f"sqlite:{folder / 'log.db'}"}
-    return places[scheme]
+    places: dict[str, Callable[[], str]] = {
+        "memory": lambda: "memory:",
+        "sqlite": lambda: f"sqlite:{folder / 'log.db'}",
+        "postgresql": lambda: SHARED_POSTGRES.server().new_database(),
+    }
+    return places[scheme]()
 
 
-@pytest.fixture(params=sorted(OPENERS))
+@pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Of each store in turn."""
     return place(request.param, tmp_path)

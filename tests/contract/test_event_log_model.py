@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.engine.ports import Conflict, Duplicate, EventLog, Row
-from accord.stores import OPENERS, open_log
-from tests.contract.conftest import place
+from accord.stores import open_log
+from tests.contract.conftest import STORES, place
 from tests.contract.rows import first
 
 Outcome = type[Exception] | None
@@ -49,7 +49,7 @@ class Model:
         return stream, at, rows
 
 
-@pytest.mark.parametrize("scheme", sorted(OPENERS))
+@pytest.mark.parametrize("scheme", STORES)
 @given(rounds=st.lists(st.lists(asks, max_size=6), max_size=8), body=bodies)
 @settings(max_examples=40, deadline=None)
 async def test_store_behaves_like_its_model(

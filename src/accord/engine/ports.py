@@ -170,6 +170,15 @@ class MeasurableStore(Protocol):
 
 
 @runtime_checkable
+class SharedStore(Protocol):
+    """A store that other machines can reach, where no file lock keeps a second server away."""
+
+    async def claim_server(self) -> None:
+        """Be the one server of this log, until it is closed; StoreError while another is."""
+        ...
+
+
+@runtime_checkable
 class Prunable(Protocol):
     """A store that can remove the beginning of a stream and prove it."""
 

@@ -115,7 +115,11 @@ def ensure_backup_exists(file: Path) -> None:
 
 def store_path(url: str) -> Path:
     if not url.startswith(SQLITE_SCHEME):
-        detail = f"Only SQLite stores can be backed up and restored, not {url}"
+        detail = (
+            "`accord backup` and `accord restore` copy SQLite files; "
+            f"for a log in a {url.partition(':')[0]} database use its own tools, "
+            "such as `pg_dump --schema=accord`, and keep a copy of the keys"
+        )
         raise Refused(Reason.MALFORMED, detail)
     return Path(url.removeprefix(SQLITE_SCHEME))
 

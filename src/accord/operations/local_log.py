@@ -24,18 +24,32 @@ ROOM_PREFIX = "room/"
 
 
 def ensure_log_exists(url: str) -> None:
-    """Refuse if there is no log, since opening would create one."""
+    """Refuse if there is no log file, since opening would create one."""
     scheme, _, path = url.partition(":")
     if scheme == "sqlite" and not Path(path).is_file():
-        hint = "start `accord serve` to create one, or name another --data-dir"
-        detail = f"There is no log at {path}; {hint}"
-        raise Refused(Reason.NOT_FOUND, detail)
+        raise no_log(path, "name another --data-dir")
+
+
+async def ensure_database_has_log(url: str) -> None:
+    """Refuse if the database has no log, since opening would create one."""
+    if url.partition(":")[0] in {"postgresql", "postgres"}:
+        from accord.stores.postgres.errors import DatabaseName
+        from accord.stores.postgres.log import has_log
+
+        if not await has_log(url):
+            raise no_log(str(DatabaseName.from_url(url)), "name another --store")
+
+
+def no_log(place: str, otherwise: str) -> Refused:
+    hint = f"start `accord serve` to create one, or {otherwise}"
+    return Refused(Reason.NOT_FOUND, f"There is no log at {place}; {hint}")
 
 
 @asynccontextmanager
 async def open_existing_log(url: str) -> AsyncIterator[EventLog]:
     """Open the log if it exists; never creates one."""
     ensure_log_exists(url)
+    await ensure_database_has_log(url)
     events = await open_log(url)
     try:
         yield events

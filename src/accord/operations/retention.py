@@ -39,6 +39,7 @@ END_SEARCH_ROWS = 64
 PAGE_ROWS = 100
 DAY_MS = 86_400_000
 RUN_INTERVAL_S = 3600.0
+SQLITE = "sqlite"
 
 
 class EndedSession(NamedTuple):
@@ -149,13 +150,15 @@ async def open_offline(home: Path, url: str, by: str, reason: str) -> AsyncItera
 
 
 def shrink_store(url: str) -> int:
-    """Shrink the database file; no other process may use it meanwhile."""
-    return pruning.shrink(url.partition(":")[2])
+    """Shrink the database file, if it is one; no other process may use it meanwhile."""
+    scheme, _, path = url.partition(":")
+    return pruning.shrink(path) if scheme == SQLITE else 0
 
 
 def free_store_bytes(url: str) -> int:
-    """Bytes in the file that are free for reuse."""
-    return pruning.free_bytes(url.partition(":")[2])
+    """Bytes in the file that are free for reuse; PostgreSQL reuses them by itself."""
+    scheme, _, path = url.partition(":")
+    return pruning.free_bytes(path) if scheme == SQLITE else 0
 
 
 async def run_retention(

@@ -19,6 +19,7 @@ import uvicorn
 
 from accord.atomic_files import write_private
 from accord.core.kernel.refusal import Reason, Refused
+from accord.engine.ports import SharedStore
 from accord.identity.tokens import ensure_loopback
 from accord.server.app import Server
 from accord.server.options import ServerOptions
@@ -238,6 +239,8 @@ async def _start_server(
 ) -> tuple[Server, str]:
     """Start a server on its log; returns it with a token for the operator."""
     events = await open_log(options.store_url, durability=options.durability)
+    if isinstance(events, SharedStore):
+        await events.claim_server()
     server = Server(options, events)
     server.raise_file_limit()
     if tracing:

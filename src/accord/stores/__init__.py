@@ -19,9 +19,17 @@ async def _sqlite(place: str, durability: str) -> EventLog:
     return await SqliteLog.open(place, durability=durability)
 
 
+async def _postgresql(place: str, durability: str) -> EventLog:
+    from accord.stores.postgres import PostgresLog
+
+    return await PostgresLog.open(f"postgresql:{place}", durability=durability)
+
+
 OPENERS: dict[str, StoreOpener] = {
     "memory": _memory,
     "sqlite": _sqlite,
+    "postgresql": _postgresql,
+    "postgres": _postgresql,
 }
 
 

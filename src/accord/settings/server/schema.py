@@ -38,7 +38,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     store: Annotated[
         str | None,
         SettingInfo(
-            "where the log is", placeholder="URL", default_text="sqlite: in the data directory"
+            "where the log is: sqlite:PATH or postgresql://…",
+            placeholder="URL",
+            default_text="sqlite: in the data directory",
         ),
     ] = None
     auth: Annotated[

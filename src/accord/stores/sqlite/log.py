@@ -1,12 +1,9 @@
 """The log on one SQLite file: one thread writes, one reads, the event loop never blocks."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -19,8 +16,9 @@ from accord.stores.append import CommitSignal, check_append
 from accord.stores.sqlite.database_file import connect, prepare_file
 from accord.stores.sqlite.errors import MALFORMED_ROW_ERRORS, store_error
 from accord.stores.sqlite.pruning import Pruner
-from accord.stores.sqlite.reader import LARGE_READ_ROWS, SMALL_READ_ROWS, PositionedRow, Reader
+from accord.stores.sqlite.reader import LARGE_READ_ROWS, SMALL_READ_ROWS, Reader
 from accord.stores.sqlite.writer import SYNCHRONOUS, AppendJob, CommitResult, StatementJob, Writer
+from accord.stores.tail_cache import TailCache
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,11 +29,6 @@ PRUNE_PAUSE_S = 0.01
 FOREIGN_COMMIT_POLL_S = 0.2
 # Commits of this process are signalled together after this time; followers are not in a hurry.
 NOTIFY_DELAY_S = 0.02
-# Bounds of the newest rows kept for followers.
-MAX_TAIL_ROWS = 8192
-MAX_TAIL_BYTES = 16 << 20
-
-BODY = attrgetter("body")
 
 ADVANCE_SQL = """
     INSERT INTO cursors VALUES (?, ?)
@@ -318,41 +311,3 @@ class TailWatch:
             except apsw.Error:  # the reader meets the same error and reports it
                 pass
             await asyncio.sleep(FOREIGN_COMMIT_POLL_S)
-
-
-class TailCache:
-    """The newest rows without a gap, within bounds."""
-
-    def __init__(self) -> None:
-        self._rows: deque[Row] = deque()
-        self._bytes = 0
-        self.last = 0
-
-    def add(self, rows: Sequence[Row], last: int) -> None:
-        """Add committed rows; the newest is at position `last`."""
-        if last - len(rows) != self.last:
-            self.clear()
-        self._rows.extend(rows)
-        self._bytes += sum(map(len, map(BODY, rows)))
-        self.last = last
-        self._trim()
-
-    def clear(self) -> None:
-        """Forget everything, since rows may be missing at the end."""
-        self._rows.clear()
-        self._bytes = 0
-
-    def after(self, position: int, limit: int) -> list[PositionedRow] | None:
-        """Rows behind `position`; empty if there are none; None: read the file."""
-        behind = self.last - position
-        # A follower that read from the file may be ahead of this cache.
-        if not self._rows or not 0 <= behind <= len(self._rows):
-            return None
-        # From the newer end: a follower that keeps up needs the last few of thousands.
-        rows = list(islice(reversed(self._rows), behind))
-        rows.reverse()
-        return list(enumerate(rows[:limit], position + 1))
-
-    def _trim(self) -> None:
-        while self._rows and (len(self._rows) > MAX_TAIL_ROWS or self._bytes > MAX_TAIL_BYTES):
-            self._bytes -= len(self._rows.popleft().body)
