@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +28,9 @@ settings.register_profile(
 )
 settings.load_profile("patient")
 
-# Tests must not find the profiles of the person who runs them.
-os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "accord-tests-no-config")
+# Tests must not find the profiles of the person who runs them, nor those of another test run.
+CONFIG_HOME = Path(tempfile.mkdtemp(prefix="accord-tests-config-"))
+os.environ["XDG_CONFIG_HOME"] = str(CONFIG_HOME)
 os.environ.pop("ACCORD_PROFILE", None)
 
 # A server names its operator after the operating-system user.
@@ -55,8 +57,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """End the process that servers were forked from."""
+    """End the process that servers were forked from, and remove the empty configuration."""
     FORK_SERVER.close()
+    shutil.rmtree(CONFIG_HOME, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _shared_configuration_stays_empty() -> Iterator[None]:
+    """A test that logs in or connects a host needs a configuration directory of its own."""
+    yield
+    written = [path.name for path in CONFIG_HOME.iterdir()]
+    for name in written:
+        shutil.rmtree(CONFIG_HOME / name, ignore_errors=True)
+    assert not written, f"this test wrote {written} into XDG_CONFIG_HOME, which all tests share"
 
 
 @pytest.fixture
