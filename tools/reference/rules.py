@@ -37,7 +37,7 @@ def holders(verb: Permission) -> str:
     if verb is Permission.SERVER_ONLY:
         return "the server alone"
     if verb is Permission.ENTER:
-        return "whoever the server has let in"
+        return "every principal that the server admits"
     people, agents = (roles_with(verb, kind) for kind in INSIDE)
     if len(people) == len(Role):
         return "every member"

@@ -69,7 +69,7 @@ async def wakeable_in(
     if actor.principal not in session.participants:
         raise Refused(Reason.FORBIDDEN, f"You are no longer in the session {thread_id}")
     if session.status is ThreadStatus.CLOSED:
-        raise Refused(Reason.WRONG_STATE, "The session has ended; nobody is woken for it")
+        raise Refused(Reason.WRONG_STATE, "The session has ended; no agent is woken for it")
     members = session.room.members
     agents = [name for name in session.participants if members[name].kind is Kind.AGENT]
     return session.room.workspace, agents

@@ -50,7 +50,7 @@ SWEEP_INTERVAL_S = 30.0
 # What a row must contain to matter; looking for these bytes is cheaper than decoding every message.
 THREAD_MARKERS = (b'"to":', b'"re_review_requested"', b'"thread_escalated"')
 ATTENTION_MARKERS = (b'"wake.due"', b'"wake.ended"', b'"silence.noticed"')
-# Prompts, decided gates, and chat whose metadata (a text inside the record) addresses somebody.
+# Prompts, decided gates, and chat whose metadata (a text inside the record) addresses an agent.
 ROOM_MARKERS = (
     b'"prompt.submitted"',
     b'"gate.passed"',
