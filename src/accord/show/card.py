@@ -1,4 +1,4 @@
-"""A card on the terminal: a bar on the left of every line, and a second one where text comes from others.
+"""A card on the terminal: a bar beside every line, and a second one beside text of others.
 
 No text from outside can reach the first columns: it is escaped, wrapped to the terminal's width in
 columns, and every line that it takes begins with the card's own margin.

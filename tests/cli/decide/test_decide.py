@@ -59,7 +59,7 @@ def test_at_a_screen_a_trigger_says_what_it_means(batch: Path) -> None:
     lines = list(render_outcome(run_batch(batch.read_text("utf-8"))))
 
     at = lines.index(f"{' ' * 10}DEPENDENCY_BLOCK")
-    assert lines[at + 1] == f"{' ' * 10}something else comes first, or what it uses is taken"
+    assert lines[at + 1] == f"{' ' * 10}a dependency comes first, or a resource is in use"
 
 
 def test_at_a_screen_what_is_probed_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:

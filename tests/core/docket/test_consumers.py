@@ -486,4 +486,4 @@ def test_a_judgement_alone_is_checked_field_by_field() -> None:
     ]
     assert all(each.hint for each in flaws)
     assert papvp.judgement_errors("[" * 9999)[0].code == "JUDGE_SYNTAX"
-    assert papvp.judgement_errors("[1]")[0].detail == "it is no object"
+    assert papvp.judgement_errors("[1]")[0].detail == "it is not an object"

@@ -41,5 +41,5 @@ def test_the_result_of_a_step_that_is_gone_is_refused() -> None:
 
     ruling = SessionKernel().decide_after_step(BEFORE, ran, DAY)
 
-    assert ruling.problem == "other=YES/NO is no step of A any more"
+    assert ruling.problem == "other=YES/NO is no longer a step of A"
     assert ruling.snapshot == ""

@@ -79,7 +79,7 @@ def allow_step(
         and state is ItemState.PROBING
         and step.kind not in KINDS_WHILE_PROBING
     ):
-        return _deny(f"{item} is still being probed, and {doing} is no probe.")
+        return _deny(f"{item} is still being probed, and {doing} is not a probe.")
     return ExecutionPermit(
         allowed=True, reason=f"{item} is {row.state}, and {doing} is its next step."
     )

@@ -68,7 +68,7 @@ class SessionKernel:
         snap = read_snapshot(before)
         news = input_of_result(snap, ran)
         if news is None:
-            return Ruling("", "", problem=f"{ran.step} is no step of {ran.item} any more")
+            return Ruling("", "", problem=f"{ran.step} is no longer a step of {ran.item}")
         batch = Batch(items=[news])
         batch_parser.continue_from(snap, batch)
         return rule_on(batch, day, continued=True)

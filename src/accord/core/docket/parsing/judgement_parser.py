@@ -38,7 +38,7 @@ def parse_judgement(
         )
         return None
     if not isinstance(data, dict):
-        say(Diagnostic("JUDGE_SYNTAX", item, "it is no object", line))
+        say(Diagnostic("JUDGE_SYNTAX", item, "it is not an object", line))
         return None
     flaws: list[tuple[str, str]] = []
     found = judgement_of(data, lambda code, detail: flaws.append((code, detail)))
