@@ -10,9 +10,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.policy import Category, GateResolution, ServerPolicy
 from accord.core.room.state import Presence
-from accord.engine.clock import SystemClock
 from accord.engine.engine import Engine
-from accord.engine.scheduling import MAX_SLEEP_S, Scheduler
+from accord.engine.scheduling import MAX_SLEEP_S, Scheduler, SystemClock
 from tests.engine.conftest import Make
 from tests.helpers.engine.harness import EngineHarness, FaultyLog, ManualClock, yield_to_loop
 from tests.helpers.room.scenario import (

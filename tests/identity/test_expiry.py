@@ -7,7 +7,7 @@ import pytest
 
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused
-from accord.engine.clock import SystemClock, WallClock
+from accord.engine.scheduling import SystemClock, WallClock
 from accord.identity.expiry import ExpiryTimer
 from accord.identity.tokens import Keyring, issue_token
 from accord.server.engine_factory import make_engine

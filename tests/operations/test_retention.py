@@ -21,8 +21,8 @@ from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.data_dir import DATABASE_NAME, store_url_of
-from accord.engine.clock import SystemClock, WallClock
 from accord.engine.ports import Conflict, StoreError
+from accord.engine.scheduling import SystemClock, WallClock
 from accord.engine.streams.snapshots import encode_cut_state, position_after_cut
 from accord.engine.workers import HeadSigner
 from accord.identity.keyring import Keyring

@@ -1,8 +1,10 @@
-"""When work runs: at once as a task, or when the deadline of a stream has passed."""
+"""Time and tasks: the clocks, and work that runs as a task or when a deadline has passed."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -26,6 +28,40 @@ MAX_STALE_ENTRIES = 64
 
 # Unexpected errors kept for tests and inspection; all of them are logged.
 MAX_FAILURES = 16
+
+
+class SystemClock:
+    """Wall time at the start, monotonic from then on: setting the clock has no effect (UNI-23)."""
+
+    def __init__(
+        self,
+        wall: Callable[[], int] = time.time_ns,
+        steady: Callable[[], int] | None = None,
+    ) -> None:
+        self._steady = steady or steady_clock()
+        self._offset = wall() - self._steady()
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        return (self._offset + self._steady()) // 1_000_000
+
+
+class WallClock:
+    """The wall clock as it is set now; for tokens, which other machines check too."""
+
+    def __init__(self, wall: Callable[[], int] = time.time_ns) -> None:
+        self._wall = wall
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        return self._wall() // 1_000_000
+
+
+def steady_clock() -> Callable[[], int]:
+    """Monotonic nanoseconds, including time asleep where the platform supports that."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+    return time.monotonic_ns
 
 
 class Scheduler:

@@ -21,8 +21,8 @@ from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.lifecycle import SessionEnded, without_history
 from accord.data_dir import KEYS_DIR_NAME
-from accord.engine.clock import SystemClock
 from accord.engine.ports import Clock, EventLog, Prunable, StoreError
+from accord.engine.scheduling import SystemClock
 from accord.engine.streams.snapshots import encode_cut_state
 from accord.engine.streams.verified_reads import read_rows
 from accord.engine.workers import SigningKeys

@@ -20,10 +20,10 @@ from accord.core.people.state import People
 from accord.core.people.tokens import TokenRevoked
 from accord.data_dir import KEYS_DIR_NAME
 from accord.engine import workers
-from accord.engine.clock import WallClock
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord, EventLog, StoreError
+from accord.engine.scheduling import WallClock
 from accord.engine.workers import HeadSigner
 from accord.identity.sign_in_service import SignInService
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService

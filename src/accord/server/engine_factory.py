@@ -18,9 +18,9 @@ from accord.core.room import threads
 from accord.core.room.policy import ServerPolicy
 from accord.core.work import mirror
 from accord.data_dir import KEYS_DIR_NAME, store_url_of
-from accord.engine.clock import SystemClock, WallClock
 from accord.engine.engine import Engine
 from accord.engine.ports import EnginePorts, EventLog
+from accord.engine.scheduling import SystemClock, WallClock
 from accord.identity.token_service import TokenService
 from accord.identity.tokens import Keyring
 from accord.server.decision_kernel import LazyDecisionKernel

@@ -20,9 +20,9 @@ from accord.core.room.lifecycle import SessionCreate, SessionCreated, SessionEnd
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.shared_context.secrets import SecretShare
 from accord.core.room.threads.state import is_thread_id
-from accord.engine.clock import WallClock
 from accord.engine.engine import Engine
 from accord.engine.ports import Clock, EncodedRecord
+from accord.engine.scheduling import WallClock
 from accord.engine.streams.startup import RoomSummaries
 from accord.engine.streams.stream import OnOutcome, Outcome, Peer, Submission
 from accord.identity.tokens import (

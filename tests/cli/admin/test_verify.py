@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accord.data_dir import DATABASE_NAME, store_url_of
-from accord.engine.clock import SystemClock
+from accord.engine.scheduling import SystemClock
 from accord.engine.workers import HeadSigner
 from accord.identity.tokens import Keyring
 from accord.operations.local_log import open_existing_log
