@@ -371,7 +371,7 @@ def existing_file(path: str) -> bool:
         ("accord/server/app.py", "from accord import git, stores, telemetry, transports"),
         ("accord/client/client.py", "from accord.core.dialects import pvp"),
         ("accord/client/client.py", "from accord.api.responses import SessionDetail"),
-        ("accord/transports/http/openapi.py", "from accord.api import responses"),
+        ("accord/transports/http/api_docs/openapi.py", "from accord.api import responses"),
         ("accord/cli/main.py", "from accord import __version__\nfrom accord.demo import scenario"),
         ("accord/__main__.py", "from accord.cli.main import main"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.api.responses import RECEIVED_ENVELOPE
-from accord.transports.http import openapi
+from accord.transports.http.api_docs import openapi
 
 ROOT = Path(__file__).resolve().parents[1]
 TYPES_FILE = ROOT / "web" / "src" / "lib" / "server" / "types.ts"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from accord.api import responses, tokens
-from accord.transports.http import openapi
+from accord.transports.http.api_docs import openapi
 
 SUMMARY = {
     "id": "s",

@@ -42,13 +42,13 @@ from accord.transports.edge.connection_limits import ConnectionLimits
 from accord.transports.edge.origin import OriginMiddleware, names_this_server
 from accord.transports.http import (
     admin,
-    api_docs,
     error_handlers,
     health,
     page,
     session_turns,
     sessions,
 )
+from accord.transports.http.api_docs import endpoints as api_docs
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.git_hooks import GitHookEndpoints
 from accord.transports.http.home import HomeEndpoints

@@ -19,7 +19,8 @@ import pytest
 from accord.server.app import Server
 from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
-from accord.transports.http import openapi, routing_table
+from accord.transports.http import routing_table
+from accord.transports.http.api_docs import openapi
 from tests.helpers.clients.http_client import HttpClient
 from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.helpers.threads.method_client import MethodClient

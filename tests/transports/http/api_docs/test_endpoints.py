@@ -6,7 +6,7 @@ import httpx
 import jsonschema
 import pytest
 
-from accord.transports.http.api_docs import DOCUMENTS
+from accord.transports.http.api_docs.endpoints import DOCUMENTS
 from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.spec import proves
 

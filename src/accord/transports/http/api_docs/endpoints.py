@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 import accord
 from accord.core.dialects import asyncapi, pvp_schema
-from accord.transports.http import openapi
+from accord.transports.http.api_docs import openapi
 
 HEADERS = {"cache-control": "public, max-age=300", "x-content-type-options": "nosniff"}
 SCHEMA_JSON = "application/schema+json"

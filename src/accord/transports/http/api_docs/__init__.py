@@ -1,0 +1,1 @@
+"""The published description of the API: OpenAPI, JSON Schema and AsyncAPI."""
