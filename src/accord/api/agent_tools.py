@@ -143,6 +143,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
     stalls: list[dict[str, Any]]
     ended_gates: list[dict[str, Any]]
     threads: list[dict[str, Any]]
+    questions: list[dict[str, Any]]
     agents: list[dict[str, Any]]
     counts: dict[str, int]
     has_more: bool

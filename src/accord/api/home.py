@@ -66,6 +66,24 @@ class Silence(ResponseObject, frozen=True):
     since: str
 
 
+class Question(ResponseObject, frozen=True):
+    """Something in a thread that waits for you.
+
+    `addressed`: a message names you, and you have not posted since. `finding_open`: another
+    reported a finding that has no fix. `finding_fixed`: a fix was pushed and you may verify it.
+    """
+
+    thread: str
+    title: str
+    kind: Literal["addressed", "finding_open", "finding_fixed"]
+    message_id: str
+    seq: int
+    by: str
+    since: str | None
+    severity: str
+    task_id: str
+
+
 class HomeCounts(ResponseObject, frozen=True):
     """Numbers, also of what did not fit; `other_gates` are open and not for you to vote on."""
 
@@ -74,6 +92,7 @@ class HomeCounts(ResponseObject, frozen=True):
     other_gates: int
     stalls: int
     silences: int
+    questions: int
     unread_threads: int
 
 
@@ -84,6 +103,7 @@ class Home(ResponseObject, frozen=True):
     stalls: tuple[Stall, ...]
     ended_gates: tuple[EndedGate, ...]
     silences: tuple[Silence, ...]
+    questions: tuple[Question, ...]
     unread_threads: tuple[ThreadDetail, ...]
     counts: HomeCounts
     has_more: bool
@@ -96,6 +116,7 @@ class SessionHome(Home, frozen=True):
 
 
 class ThreadHome(ResponseObject, frozen=True):
-    """A thread that changed, as you may read it now."""
+    """A thread that changed, as you may read it now, and all that waits for you in it."""
 
     thread: ThreadDetail
+    questions: tuple[Question, ...]

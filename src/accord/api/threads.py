@@ -124,6 +124,7 @@ class ReadMessages(MethodRequest, frozen=True, kw_only=True, omit_defaults=True)
     since_seq: Seq = 0
     limit: Annotated[int, Meta(ge=1, le=MAX_READ)] = DEFAULT_READ
     agent_id: Id | None = None
+    peek: bool = False
 
 
 class MessageItem(ResponseObject, frozen=True, kw_only=True):

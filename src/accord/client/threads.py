@@ -96,17 +96,22 @@ class Threads:
         return await self._call("post_message", request, api.PostedMessage)
 
     async def read(
-        self, thread: str, since: int = 0, limit: int = api.DEFAULT_READ
+        self, thread: str, since: int = 0, limit: int = api.DEFAULT_READ, *, peek: bool = False
     ) -> api.MessagePage:
-        """One page of messages after `seq` `since`; reading acknowledges nothing."""
-        request = api.ReadMessages(thread_id=thread, since_seq=since, limit=limit)
+        """One page of messages after `seq` `since`; reading acknowledges nothing.
+
+        With `peek` they are not even counted as seen.
+        """
+        request = api.ReadMessages(thread_id=thread, since_seq=since, limit=limit, peek=peek)
         return await self._call("read_messages", request, api.MessagePage)
 
-    async def history(self, thread: str, since: int = 0) -> AsyncIterator[api.MessageItem]:
-        """All messages after `seq` `since`, page by page."""
+    async def history(
+        self, thread: str, since: int = 0, *, peek: bool = False
+    ) -> AsyncIterator[api.MessageItem]:
+        """All messages after `seq` `since`, page by page; see `read`."""
         has_more = True
         while has_more:
-            page = await self.read(thread, since, api.MAX_READ)
+            page = await self.read(thread, since, api.MAX_READ, peek=peek)
             since, has_more = page.next_seq, page.has_more and bool(page.messages)
             for message in page.messages:
                 yield message

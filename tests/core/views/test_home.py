@@ -330,7 +330,7 @@ def test_the_gate_that_ends_first_comes_first() -> None:
 
     assert [gate["expires_at"] for gate in whole["gates"]] == ["2026-02-01", "2026-02-02", None]
     counts = {"gates": 3, "awaiting_my_vote": 3, "other_gates": 0, "stalls": 0, "silences": 0}
-    counts["unread_threads"] = 0
+    counts |= {"questions": 0, "unread_threads": 0}
     assert whole["counts"] == counts
     assert not whole["has_more"]
 
@@ -361,6 +361,12 @@ def test_a_gate_that_is_not_about_a_tool_has_no_arguments_to_omit() -> None:
 
     assert card["action"] is None
     assert card["waits_for"] == ["alice", "bob"]
+
+
+def test_questions_are_counted_also_when_they_do_not_fit() -> None:
+    found = home.combine([], home.HomeLimits(questions=1), questions=({"seq": 1}, {"seq": 2}))
+    assert (found["questions"], found["counts"]["questions"]) == ([{"seq": 1}], 2)
+    assert found["has_more"]
 
 
 def test_unread_threads_are_counted_also_when_they_do_not_fit() -> None:

@@ -337,3 +337,24 @@ async def test_unread_threads_are_at_home_and_their_changes_are_events(
         (changed,) = await anext(events)
         assert (changed.thread_id, changed.unread, changed.last_seq) == (thread, 2, 2)
     await ann.close()
+
+
+async def test_questions_are_at_home_until_they_are_answered(signed: ServerProcess) -> None:
+    ann = HttpClient.with_token(signed, "ann", roles=["driver"])
+    with MethodClient.of(signed, "worker") as worker:
+        thread = worker.thread("ann", "worker", title="Review")
+        async with ann.http.stream("GET", "/home/events") as response:
+            lines = (line async for line in response.aiter_lines() if line.startswith("data: "))
+            assert json.loads((await anext(lines))[6:])["questions"] == []
+            worker.post(thread, "which one?", metadata={"to": ["ann"]})
+            changed = json.loads((await anext(lines))[6:])
+        home = (await ann.http.get("/home")).json()
+        (question,) = changed["questions"]
+        assert home["questions"] == [question]
+        assert home["counts"]["questions"] == 1
+        assert (question["kind"], question["by"]) == ("addressed", "worker")
+        assert (question["thread"], question["seq"]) == (thread, 1)
+        answer = {"thread_id": thread, "schema_version": 1, "body": "the first"}
+        assert (await ann.http.post("/v1/post_message", json=answer)).status_code == 200
+        assert (await ann.http.get("/home")).json()["questions"] == []
+    await ann.close()

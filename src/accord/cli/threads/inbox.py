@@ -1,7 +1,8 @@
-"""See which threads have messages that you have not read.
+"""See which threads have messages that you have not read, and what waits for your answer.
 
 Reading the inbox acknowledges nothing: a message stays unread until `accord thread read --ack` or
-`accord thread ack`. With --watch, new messages are printed as they arrive.
+`accord thread ack`. With --watch, new messages are printed as they arrive; their senders see them
+as seen if they appear on a terminal, and with --seen also if a file or a program takes them.
 
 Examples:
   accord inbox
@@ -23,6 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="keep printing messages that arrive; Ctrl-C stops"
     )
+    parser.add_argument(
+        "--seen",
+        action="store_true",
+        help="with --watch: count messages as seen although the output is not a terminal",
+    )
     connection.arguments(parser)
 
 
@@ -43,11 +49,17 @@ async def show(client: "Client", args: argparse.Namespace) -> None:
     from accord.show import style
     from accord.show.output import print_json
 
-    unread = (await client.home()).unread_threads
+    home = await client.home()
+    unread, questions = home.unread_threads, home.questions
     if args.json:
-        print_json({"threads": unread})
-    elif unread:
+        print_json({"threads": unread, "questions": questions})
+        return
+    if unread:
         rendering.print_threads(unread)
         print(f"\nTo read the first:\n  accord thread read {unread[0].thread_id} --ack")
     else:
         print(style.green("Nothing unread."))
+    if questions:
+        print("\nWaiting for you:")
+        for line in map(rendering.question_line, questions):
+            print(f"  {line}")

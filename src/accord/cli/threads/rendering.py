@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import UNSET
 
+from accord.api.home import Question
 from accord.api.threads import MessageItem, OpenItem, ThreadDetail, ThreadSummary, TriggerResult
 from accord.core.room.threads.state import MessageKind
 from accord.show import style
@@ -16,6 +17,11 @@ NO_THREADS = (
     "You take part in no thread yet. To start one:\n"
     '  accord thread create "What it is about" --with WHO'
 )
+QUESTIONS = {
+    "addressed": "{by} waits for your answer",
+    "finding_open": "{by} reported a finding that has no fix",
+    "finding_fixed": "a fix of {by}'s finding waits for your verdict",
+}
 WAKE_RESULTS = {
     "delivered": "was woken",
     "deferred": "will be woken later",
@@ -23,6 +29,14 @@ WAKE_RESULTS = {
     "skipped": "was not woken",
     "failed": "could not be woken",
 }
+
+
+def question_line(question: Question) -> str:
+    """One line for what waits for the reader."""
+    what = QUESTIONS[question.kind].format(by=one_line(question.by))
+    task = f" ({one_line(question.task_id)})" if question.task_id else ""
+    where = f"{question.thread}, message {question.seq}"
+    return f"{where}: {what}{task}, in “{one_line(question.title)}”"
 
 
 def print_threads(threads: Iterable[ThreadDetail]) -> None:

@@ -1,6 +1,7 @@
 """`accord inbox --watch`: prints messages of the caller's threads as they arrive."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ NOTHING_YET = "Nothing unread; new messages appear here. Ctrl-C stops."
 
 async def watch(client: "Client", args: argparse.Namespace) -> None:
     """Print what is unread, then each message once; reconnects after each loss."""
-    inbox = InboxPrinter(client, raw=args.json)
+    # A file or a program that collects messages is not a person who has seen them.
+    inbox = InboxPrinter(client, raw=args.json, peek=not (args.seen or sys.stdout.isatty()))
 
     async def follow_threads(on_heard: Callable[[], None]) -> None:
         async for changed in client.threads.changes():
@@ -34,8 +36,9 @@ async def watch(client: "Client", args: argparse.Namespace) -> None:
 class InboxPrinter:
     """Prints each message once, under the title of its thread."""
 
-    def __init__(self, client: "Client", *, raw: bool) -> None:
+    def __init__(self, client: "Client", *, raw: bool, peek: bool) -> None:
         self._client = client
+        self._peek = peek
         self._raw = raw
         self._printed: dict[str, int] = {}
         self._title_shown = ""
@@ -49,7 +52,7 @@ class InboxPrinter:
         """Print the messages after those that were printed or acknowledged."""
         id = thread.thread_id
         since = max(self._printed.get(id, 0), thread.last_read_seq)
-        async for message in self._client.threads.history(id, since):
+        async for message in self._client.threads.history(id, since, peek=self._peek):
             self._printed[id] = message.seq
             if message.sender_agent_id == self._client.id:
                 continue

@@ -31,6 +31,7 @@ class HomeLimits(NamedTuple):
     stalls: int = 500
     ended_gates: int = 200
     silences: int = 200
+    questions: int = 200
     unread_threads: int = 200
     argument_bytes: int = 2 << 20  # of all gates and held proposals together
 
@@ -43,13 +44,15 @@ def combine(
     limits: HomeLimits = HOME_LIMITS,
     *,
     silences: Sequence[Entry] = (),
+    questions: Sequence[Entry] = (),
     unread_threads: Sequence[Any] = (),
     more: bool = False,
 ) -> Entry:
     """One home from the concerns of several sessions, the most urgent gates first.
 
     A gate is never left out because its arguments are large: they are omitted instead, and said to
-    be. `silences` are of threads; `more` if there are sessions that were not looked at.
+    be. `silences` and `questions` are of threads; `more` if there are sessions that were not
+    looked at.
     """
     parts = list(sessions)
     gates = sorted((gate for part in parts for gate in part.gates), key=_urgency)
@@ -65,6 +68,7 @@ def combine(
         "stalls": [budget.fit(stall, "proposal") for stall in stalls[: limits.stalls]],
         "ended_gates": ended[: limits.ended_gates],
         "silences": list(silences[: limits.silences]),
+        "questions": list(questions[: limits.questions]),
         "unread_threads": list(unread_threads[: limits.unread_threads]),
         "counts": {
             "gates": len(gates),
@@ -72,11 +76,13 @@ def combine(
             "other_gates": sum(part.other_gates for part in parts),
             "stalls": len(stalls),
             "silences": len(silences),
+            "questions": len(questions),
             "unread_threads": len(unread_threads),
         },
         "has_more": more
         or len(gates) > limits.gates
         or len(stalls) > limits.stalls
+        or len(questions) > limits.questions
         or len(unread_threads) > limits.unread_threads,
     }
 

@@ -21,6 +21,7 @@ from accord.core.room.threads.state import STREAM_PREFIX as THREAD_PREFIX
 from accord.core.room.threads.state import Thread
 from accord.core.views import home
 from accord.core.views.sessions import is_known_to
+from accord.core.views.thread_questions import questions_in
 from accord.engine.ports import DamagedError
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.endpoint import Endpoint, routes_of
@@ -80,7 +81,14 @@ class HomeReader:
         """One home: what concerns sessions, silences, and unread threads with the newest first."""
         silences = self.silence.silences_for(actor)
         unread = await reading.unread_threads(self.threads, actor)
-        return home.combine(concerns, limits, silences=silences, unread_threads=unread, more=more)
+        return home.combine(
+            concerns,
+            limits,
+            silences=silences,
+            questions=await reading.questions(self.threads, actor),
+            unread_threads=unread,
+            more=more,
+        )
 
     async def relevant_sessions(self, actor: Actor) -> tuple[list[str], bool]:
         """The sessions to look at, and whether there are more of them than one answer covers."""
@@ -233,9 +241,11 @@ class HomeStreams:
         request = GetThread(thread_id=id)
         try:
             detail = await reading.get_thread(self.reader.threads, actor, request)
+            thread = await self.reader.threads.thread_for(id, actor)
         except (Refused, DamagedError):
             return b""
-        data = msgspec.json.encode({"thread": detail})
+        questions = list(questions_in(thread, actor))
+        data = msgspec.json.encode({"thread": detail, "questions": questions})
         return format_event(THREAD_EVENT, data) if subscriber.is_news(name, data) else b""
 
 
@@ -315,7 +325,7 @@ class HomeEndpoints:
 
 
 async def read_home(endpoints: HomeEndpoints, request: Request) -> Response:
-    """What concerns you: gates, stalls, gates that ended lately, silences, unread threads."""
+    """What concerns you: gates, stalls, ended gates, silences, questions, unread threads."""
     actor = await endpoints.authenticator.actor_of(request)
     return json_response(await endpoints.reader.read(actor))
 

@@ -29,7 +29,9 @@ QUOTED_NOTE = (
 )
 # What a model reads of its home at once.
 MAX_WAITING = 20
-WAITING_LIMITS = home.HomeLimits(MAX_WAITING, MAX_WAITING, MAX_WAITING, argument_bytes=16 << 10)
+WAITING_LIMITS = home.HomeLimits(
+    MAX_WAITING, MAX_WAITING, MAX_WAITING, questions=MAX_WAITING, argument_bytes=16 << 10
+)
 THREAD_FIELDS = ("thread_id", "title", "status", "unread", "last_seq", "last_read_seq")
 NEXT = {
     "started": "Approved. Run exactly this call now, then call report_result.",
@@ -302,6 +304,7 @@ async def whats_waiting(
         await services.poller.reader.sessions.readable_room(name, actor) for name in sorted(names)
     ]
     senders = {gate["initiator"] for gate in mine["gates"]}
+    senders |= {question["by"] for question in mine["questions"]}
     marks = provenance(rooms, senders, verified=call.caller.identity is not None)
     agents = await services.agents(call.caller)
     unread = msgspec.to_builtins(list(mine["unread_threads"])[:MAX_WAITING])
@@ -310,6 +313,7 @@ async def whats_waiting(
         stalls=mine["stalls"],
         ended_gates=mine["ended_gates"],
         threads=[{name: thread[name] for name in THREAD_FIELDS} for thread in unread],
+        questions=mine["questions"],
         agents=agents[:MAX_WAITING],
         counts=mine["counts"],
         has_more=mine["has_more"],
@@ -362,7 +366,7 @@ PVP_TOOLS: tuple[Tool, ...] = (
         "whats_waiting",
         "What needs attention",
         "What waits for you: gates, stalled work, gates decided lately, threads with unread "
-        "messages; and the agents you can write to.",
+        "messages, questions to you; and the agents you can write to.",
         api.WhatsWaiting,
         api.Waiting,
         READS,

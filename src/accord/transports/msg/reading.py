@@ -1,5 +1,7 @@
 """The methods that read threads."""
 
+from typing import Any
+
 from msgspec import UNSET
 
 from accord.api import threads as api
@@ -11,6 +13,7 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.room.threads.messages import ThreadMessage, text_of
 from accord.core.room.threads.state import Thread, is_thread_id
 from accord.core.views import thread_summary
+from accord.core.views.thread_questions import questions_in
 from accord.transports.msg.index import Principal
 from accord.transports.msg.items import item_of
 from accord.transports.msg.service import ThreadService
@@ -19,14 +22,14 @@ from accord.transports.msg.service import ThreadService
 async def read_messages(
     service: ThreadService, actor: Actor, request: api.ReadMessages
 ) -> api.MessagePage:
-    """Messages after `since_seq`; marks them as seen, and leaves the cursor where it is."""
+    """Messages after `since_seq`; marks them as seen unless asked not to; moves no cursor."""
     if not is_thread_id(request.thread_id):
         return await service.sessions.read_messages(actor, request)
     thread = await service.thread_for(request.thread_id, actor)
     records = await service.page_after(thread, request.since_seq, request.limit)
     next_seq = records[-1].seq if records else request.since_seq
     cursor = await service.cursor_of(thread, actor.principal)
-    if records:
+    if records and not request.peek:
         service.record_handed_over(
             thread, actor.principal, cursor, after=request.since_seq, up_to=next_seq, seen=True
         )
@@ -108,6 +111,12 @@ async def unread_threads(service: ThreadService, actor: Actor) -> list[api.Threa
         if (actor.workspace, actor.principal) in participants_of(thread)
     )
     return [detail for detail in details if detail.unread]
+
+
+async def questions(service: ThreadService, actor: Actor) -> list[dict[str, Any]]:
+    """What waits for the caller in threads, most recently changed first."""
+    threads = await service.index.threads_of(actor)
+    return [question for thread in threads for question in questions_in(thread, actor)]
 
 
 def participants_of(thread: Thread) -> frozenset[Principal]:

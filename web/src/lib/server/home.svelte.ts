@@ -16,6 +16,7 @@ const NO_COUNTS: HomeCounts = {
   other_gates: 0,
   stalls: 0,
   silences: 0,
+  questions: 0,
   unread_threads: 0,
 };
 export const EMPTY_HOME: Home = {
@@ -23,6 +24,7 @@ export const EMPTY_HOME: Home = {
   stalls: [],
   ended_gates: [],
   silences: [],
+  questions: [],
   unread_threads: [],
   counts: NO_COUNTS,
   has_more: false,
@@ -58,13 +60,16 @@ function byUrgency(a: Home["gates"][number], b: Home["gates"][number]): number {
   return left < right ? -1 : 1;
 }
 
-export function withThread(home: Home, { thread }: ThreadHome): Home {
+export function withThread(home: Home, { thread, questions }: ThreadHome): Home {
   const others = home.unread_threads.filter((each) => each.thread_id !== thread.thread_id);
   const unread = thread.unread > 0 ? [thread, ...others] : others;
+  const waiting = home.questions.filter((each) => each.thread !== thread.thread_id);
+  const all = [...questions, ...waiting];
   return {
     ...home,
+    questions: all,
     unread_threads: unread,
-    counts: { ...home.counts, unread_threads: unread.length },
+    counts: { ...home.counts, questions: all.length, unread_threads: unread.length },
   };
 }
 

@@ -351,6 +351,7 @@ export interface Home {
   stalls: Stall[];
   ended_gates: EndedGate[];
   silences: Silence[];
+  questions: Question[];
   unread_threads: ThreadDetail[];
   counts: HomeCounts;
   has_more: boolean;
@@ -363,6 +364,7 @@ export interface HomeCounts {
   other_gates: number;
   stalls: number;
   silences: number;
+  questions: number;
   unread_threads: number;
 }
 
@@ -698,6 +700,19 @@ export interface PublicKey {
   active: boolean;
 }
 
+/** Something in a thread that waits for you. `addressed`: a message names you, and you have not posted since. `finding_open`: another reported a finding that has no fix. `finding_fixed`: a fix was pushed and you may verify it. */
+export interface Question {
+  thread: string;
+  title: string;
+  kind: 'addressed' | 'finding_fixed' | 'finding_open';
+  message_id: string;
+  seq: number;
+  by: string;
+  since: string | null;
+  severity: string;
+  task_id: string;
+}
+
 /** Read messages after `since_seq`, oldest first. Reading does not acknowledge. */
 export interface ReadMessages {
   schema_version?: number;
@@ -705,6 +720,7 @@ export interface ReadMessages {
   since_seq?: number;
   limit?: number;
   agent_id?: string | null;
+  peek?: boolean;
 }
 
 /** A proof of a device's key: the signature over address, device, time and nonce, in base64. `time` is milliseconds since 1970 and at most 60 s off; a nonce is good once. */
@@ -802,6 +818,7 @@ export interface SessionHome {
   stalls: Stall[];
   ended_gates: EndedGate[];
   silences: Silence[];
+  questions: Question[];
   unread_threads: ThreadDetail[];
   counts: HomeCounts;
   has_more: boolean;
@@ -931,9 +948,10 @@ export interface ThreadDetail {
   unread: number;
 }
 
-/** A thread that changed, as you may read it now. */
+/** A thread that changed, as you may read it now, and all that waits for you in it. */
 export interface ThreadHome {
   thread: ThreadDetail;
+  questions: Question[];
 }
 
 /** Threads; use the last id as `after` to read on. */

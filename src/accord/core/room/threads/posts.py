@@ -1,7 +1,7 @@
 """Posting messages: chat, events, and notices of the server itself."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,11 +16,18 @@ from accord.core.room.threads.messages import (
     ThreadMessage,
     as_context_item,
     author_fields,
+    author_of,
     counted,
     is_same_metadata,
     text_of,
 )
-from accord.core.room.threads.state import SCHEMA_VERSION, MessageKind, Thread, ThreadStatus
+from accord.core.room.threads.state import (
+    SCHEMA_VERSION,
+    Addressed,
+    MessageKind,
+    Thread,
+    ThreadStatus,
+)
 
 _event_type = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII).fullmatch
 # `metadata.to` names the participants that a message is for.
@@ -128,13 +135,28 @@ def is_same_post(event: ThreadMessage, body: ThreadPost, in_reply_to: str | None
 
 def on_posted(thread: Thread, event: MessagePosted, record: Record) -> Thread:
     """Count the message; an event may also open or close findings."""
-    changed = replace(thread, **counted(thread, record))
+    changed = replace(
+        thread, **counted(thread, record), addressed=addressed_by(thread, event, record)
+    )
     on_event = (
         ON_EVENT.get(event_type_of(event.metadata or {}))
         if event.kind is MessageKind.EVENT
         else None
     )
     return changed if on_event is None else on_event(changed, event, record)
+
+
+def addressed_by(thread: Thread, event: ThreadMessage, record: Record) -> Mapping[str, Addressed]:
+    """Who has to answer after this message: not its author any more, and those whom it names."""
+    author = author_of(record)
+    waiting = thread.addressed
+    if author in waiting:
+        waiting = {name: first for name, first in waiting.items() if name != author}
+    for name in addressees_of(event):
+        if name != author and name not in waiting:
+            first = Addressed(record.id, record.seq, author, record.at)
+            waiting = {**waiting, name: first}
+    return waiting
 
 
 DECIDE: Deciders = {ThreadPost: post}

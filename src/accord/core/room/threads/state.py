@@ -54,6 +54,15 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     fixed_by: frozenset[str] = frozenset()  # those who pushed a fix; none of them may close it
 
 
+class Addressed(msgspec.Struct, frozen=True):
+    """The first message that names a participant and that it has not answered by a post."""
+
+    message: str
+    seq: int
+    by: str
+    at: Instant
+
+
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that the rules of a thread read."""
 
@@ -69,6 +78,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     last_seq: int = 0
     posted: Mapping[str, int] = {}  # how many messages each author has written
     findings: Mapping[str, Finding] = {}  # by message id
+    addressed: Mapping[str, Addressed] = {}  # by participant
     escalated: bool = False
     blocked_by: str = ""
 
