@@ -882,7 +882,7 @@ export interface SignedStatement {
   signatures: StatementSignature[];
 }
 
-/** Somebody was addressed in a thread and has not answered; operators see it. */
+/** A member was addressed in a thread and has not answered; shown to operators. */
 export interface Silence {
   thread: string;
   agent: string;
