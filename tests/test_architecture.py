@@ -53,7 +53,7 @@ FRONT = (
     | SERVER_SETTINGS
     | LOG_READERS
     | CALL_RULES
-    | {"accord.operations.backup", "accord.operations.retention"}
+    | {"accord.operations.backup", "accord.operations.retention", "accord.operations.store_copy"}
     | {"accord.identity.token_service", "accord.engine.ports"}
     | {"accord.git", "accord.pact", "accord.client"}
     | {"accord.server.engine_factory", "accord.server.options", "accord.server.serving"}
@@ -109,6 +109,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.pact.mirror": CORE | ENGINE | {"accord.git", "accord.pact"},
     "accord.operations.local_log": CORE | ENGINE | ADAPTERS,
     "accord.operations.verify": CORE | ENGINE | ADAPTERS | {"accord.operations.local_log"},
+    "accord.operations.store_copy": CORE | ENGINE | ADAPTERS,
     "accord.operations.retention": CORE | ENGINE | ADAPTERS | IDENTITY | DATA_DIR | LOG_READERS,
     "accord.operations.backup": (
         CORE | ENGINE | ADAPTERS | IDENTITY | FILES | DATA_DIR | LOG_READERS

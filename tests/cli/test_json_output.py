@@ -14,6 +14,7 @@ import pytest
 
 from accord.cli import main as cli
 from accord.client import Client, Session
+from accord.data_dir import store_url_of
 from tests.helpers.clients.cli import clean_environment
 from tests.helpers.docket.batch_text import item, valid_judgement
 from tests.helpers.git.work_tree import git_environment
@@ -225,6 +226,7 @@ def administer(accord: RecordedOutput, server: ServerProcess, session: str) -> N
     accord("verify", *home)
     accord("backup", *home, "copy.backup")
     accord("restore", "--data-dir", str(server.home.parent / "other"), "copy.backup")
+    accord("store", "copy", store_url_of(server.home), "sqlite:copied.db")
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         ),
         "restore": CommandEntry("admin.restore", "replace the log with a backup"),
         "compact": CommandEntry("admin.compact", "delete the messages of ended sessions"),
+        "store": CommandEntry("admin.store", "copy the log to another store"),
     },
 }
 PURPOSE = (

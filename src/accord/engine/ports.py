@@ -179,6 +179,19 @@ class SharedStore(Protocol):
 
 
 @runtime_checkable
+class CopyableStore(Protocol):
+    """A store whose log can be copied to another store, with what `EventLog` does not show."""
+
+    async def cursors(self) -> dict[str, int]:
+        """The positions that workers have reached, by name."""
+        ...
+
+    async def begin_behind_cut(self, cut: RetentionCut) -> None:
+        """Let a stream without records begin behind this cut; Conflict if it has records."""
+        ...
+
+
+@runtime_checkable
 class Prunable(Protocol):
     """A store that can remove the beginning of a stream and prove it."""
 

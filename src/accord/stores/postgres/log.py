@@ -175,6 +175,14 @@ class PostgresLog:
         for stream in await self._query(self._with_connection, pruning.unfinished_streams):
             await self._remove(stream)
 
+    async def cursors(self) -> dict[str, int]:
+        """The positions that workers have reached, by name."""
+        return await self._query(self._reader.cursors)
+
+    async def begin_behind_cut(self, cut: RetentionCut) -> None:
+        """Let a stream without records begin behind this cut; Conflict if it has records."""
+        await self._query(self._with_connection, pruning.begin_behind, cut)
+
     def sizes(self) -> dict[str, int]:
         """Bytes of each table with its indexes, as of the last look."""
         if not self._closing:

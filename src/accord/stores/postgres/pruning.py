@@ -11,6 +11,8 @@ _ROW_EXISTS_SQL = """
     SELECT FROM accord.records AS r JOIN accord.streams AS s ON s.key = r.stream
     WHERE s.name = $1 AND r.version = $2 AND r.hash = $3
 """
+_VERSION_SQL = "SELECT version FROM accord.streams WHERE name = $1"
+_BEGIN_SQL = "INSERT INTO accord.streams (name, version) VALUES ($1, $2)"
 _SAVE_CUT_SQL = """
     INSERT INTO accord.cuts AS kept
         (stream, version, hash, at, by, reason, state, key, signature)
@@ -45,6 +47,18 @@ async def keep_cut(connection: asyncpg.Connection, cut: RetentionCut) -> None:
         await connection.execute("DELETE FROM accord.snapshots WHERE stream = $1", cut.stream)
         old = "DELETE FROM accord.heads WHERE stream = $1 AND version < $2"
         await connection.execute(old, cut.stream, cut.version)
+
+
+async def begin_behind(connection: asyncpg.Connection, cut: RetentionCut) -> None:
+    """Store the cut of a stream that has no records yet."""
+    async with connection.transaction():
+        known = await connection.fetchval(_VERSION_SQL, cut.stream)
+        if known is None:
+            await connection.execute(_BEGIN_SQL, cut.stream, cut.version)
+        elif known != cut.version:
+            raise Conflict(f"{cut.stream} already has records")
+        about = (cut.at, cut.by, cut.reason, cut.state, cut.key, cut.signature)
+        await connection.execute(_SAVE_CUT_SQL, cut.stream, cut.version, cut.hash, *about)
 
 
 async def remove_rows(connection: asyncpg.Connection, stream: str) -> bool:

@@ -109,6 +109,11 @@ class Reader:
         sql = "SELECT position FROM accord.cursors WHERE name = $1"
         return int(await self._value(sql, name) or 0)
 
+    async def cursors(self) -> dict[str, int]:
+        """All of them, by name."""
+        found = await self._fetch("SELECT name, position FROM accord.cursors ORDER BY name")
+        return {row["name"]: row["position"] for row in found}
+
     async def snapshot(self, stream: str) -> Snapshot | None:
         sql = "SELECT version, shape, blob FROM accord.snapshots WHERE stream = $1"
         found = await self._fetch(sql, stream)

@@ -166,6 +166,14 @@ class SqliteLog:
         for stream in await self._prune_in_thread(Pruner.unfinished_streams):
             await self._remove(stream)
 
+    async def cursors(self) -> dict[str, int]:
+        """The positions that workers have reached, by name."""
+        return await self._query_in_thread(Reader.cursors)
+
+    async def begin_behind_cut(self, cut: RetentionCut) -> None:
+        """Let a stream without records begin behind this cut; Conflict if it has records."""
+        await self._prune_in_thread(lambda pruner: pruner.begin_behind(cut))
+
     async def _remove(self, stream: str) -> None:
         while True:
             if not await self._prune_in_thread(lambda pruner: pruner.remove(stream)):

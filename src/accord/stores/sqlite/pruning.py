@@ -17,6 +17,7 @@ _ROW_EXISTS_SQL = """
     SELECT 1 FROM records JOIN streams ON key = stream
     WHERE name = ?1 AND version = ?2 AND records.hash = ?3
 """
+_HAS_ROWS_SQL = "SELECT 1 FROM records JOIN streams ON key = stream WHERE name = ? LIMIT 1"
 _SAVE_CUT_SQL = """
     INSERT INTO cuts (stream, version, hash, at, by, reason, state, key, signature)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -56,6 +57,14 @@ class Pruner:
             self._db.execute("DELETE FROM snapshots WHERE stream = ?", (cut.stream,))
             old = "DELETE FROM heads WHERE stream = ? AND version < ?"
             self._db.execute(old, (cut.stream, cut.version))
+
+    def begin_behind(self, cut: RetentionCut) -> None:
+        """Store the cut of a stream that has no records yet."""
+        with write_transaction(self._db):
+            if self._db.execute(_HAS_ROWS_SQL, (cut.stream,)).get:
+                raise Conflict(f"{cut.stream} already has records")
+            about = (cut.at, cut.by, cut.reason, cut.state, cut.key, cut.signature)
+            self._db.execute(_SAVE_CUT_SQL, (cut.stream, cut.version, cut.hash, *about))
 
     def remove(self, stream: str) -> int:
         """Remove the next batch of rows before the cut; returns how many."""

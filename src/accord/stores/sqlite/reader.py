@@ -128,6 +128,10 @@ class Reader:
         """0 for an unknown name."""
         return self._db.execute("SELECT position FROM cursors WHERE name = ?", (name,)).get or 0
 
+    def cursors(self) -> dict[str, int]:
+        """All of them, by name."""
+        return dict(self._db.execute("SELECT name, position FROM cursors ORDER BY name"))
+
     def snapshot(self, stream: str) -> Snapshot | None:
         sql = "SELECT version, shape, blob FROM snapshots WHERE stream = ?"
         row = self._db.execute(sql, (stream,)).get

@@ -177,11 +177,14 @@ class StreamVersions:
 
     def read(self, stream: str) -> StreamVersion:
         """The value in the table; call inside the transaction that relies on it."""
-        key = self._db.execute("SELECT key FROM streams WHERE name = ?", (stream,)).get
-        if key is None:
-            return StreamVersion(0, 0)
+        key = self._db.execute("SELECT key FROM streams WHERE name = ?", (stream,)).get or 0
         newest = "SELECT max(version) FROM records WHERE stream = ?"
-        return StreamVersion(key, self._db.execute(newest, (key,)).get or 0)
+        version = self._db.execute(newest, (key,)).get or self._cut_version(stream)
+        return StreamVersion(key, version)
+
+    def _cut_version(self, stream: str) -> int:
+        """Where a stream without records begins: 0, or behind its cut while it is being copied."""
+        return self._db.execute("SELECT version FROM cuts WHERE stream = ?", (stream,)).get or 0
 
     def create(self, stream: str) -> int:
         """Insert a stream and return its key."""
