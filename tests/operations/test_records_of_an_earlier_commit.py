@@ -37,10 +37,10 @@ ADDED_FIELDS: dict[str, frozenset[str]] = {
     ),
     "SharedSecret": frozenset({"sharer_left"}),
     "Member": frozenset({"removed_by"}),
-    "Gate": frozenset({"notes"}),
+    "Gate": frozenset({"notes", "votes"}),
     "ToolProposal": frozenset({"gate_seconds", "option_of"}),
     "Merge": frozenset({"needs_approval", "head", "changed"}),
-    "People": frozenset({"known", "codes", "devices", "renewals"}),
+    "People": frozenset({"known", "codes", "devices", "renewals", "enrolled", "id_secret"}),
     "Token": frozenset({"device"}),
 }
 
