@@ -42,7 +42,7 @@ os.environ.pop("SUDO_USER", None)
 # `identity` and `transports`. Tracing doubles the CPU time, so these parts run without.
 PARTS_WITHOUT_COVERAGE = frozenset(
     {
-        *("chaos", "cli", "contract", "docs", "fuzz", "git", "hosts", "pact", "properties"),
+        *("chaos", "cli", "contract", "docs", "fuzz", "git", "hosts", "pact", "page", "properties"),
         *("security", "setup", "show", "stores", "stories"),
     }
 )

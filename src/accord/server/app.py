@@ -275,13 +275,14 @@ class Server:
         request = TokenRequest(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.token_service.admin_for(SHELL_ACTOR).issue(request)).token
 
-    async def sign_in_code(self) -> str:
-        """A one-time code for the operator, if one is wanted; otherwise empty."""
+    async def sign_in_codes(self) -> tuple[str, ...]:
+        """One-time codes for the operator, if wanted: one for a browser, one for a shell."""
         if not self.options.sign_in_link:
-            return ""
+            return ()
         request = InvitationRequest(id=operator_id(), roles=frozenset({Role.ADMIN}))
         people = self.token_service.admin_for(SHELL_ACTOR).people
-        return (await people.invite(request, invitation=False)).code
+        made = [await people.invite(request, invitation=False) for _ in range(2)]
+        return tuple(each.code for each in made)
 
     def bridge(self) -> bridge.Bridge:
         """The socket for git hooks, to be opened while serving."""

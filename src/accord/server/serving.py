@@ -189,14 +189,16 @@ def write_ready_file(path: Path, ready: ReadyInfo) -> None:
 
 
 # Gets the address, and a one-time code for signing in if one is wanted.
-OnReady = Callable[[ReadyInfo, str], None]
+OnReady = Callable[[ReadyInfo, tuple[str, ...]], None]
 
 
-def announce(file: Path | None, ready: ReadyInfo, code: str, on_ready: OnReady) -> None:
+def announce(
+    file: Path | None, ready: ReadyInfo, codes: tuple[str, ...], on_ready: OnReady
+) -> None:
     """Connections are accepted: write the ready file and call `on_ready`."""
     if file:
         write_ready_file(file, ready)
-    on_ready(ready, code)
+    on_ready(ready, codes)
 
 
 async def serve(options: ServerOptions, on_ready: OnReady) -> None:
@@ -218,7 +220,9 @@ async def serve(options: ServerOptions, on_ready: OnReady) -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     asyncio.get_running_loop().set_exception_handler(log_loop_error)
-    on_started = partial(announce, options.ready_file, ready, await server.sign_in_code(), on_ready)
+    on_started = partial(
+        announce, options.ready_file, ready, await server.sign_in_codes(), on_ready
+    )
     http = _Uvicorn(config, on_started, server.disconnect_all)
     with Shutdown(server, http, secure.reload_requested if secure else None) as ending:
         try:

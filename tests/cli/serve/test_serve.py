@@ -100,7 +100,11 @@ def test_a_terminal_gets_the_way_in(tmp_path: Path) -> None:
 
     url, token = ready["url"], ready["admin_token"]
     assert f"is listening on {url}\n" in shown
-    assert re.search(rf"^accord login '{url}#code=[a-z2-7]{{26}}'$", shown, re.MULTILINE)
+    in_shell = re.search(rf"^accord login '{url}#code=([a-z2-7]{{26}})'$", shown, re.MULTILINE)
+    in_browser = re.search(rf"^{url}#code=([a-z2-7]{{26}})$", shown, re.MULTILINE)
+    assert in_shell
+    assert in_browser
+    assert in_shell[1] != in_browser[1], "a code is good once"
     assert token not in shown
     assert str(server.home) in shown
     assert "Ctrl-C stops it" in shown

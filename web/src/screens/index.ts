@@ -10,6 +10,8 @@ interface Screen {
 /** Which component shows an address; each is loaded when it is first needed, with its `route`. */
 const SCREENS: Partial<Record<Route["screen"], Screen>> = {
   home: { title: "Home", load: () => import("./Home.svelte") },
+  people: { title: "People", load: () => import("./People.svelte") },
+  settings: { title: "Settings", load: () => import("./Settings.svelte") },
 };
 const UNKNOWN: Screen = { title: "Not found", load: () => import("./Unknown.svelte") };
 

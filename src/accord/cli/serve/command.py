@@ -113,10 +113,10 @@ def run(args: argparse.Namespace) -> int:
         if exposure:
             log.warning("serve.exposed", extra={"host": config.host, "detail": exposure})
 
-        def on_ready(ready: "ReadyInfo", code: str) -> None:
+        def on_ready(ready: "ReadyInfo", codes: tuple[str, ...]) -> None:
             stop.hand_over()
             lock.write_note(ready.url)
-            announce(ready, home, code, exposure)
+            announce(ready, home, codes, exposure)
             if not (sys.stdout.isatty() and sys.stderr.isatty()):
                 hint = open_hint(ready.url) if config.auth == "open" else token_hint(home)
                 is_told = sys.stdout.isatty() or bool(config.ready_file)
@@ -160,12 +160,12 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def announce(ready: "ReadyInfo", home: Path, code: str, exposure: str = "") -> None:
-    """Print the address; only a terminal also gets the sign-in link."""
+def announce(ready: "ReadyInfo", home: Path, codes: tuple[str, ...], exposure: str = "") -> None:
+    """Print the address; only a terminal also gets the sign-in links."""
     shown = ready.url
     if sys.stdout.isatty():
         warning = f"\n{style.red(f'Not encrypted. {exposure}.')}" if exposure else ""
-        shown = warning + banner(ready, home, code)
+        shown = warning + banner(ready, home, codes)
     print(shown, flush=True)
 
 
@@ -188,10 +188,10 @@ def invite_command(home: Path) -> str:
     return f"accord invite --role admin --name YOU --data-dir {shlex.quote(str(home))}"
 
 
-def banner(ready: "ReadyInfo", home: Path, code: str) -> str:
+def banner(ready: "ReadyInfo", home: Path, codes: tuple[str, ...]) -> str:
     """Address, how to stop, and how to sign in; commands begin in the first column to be copied.
 
-    Without a code the server trusts its clients (`--auth open`).
+    Without codes the server trusts its clients (`--auth open`).
     """
     from accord.client.sign_in.login import make_link
     from accord.core.people.codes import CODE_LIFE_MS
@@ -199,7 +199,7 @@ def banner(ready: "ReadyInfo", home: Path, code: str) -> str:
 
     url = connectable_url(ready.url)
     head = ["", f"{style.bold('Accord')} {accord.__version__} is listening on"]
-    if not code:
+    if not codes:
         head[-1] += f" {style.bold(ready.url)}"
         return "\n".join(
             [
@@ -214,19 +214,24 @@ def banner(ready: "ReadyInfo", home: Path, code: str) -> str:
             ]
         )
     operator = operator_id()
-    link = make_link(url, code)
-    head[-1] += f" {style.link(style.bold(ready.url), link)}"
+    in_browser, in_shell = (make_link(url, code) for code in codes)
+    head[-1] += f" {style.bold(ready.url)}"
     lifetime = format_duration(CODE_LIFE_MS / 1000)
     return "\n".join(
         [
             *head,
             f"Data in {home}. Ctrl-C stops it.",
             "",
+            style.bold("In a browser"),
+            style.link(in_browser, in_browser),
+            "",
             style.bold("In another shell"),
-            f"accord login '{link}'",
+            f"accord login '{in_shell}'",
             "accord session create --name 'First steps'",
             "",
-            style.dim(f"It signs you in as the operator {operator}, once, within {lifetime}."),
+            style.dim(
+                f"Each link signs you in as the operator {operator}, once, within {lifetime}."
+            ),
             style.dim("For another link or another name:"),
             style.dim(invite_command(home)),
             "",

@@ -73,6 +73,11 @@ export function withThread(home: Home, { thread, questions }: ThreadHome): Home 
   };
 }
 
+/** Whether a session goes on; the status of one that ended says how. */
+export function isLive(session: SessionSummary): boolean {
+  return session.status === "active" || session.status === "paused";
+}
+
 /** What concerns the person in all sessions; always what the server said last. */
 class HomeStore {
   home = $state.raw<Home>(EMPTY_HOME);

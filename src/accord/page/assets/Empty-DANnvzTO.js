@@ -1,1 +1,0 @@
-import{D as e,E as t,_ as n,b as r,f as i,l as a,m as o,p as s,v as c,x as l}from"./index-BffS6oLB.js";var u=o([[`section`,{class:`svelte-1m5lo4h`},[`h2`,{class:`svelte-1m5lo4h`},` `],` `,,]]);function d(o,d){var f=u(),p=c(f),m=r(p,!0),h=l(p,2);a(h,()=>d.children??e),t(f),n(()=>i(m,d.title)),s(o,f)}export{d as t};

@@ -1,1 +1,0 @@
-import{m as e,p as t}from"./index-BffS6oLB.js";import{t as n}from"./Empty-DANnvzTO.js";var r=e([[`p`,null,`The link may be from another server, or incomplete. `,[`a`,{href:`/`,class:`svelte-fxzwvf`},`Go to Home`]]]);function i(e){n(e,{title:`There is nothing at this address.`,children:(e,n)=>{var i=r();t(e,i)},$$slots:{default:!0}})}export{i as default};

@@ -1,0 +1,70 @@
+"""Photographs every screen of the page with realistic content: light, dark, and on a phone.
+
+python tools/photograph_page.py [DIR]      default: build/pictures
+"""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.async_api import Browser, Page
+
+from tests.helpers.page.browser import launch, signed_in, visitor
+from tests.helpers.page.harbor import afternoon
+from tests.helpers.page.team import team_at
+from tests.helpers.servers.server_process import ServerProcess, run_server
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCREENS = {"home": "/", "people": "/people", "settings": "/settings"}
+LOOKS = {"light": ("light", False), "dark": ("dark", False), "phone": ("light", True)}
+
+
+async def main(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as data, run_server(Path(data)) as server:
+        async with launch() as browser:
+            await photograph_empty(browser, server, folder)
+            async with team_at(server) as team:
+                await afternoon(team)
+                for look in LOOKS:
+                    await photograph(browser, server, folder, look)
+
+
+async def photograph_empty(browser: Browser, server: ServerProcess, folder: Path) -> None:
+    async with visitor(browser, server) as someone:
+        page = await someone.open("/")
+        await settled(page)
+        await page.screenshot(path=folder / "sign-in-light.png")
+    async with signed_in(browser, server, "maya", "admin", name="Maya Okafor") as maya:
+        page = await maya.open("/")
+        await settled(page)
+        await page.screenshot(path=folder / "home-empty-light.png")
+
+
+async def photograph(browser: Browser, server: ServerProcess, folder: Path, look: str) -> None:
+    theme, phone = LOOKS[look]
+    roles = ("admin", "driver", "approver")
+    async with signed_in(
+        browser, server, "maya", *roles, name="Maya Okafor", theme=theme, phone=phone
+    ) as maya:
+        for name, path in SCREENS.items():
+            page = await maya.open(path)
+            await settled(page)
+            await page.screenshot(path=folder / f"{name}-{look}.png")
+            print(folder / f"{name}-{look}.png", flush=True)
+            await page.close()
+
+
+async def settled(page: Page) -> None:
+    """Fonts and content are there."""
+    await page.get_by_role("heading", level=1).first.wait_for()
+    await page.evaluate("document.fonts.ready")
+    await page.wait_for_load_state("load")
+    await page.wait_for_timeout(700)
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "pictures"
+    where.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(where))
