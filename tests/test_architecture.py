@@ -38,7 +38,9 @@ PROFILES = frozenset({"accord.settings.profiles"})
 PROFILE_STORE = frozenset({"accord.settings.profile_store"})
 CLIENT_SETTINGS = PROFILES | {"accord.settings.client"}
 SERVER_SETTINGS = frozenset({"accord.settings.server"})
-HOOK_PARTS = frozenset({"accord.hosts.connections", "accord.hosts.hook_events"})
+HOOK_PARTS = frozenset(
+    {"accord.hosts.connections", "accord.hosts.gate_hook", "accord.hosts.hook_events"}
+)
 HOSTS = HOOK_PARTS | {"accord.hosts"}
 LOG_READERS = frozenset({"accord.operations.local_log", "accord.operations.verify"})
 CALL_RULES = POLICY | {"accord.shell_parser", "accord.real_paths"}
@@ -148,16 +150,19 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | {"accord.server.app", "accord.server.options", "accord.telemetry.tracing"}
     ),
     "accord.client": CORE | API | CLIENT_SETTINGS | PROFILE_STORE | {"accord.engine.ports"},
+    "accord.hosts.gate_hook": frozenset(),
     "accord.hosts.hook_events": frozenset(),
     "accord.hosts.connections": FILES | PROFILES | PROFILE_STORE | {"accord.hosts.hook_events"},
     "accord.hosts": FRONT | FILES | PROCESSES | HOOK_PARTS,
+    "accord.daemon": FRONT | FILES | HOSTS,
     "accord.agents": FRONT | PROCESSES,
     "accord.show": KERNEL,
     "accord.demo": FRONT | {"accord.agents", "accord.show"},
     "accord.cli": FRONT
     | FILES
     | {"accord.agents", "accord.demo", "accord.telemetry.logs", "accord.show"}
-    | HOSTS,
+    | HOSTS
+    | {"accord.daemon"},
     "accord.__main__": frozenset({"accord.cli"}),
 }
 # Packages that only group others. A module directly inside one needs a row of its own above.

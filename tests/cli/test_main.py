@@ -57,7 +57,7 @@ def test_the_commands_of_this_version_are_there() -> None:
     assert set(cli.COMMANDS) == {
         *("serve", "demo", "doctor", "session", "gates", "approve", "reject", "token", "keys"),
         *("verify", "backup", "restore", "compact", "stdio", "decide", "git", "pact", "why"),
-        *("login", "whoami", "logout", "invite", "people", "mcp"),
+        *("login", "whoami", "logout", "invite", "people", "mcp", "daemon"),
         *("thread", "inbox", "agents", "store"),
     }
 

@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "pact.command", "tasks in a repository, accepted by a reviewer who is not the owner"
         ),
         "mcp": CommandEntry("mcp.command", "speak MCP on standard input and output, for hosts"),
+        "daemon": CommandEntry("daemon.command", "see or stop the daemon that gate hooks ask"),
         "stdio": CommandEntry("stdio.command", "speak PVP on standard input and output"),
         "decide": CommandEntry(
             "decide.command", "decide by rule what to do now, later or never, and the next step"

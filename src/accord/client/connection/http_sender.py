@@ -11,6 +11,7 @@ from accord.client.envelope import OutgoingMessage, decode_envelope, parse_head
 from accord.client.errors import ClientError, ServerRefused, Unreachable
 from accord.client.http_client import (
     FIRST_ERROR_STATUS,
+    REQUEST_TIMEOUT_S,
     HttpClient,
     HttpResponse,
     is_transient,
@@ -26,27 +27,35 @@ MAX_ATTEMPTS = 4
 class HttpSender:
     """Posts messages of one principal, who must be a member of the session."""
 
-    def __init__(self, address: ServerAddress, identity: Identity, retry: RetryPolicy) -> None:
-        self._http = HttpClient(address, identity.token)
-        self._principal: dict[str, str] = {} if identity.token else {"as": identity.id}
-        self._retry = retry
+    def __init__(
+        self,
+        address: ServerAddress,
+        identity: Identity,
+        retry: RetryPolicy | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        token = identity.source or identity.token
+        self._http = HttpClient(address, token, timeout_s)
+        self._principal: dict[str, str] = {} if token else {"as": identity.id}
+        self._retry = retry or RetryPolicy()
 
     async def post(self, message: OutgoingMessage) -> AcceptedMessage:
         """Send a message; raises ServerRefused or Unreachable."""
         backoff = Backoff(self._retry)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                return await self._post_once(message)
+                return await asyncio.to_thread(self.send, message)
             except ClientError as error:
                 if attempt == MAX_ATTEMPTS or not is_transient(error):
                     raise
                 await backoff.wait(retry_after_s(error))
         raise AssertionError("unreachable")  # the last attempt returns or raises
 
-    async def _post_once(self, message: OutgoingMessage) -> AcceptedMessage:
+    def send(self, message: OutgoingMessage) -> AcceptedMessage:
+        """Send a message once and wait for the answer; raises ServerRefused or Unreachable."""
         path = ("sessions", message.session, "messages")
         body = message.text.encode()
-        response = await asyncio.to_thread(self._http.send, "POST", path, self._principal, body)
+        response = self._http.send("POST", path, self._principal, body)
         if response.status >= FIRST_ERROR_STATUS:
             raise self._refusal(response)
         receipt = msgspec.json.decode(response.body, type=MessageReceipt)

@@ -1,0 +1,265 @@
+"""Decides about a call before it runs: no decision, a refusal, or leave for a granted call.
+
+no decision   it needs no gate; the host asks its user as it always does
+deny          it is refused outright, it waits for people, or nothing can be known about it
+allow         people granted exactly this call, and the grant is used up by saying so
+"""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from accord.api.responses import OpenProposal, SessionDetail
+from accord.client.errors import ClientError, ServerRefused
+from accord.core.policy.classify import classify
+from accord.core.policy.findings import Classification
+from accord.core.policy.policy import NO_POLICY
+from accord.core.policy.reported_call import Place, ReportedCall, reported_metadata
+from accord.core.room.approval.gates import ALWAYS_GATED_RISKS, possible_categories
+from accord.core.room.approval.grants import ToolExecute
+from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.conversation.interrupts import HALTING_URGENCIES, InterruptAcknowledge
+from accord.core.room.policy import Category
+from accord.daemon.agent_link import AgentLink
+from accord.daemon.host_calls import HostCall
+from accord.hosts.gate_hook import ALLOW, DENY, NONE
+from accord.real_paths import resolve
+from accord.shell_parser import parse_shell
+
+STATE_TIMEOUT_S = 5.0
+# A standing grant votes at once; a person takes longer than a hook should wait.
+APPROVAL_WAIT_S = 0.5
+OPEN_STATUSES = frozenset({"active", "paused"})
+CONNECT_AGAIN = "Ask the user to run `accord connect` for another session, or `accord disconnect`."
+REAL_PATHS = "real_paths"
+MAX_SHOWN_CALL = 160
+
+
+class Decision(NamedTuple):
+    """The answer to a hook, and the granted proposal that an allowed call runs under."""
+
+    decision: str
+    reason: str = ""
+    proposal: str = ""
+
+
+NO_DECISION = Decision(NONE)
+
+
+class ClassifiedCall(NamedTuple):
+    """A call, its form for the rules, what they say, and the arguments that people approve."""
+
+    call: HostCall
+    reported: ReportedCall
+    found: Classification
+    arguments: dict[str, Any]
+
+
+def decide(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> Decision:
+    """The decision about a call that is about to run."""
+    if call.is_own_tool:
+        return halted_decision(link, link.state) or NO_DECISION
+    state = link.wait_for_state(STATE_TIMEOUT_S)
+    classified = classify_call(link, call, protected)
+    found = classified.found
+    if found.refusal:
+        return deny(f"agents may not do this: {found.refusal}. No approval would change that.")
+    if state is None:
+        return away_decision(link, found)
+    if (halted := halted_decision(link, state)) is not None:
+        return halted
+    if state.status not in OPEN_STATUSES:
+        return deny(f"the session {state.id} has ended ({state.status}). {CONNECT_AGAIN}")
+    if all(member.id != link.connection.agent for member in state.members):
+        return deny(f"{link.connection.agent} is not in the session {state.id}. {CONNECT_AGAIN}")
+    if not needs_gate(state, call.tool, found):
+        return NO_DECISION
+    return ask_people(link, classified)
+
+
+def classify_call(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> ClassifiedCall:
+    """What the newest policy says about the call, with symbolic links followed."""
+    policy = link.policy or NO_POLICY
+    place = Place(
+        cwd=call.cwd,
+        worktree=str(Path(link.connection.root).resolve()),
+        home=call.home,
+        protected=protected,
+        mcp_server=call.mcp_server,
+    )
+    reported = resolve(call.reported(place), parse_shell, policy)
+    arguments = dict(call.arguments)
+    elsewhere = {path: list(real) for path, real in reported.place.resolved.items() if real}
+    if elsewhere:  # where a link leads is part of what people approve
+        arguments[REAL_PATHS] = elsewhere
+    return ClassifiedCall(call, reported, classify(reported, policy, parse_shell), arguments)
+
+
+def needs_gate(state: SessionDetail, tool: str, found: Classification) -> bool:
+    """As the server decides it (`core/room/approval/tools.py`)."""
+    if found.is_read:
+        return Category.ALL in state.config.require_approval_for or (
+            Category.FILE_READ in state.config.require_approval_for
+        )
+    configured = frozenset(state.config.require_approval_for)
+    categories = possible_categories(tool, found.category) | frozenset(found.categories)
+    by_config = Category.ALL in configured | categories or bool(configured & categories)
+    return by_config or found.risk in ALWAYS_GATED_RISKS
+
+
+def away_decision(link: AgentLink, found: Classification) -> Decision:
+    """Without the server only a read of the newest policy passes."""
+    if link.is_refused:
+        return deny(f"the Accord server does not let this agent in: {link.problem} {CONNECT_AGAIN}")
+    if found.is_read and link.policy is not None:
+        return NO_DECISION
+    return deny(
+        f"the Accord server at {link.connection.url} cannot be asked ({link.problem}), and this is "
+        "not a read. Tell the user, and try the same call again when the server is back."
+    )
+
+
+def halted_decision(link: AgentLink, state: SessionDetail | None) -> Decision | None:
+    """A stopped agent may do nothing until a person prompts it again; it acknowledges that here."""
+    if state is None or (urgency := state.halted.get(link.connection.agent)) is None:
+        return None
+    messages = []
+    for interrupt in link.take_interrupts():
+        if interrupt.payload.urgency in HALTING_URGENCIES:
+            messages.append(interrupt.payload.message)
+            body = InterruptAcknowledge(interrupt.id, link.connection.agent, "stopped")
+            with suppress(ClientError):
+                link.send(body, interrupt.id)
+    said = f' They said: "{messages[-1]}".' if messages else ""
+    return deny(
+        f"people stopped this agent ({urgency}).{said} Stop working now and tell the user; it may "
+        "go on after a person prompts it in the session."
+    )
+
+
+def ask_people(link: AgentLink, classified: ClassifiedCall) -> Decision:
+    """Use the grant of exactly this call, or propose it once and refuse until it is granted."""
+    try:
+        with link.lock:
+            proposal = find_proposal(link, classified)
+            if proposal is not None and proposal.approved:
+                if use_grant(link, proposal.id):
+                    return allowed(proposal.id)
+                proposal = None
+            if proposal is None and (why := link.take_rejection(signature(classified))):
+                return deny(f"{why} Do not try it again unless the user asks for it.")
+            id = proposal.id if proposal else propose(link, classified)
+            link.remember_proposal(signature(classified), id)
+        return await_grant(link, classified, id)
+    except ServerRefused as refusal:
+        return deny(f"{refusal.message} ({refusal.code}).")
+    except ClientError as error:
+        return deny(f"the Accord server did not answer ({error}). Try the same call again later.")
+
+
+def find_proposal(link: AgentLink, classified: ClassifiedCall) -> OpenProposal | None:
+    """The agent's open proposal of exactly this call; a granted one first."""
+    tool, arguments = classified.call.tool, classified.arguments
+    fork = link.connection.fork or None
+    same = [
+        each
+        for each in link.own_proposals()
+        if (each.tool_name, each.arguments, each.fork) == (tool, arguments, fork)
+    ]
+    return max(same, key=lambda each: each.approved, default=None)
+
+
+def use_grant(link: AgentLink, proposal: str) -> bool:
+    """Tell the server that the call starts, which uses the grant; False if it was used before."""
+    try:
+        link.send(ToolExecute(tool_proposal=proposal, approved_by=()), proposal)
+    except ServerRefused as refusal:
+        if refusal.code in {"INVALID_STATE", "GATE_FAILED"}:
+            link.refresh()
+            if (state := link.state) and link.connection.agent in state.halted:
+                raise
+            return False
+        raise
+    return True
+
+
+def propose(link: AgentLink, classified: ClassifiedCall, *, requires_approval: bool = True) -> str:
+    """Propose the call; returns the proposal's id."""
+    call, found = classified.call, classified.found
+    connection = link.connection
+    metadata = reported_metadata(classified.reported, connection.repository, connection.host)
+    if link.model:
+        metadata["model"] = link.model
+    if call.subagent is not None:
+        metadata["subagent"] = call.subagent._asdict()
+    if call.host_session:
+        metadata["host_session"] = call.host_session
+    body = ToolPropose(
+        tool_name=call.tool,
+        arguments=classified.arguments,
+        agent=connection.agent,
+        risk_level=found.risk,
+        description=call.caption or shown_call(call),
+        requires_approval=requires_approval,
+        category=found.category,
+        metadata=metadata,
+    )
+    id = link.send(body, link.prompt_of(call.host_session))
+    link.refresh()
+    return id
+
+
+def await_grant(link: AgentLink, classified: ClassifiedCall, proposal: str) -> Decision:
+    """Allow the call if it is granted within a moment; otherwise say what to do."""
+    deadline = time.monotonic() + APPROVAL_WAIT_S
+    while True:
+        known = next((each for each in link.own_proposals() if each.id == proposal), None)
+        if known is None:
+            why = link.take_rejection(signature(classified)) or "its gate was closed."
+            return deny(f"{why} Do not try it again unless the user asks for it.")
+        if known.approved:
+            return allowed(proposal) if use_grant(link, proposal) else waiting(link, classified, "")
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return waiting(link, classified, proposal)
+        link.wait_for_change(left)
+
+
+def signature(classified: ClassifiedCall) -> bytes:
+    """Identifies a call: the tool and all arguments, the working directory among them."""
+    call = [classified.call.tool, classified.arguments]
+    return msgspec.json.encode(call, order="deterministic")
+
+
+def waiting(link: AgentLink, classified: ClassifiedCall, proposal: str) -> Decision:
+    """The refusal that names the gate and what to do."""
+    state = link.state
+    gates = state.gates if state else ()
+    gate = next((each.id for each in gates if each.action and each.action.id == proposal), proposal)
+    found = classified.found
+    return deny(
+        f"it needs approval first: {found.explanation} ({found.category}, risk {found.risk}). "
+        f"It waits at gate {gate} in the session {link.connection.session}. Tell the user to run "
+        f"`accord approve {gate}` or to decide on the page. After that, make exactly the same call "
+        "again: it then passes once. Do not look for another way to do it."
+    )
+
+
+def shown_call(call: HostCall) -> str:
+    """The call in one line."""
+    shown = call.arguments.get("command") or call.arguments.get("file_path") or ""
+    text = f"{call.tool}: {shown}" if isinstance(shown, str) and shown else call.tool
+    return " ".join(text.split())[:MAX_SHOWN_CALL]
+
+
+def allowed(proposal: str) -> Decision:
+    """Leave to run once."""
+    return Decision(ALLOW, "Approved in Accord; this approval is used up now.", proposal)
+
+
+def deny(sentence: str) -> Decision:
+    """A refusal."""
+    return Decision(DENY, f"Accord refused this call: {sentence}")

@@ -1,0 +1,55 @@
+"""What the tools of each host do: one row for each that runs, writes, reads or fetches.
+
+The policy knows the tools that only change the host's own state, and gates every other one.
+"""
+
+from collections.abc import Mapping
+
+from accord.core.policy.reported_call import CallKind
+from accord.hosts.hook_events import CLAUDE_CODE, CODEX, CURSOR, GEMINI
+
+MCP_PREFIXES = ("mcp__", "mcp_", "MCP:")
+# The name that `accord connect` gives our own server; its tools answer for themselves.
+OWN_SERVER = "accord"
+OWN_TOOLS = frozenset(
+    {
+        *("create_thread", "get_thread", "post_message", "read_messages", "ack_read"),
+        *("update_thread_status", "summarize_thread", "heartbeat_session", "trigger_participant"),
+        *("pvp_send", "pvp_read", "propose_and_wait", "report_result", "whats_waiting"),
+    }
+)
+
+
+KIND_BY_TOOL: Mapping[str, Mapping[str, CallKind]] = {
+    CLAUDE_CODE: {
+        "Bash": CallKind.SHELL,
+        **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), CallKind.WRITE),
+        **dict.fromkeys(("Read", "Glob", "Grep", "LS", "NotebookRead"), CallKind.READ),
+        "WebFetch": CallKind.FETCH,
+    },
+    CODEX: {
+        "Bash": CallKind.SHELL,
+        "apply_patch": CallKind.PATCH,
+        "view_image": CallKind.READ,
+    },
+    GEMINI: {
+        "run_shell_command": CallKind.SHELL,
+        **dict.fromkeys(("write_file", "replace"), CallKind.WRITE),
+        **dict.fromkeys(
+            ("read_file", "read_many_files", "list_directory", "glob", "grep_search"),
+            CallKind.READ,
+        ),
+        "search_file_content": CallKind.READ,
+    },
+    CURSOR: {
+        "Shell": CallKind.SHELL,
+        **dict.fromkeys(("Write", "Edit", "StrReplace"), CallKind.WRITE),
+        **dict.fromkeys(("Read", "Grep", "Glob", "LS"), CallKind.READ),
+    },
+}
+# Words for people that a host shows and does not run; a model writes them anew at each try.
+CAPTIONS: Mapping[str, Mapping[str, str]] = {
+    CLAUDE_CODE: {"Bash": "description"},
+    GEMINI: {"run_shell_command": "description"},
+    CURSOR: {"Shell": "description"},
+}
