@@ -17,8 +17,8 @@ import pytest
 
 from accord.cli.durations import parse_duration
 from accord.client import Client, Session
+from accord.stores.append import MAX_TAIL_ROWS
 from accord.stores.sqlite.writer import CACHE_KIB
-from accord.stores.tail_cache import MAX_TAIL_ROWS
 from tests.chaos.load_clients import Approver, people
 from tests.chaos.test_kill import chain_holds
 from tests.helpers.servers.server_process import ServerProcess, run_server

@@ -107,29 +107,6 @@ class OpenProposal(ResponseObject, frozen=True):
     fork: str | None
 
 
-class OpenGate(ResponseObject, frozen=True):
-    """An open gate and its votes so far; `people` has the names of the ids in it."""
-
-    id: str
-    request: GateTerms
-    initiator: str
-    approvals: tuple[str, ...]
-    rejections: tuple[str, ...]
-    approvals_received: int
-    approvals_required: int
-    lacks: tuple[Lack, ...]
-    waits_for: tuple[str, ...]
-    created_at: str
-    expires_at: str | None
-    action: OpenProposal | None
-    fork: str | None
-    fork_name: str | None
-    people: dict[str, str]
-    notes: tuple[str, ...]
-    skipped: tuple[str, ...]
-    unmeetable: tuple[str, ...]
-
-
 class GateVote(ResponseObject, frozen=True):
     """An approval, and what was said with it."""
 
@@ -163,14 +140,34 @@ class GateOption(ResponseObject, frozen=True):
     proposal: OpenProposal
 
 
-class GateCard(OpenGate, frozen=True):
+class GateCard(ResponseObject, frozen=True):
     """An open gate in its session, with what you need to decide on it.
+
+    `people` has the names of the ids in it.
 
     `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough,
     null that it would not count. `options` has all proposals of which one is to be chosen, this one
     included.
     """
 
+    id: str
+    request: GateTerms
+    initiator: str
+    approvals: tuple[str, ...]
+    rejections: tuple[str, ...]
+    approvals_received: int
+    approvals_required: int
+    lacks: tuple[Lack, ...]
+    waits_for: tuple[str, ...]
+    created_at: str
+    expires_at: str | None
+    action: OpenProposal | None
+    fork: str | None
+    fork_name: str | None
+    people: dict[str, str]
+    notes: tuple[str, ...]
+    skipped: tuple[str, ...]
+    unmeetable: tuple[str, ...]
     session: str
     session_name: str
     may_approve: bool

@@ -7,12 +7,12 @@ import apsw
 import pytest
 
 from accord.engine.ports import Row, StoreError
-from accord.stores import tail_cache
+from accord.stores import append
+from accord.stores.append import TailCache
 from accord.stores.sqlite import SqliteLog, reader, writer
 from accord.stores.sqlite import log as log_module
 from accord.stores.sqlite.reader import Reader
 from accord.stores.sqlite.writer import BatchCommitter, CommitResult, Job
-from accord.stores.tail_cache import TailCache
 from tests.contract.rows import first, row, rows
 from tests.helpers.engine.harness import yield_to_loop
 from tests.stores.writer_connection import with_writing
@@ -236,7 +236,7 @@ def test_tail_cache_has_no_gap() -> None:
 
 
 def test_tail_cache_is_bounded_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_cache, "MAX_TAIL_ROWS", 2)
+    monkeypatch.setattr(append, "MAX_TAIL_ROWS", 2)
     memory = TailCache()
     memory.add(rows(HERE, 5), last=5)
 
@@ -245,7 +245,7 @@ def test_tail_cache_is_bounded_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tail_cache_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_cache, "MAX_TAIL_BYTES", 10)
+    monkeypatch.setattr(append, "MAX_TAIL_BYTES", 10)
     memory = TailCache()
 
     memory.add([row(HERE, 1, body=b"x" * 6), row(HERE, 2, body=b"x" * 6)], last=2)

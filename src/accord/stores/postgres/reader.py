@@ -9,7 +9,7 @@ from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHea
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.engine.ports import DamagedError, Row, Snapshot
 from accord.engine.streams.verified_reads import REPAIR_HINT
-from accord.stores.tail_cache import PositionedRow
+from accord.stores.append import PositionedRow
 
 READ_ROWS = 1000
 READ_BYTES = 4 << 20

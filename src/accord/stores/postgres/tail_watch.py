@@ -11,10 +11,9 @@ from contextlib import contextmanager, suppress
 import asyncpg
 
 from accord.engine.ports import Row, StoreError
-from accord.stores.append import CommitSignal
+from accord.stores.append import CommitSignal, TailCache
 from accord.stores.postgres.errors import CONNECTION_ERRORS, STORE_ERRORS
 from accord.stores.postgres.schema import CHANNEL
-from accord.stores.tail_cache import TailCache
 
 # Seconds between checks for commits that were not announced.
 POLL_INTERVAL_S = 0.4

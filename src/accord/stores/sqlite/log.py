@@ -12,13 +12,12 @@ import apsw
 from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHead
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.engine.ports import Row, Snapshot, StoreError, UnknownStoreError
-from accord.stores.append import CommitSignal, check_append
+from accord.stores.append import CommitSignal, TailCache, check_append
 from accord.stores.sqlite.database_file import connect, prepare_file
 from accord.stores.sqlite.errors import MALFORMED_ROW_ERRORS, store_error
 from accord.stores.sqlite.pruning import Pruner
 from accord.stores.sqlite.reader import LARGE_READ_ROWS, SMALL_READ_ROWS, Reader
 from accord.stores.sqlite.writer import SYNCHRONOUS, AppendJob, CommitResult, StatementJob, Writer
-from accord.stores.tail_cache import TailCache
 
 P = ParamSpec("P")
 T = TypeVar("T")
