@@ -14,6 +14,8 @@ import threading
 import time
 from contextlib import suppress
 
+from accord.cli.mcp.heartbeats import PATH as HEARTBEAT_PATH
+from accord.cli.mcp.heartbeats import Heartbeats, is_agents
 from accord.cli.mcp.http_exchange import Exchange, NotSentError
 
 TYPE_CHECKING = False  # type checkers treat this name as true
@@ -33,6 +35,7 @@ RETRY_INTERVAL_S = 0.25
 RENEW_TIMEOUT_S = 10.0
 # How long requests in progress may take after the end of the input.
 FINISH_S = 5.0
+HEARTBEAT_TIMEOUT_S = 5.0
 SESSION_HEADER = "mcp-session-id"
 REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
 # Which parameter of a method the header `Mcp-Name` repeats.
@@ -70,6 +73,7 @@ class Bridge:
         self._out = 1
         self._listens = False
         self._workers: set[threading.Thread] = set()
+        self._heartbeats = Heartbeats(env, self.send_heartbeat)
 
     # Standard input and output
 
@@ -97,6 +101,7 @@ class Bridge:
             worker.join(max(0.0, deadline - time.monotonic()))
         for exchange in list(self.open.values()):
             exchange.close()
+        self._heartbeats.close()
         if self.session and self._server is not None:
             exchange = Exchange(self._server.url)
             with suppress(OSError, ValueError):  # the server ends unused sessions by itself
@@ -115,6 +120,7 @@ class Bridge:
         if not isinstance(message, dict):
             self.write_error(None, INVALID_REQUEST, "Send one JSON-RPC message per line")
             return
+        self._heartbeats.note(message)
         method = message.get("method")
         if method == "notifications/cancelled":
             self.cancel(message)
@@ -271,6 +277,23 @@ class Bridge:
         finally:
             exchange.close()
             self._listens = False
+
+    def send_heartbeat(self, report: dict[str, Any]) -> None:
+        """Send one; what goes wrong is not worth a word, because the next one follows."""
+        exchange: Exchange | None = None
+        try:
+            server = self.server()
+            if is_agents(server.token):
+                exchange = Exchange(server.url, HEARTBEAT_TIMEOUT_S)
+                body = json.dumps(report).encode()
+                exchange.send("POST", HEARTBEAT_PATH, self.headers({}), body)
+                if exchange.status == UNAUTHORIZED:
+                    self._server = None  # the next one takes a fresh token
+        except (BridgeError, OSError, ValueError):
+            return
+        finally:
+            if exchange is not None:
+                exchange.close()
 
     # The server
 

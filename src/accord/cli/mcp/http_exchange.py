@@ -28,11 +28,12 @@ class NotSentError(OSError):
 class Exchange:
     """One request on a connection of its own; another thread may `close` it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         scheme, _, rest = url.partition("://")
         self.host, slash, path = rest.partition("/")
         self.path = f"{slash}{path}".rstrip("/")
         self.is_tls = scheme == "https"
+        self.read_timeout_s = read_timeout_s
         self.status = 0
         self.headers: dict[str, str] = {}
         self._socket: socket.socket | None = None
@@ -50,7 +51,7 @@ class Exchange:
             self._socket = self._connect()
         except OSError as error:
             raise NotSentError(str(error)) from error
-        self._socket.settimeout(READ_TIMEOUT_S)
+        self._socket.settimeout(self.read_timeout_s)
         self._socket.sendall(head + body)
         self._read_head()
 
