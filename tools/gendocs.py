@@ -26,6 +26,7 @@ from tools.reference import (
     primitives,
     rules,
     server,
+    threads,
 )
 from tools.reference.words import WordsError
 
@@ -68,6 +69,13 @@ TABLES: dict[str, Maker] = {
     "settings": server.settings,
     "shapes": primitives.shapes,
     "storage": server.tables,
+    "delivery states": threads.delivery_states,
+    "event types": threads.event_types,
+    "thread errors": threads.errors,
+    "thread fields": threads.method_fields,
+    "thread methods": threads.methods,
+    "thread statuses": threads.statuses,
+    "wake outcomes": threads.wake_outcomes,
 }
 BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<name>[a-z ]+) -->\n)(?P<body>.*?)(?P<end><!-- end of table -->\n)",

@@ -67,7 +67,7 @@ def describe_type(kind: inspect.Type) -> str:
             return codes(each.value for each in cls)
         case inspect.LiteralType(values=values):
             return codes(values)
-        case inspect.VarTupleType(item_type=each):
+        case inspect.VarTupleType(item_type=each) | inspect.ListType(item_type=each):
             return _several(describe_type(each), kind.min_length, kind.max_length)
         case inspect.SetType(item_type=each) | inspect.FrozenSetType(item_type=each):
             return _several(describe_type(each), kind.min_length, kind.max_length)
@@ -145,7 +145,7 @@ def _structs(kind: inspect.Type) -> Iterator[type[Struct]]:
         case inspect.UnionType(types=kinds):
             for each in kinds:
                 yield from _structs(each)
-        case inspect.VarTupleType(item_type=each):
+        case inspect.VarTupleType(item_type=each) | inspect.ListType(item_type=each):
             yield from _structs(each)
         case _:
             return

@@ -35,6 +35,7 @@ HINTS = frozenset(
         "line_empty",
         "machine",
         "management_mode",
+        "peek",
         "resumable",
         "runtime_ref",
         "schema_version",
