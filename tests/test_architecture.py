@@ -104,6 +104,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     | API
     | IDENTITY
     | {"accord.core.people", "accord.identity.token_service"},
+    "accord.waking.machine": frozenset(),
     "accord.waking": KERNEL | PROCESSES | {"accord.core.attention"},
     "accord.telemetry.tracing": KERNEL | ENGINE,
     "accord.telemetry": CORE | ENGINE | {"accord.transports"},
@@ -136,7 +137,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | SERVER_SETTINGS
         | DATA_DIR
         | {"accord.identity.token_service", "accord.identity.sign_in_service"}
-        | {"accord.pact.mirror", "accord.operations.retention", "accord.waking"}
+        | {
+            "accord.pact.mirror",
+            "accord.operations.retention",
+            "accord.waking",
+            "accord.waking.machine",
+        }
         | {"accord.server.engine_factory", "accord.server.options", "accord.telemetry"}
     ),
     "accord.server.serving": (
@@ -162,7 +168,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     | FILES
     | {"accord.agents", "accord.demo", "accord.telemetry.logs", "accord.show"}
     | HOSTS
-    | {"accord.daemon"},
+    | {"accord.daemon", "accord.waking.machine"},
     "accord.__main__": frozenset({"accord.cli"}),
 }
 # Packages that only group others. A module directly inside one needs a row of its own above.
