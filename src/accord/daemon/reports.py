@@ -89,8 +89,7 @@ def report_event(report: Report) -> None:
 
 
 def on_session_start(report: Report) -> None:
-    """Follow the session, which shows the agent as present."""
-    report.link.wait_for_state(gate.STATE_TIMEOUT_S)
+    """The session is followed from now on, which shows the agent as present."""
     report.link.use_model(text_of(report.payload, "model"))
 
 
@@ -194,7 +193,7 @@ def on_tool_result(report: Report) -> None:
     link, request = report.link, report.request
     call = call_of(request, link.connection)
     link.use_model(text_of(report.payload, "model"))
-    if call.is_own_tool or link.wait_for_state(gate.STATE_TIMEOUT_S) is None:
+    if call.is_own_tool or link.state is None:
         return
     classified = gate.classify_call(link, call, report.protected)
     proposal = report.runs.pop(run_key(call.host_session, call.use_id), "")

@@ -43,8 +43,10 @@ class RequestHandler:
         except (InvalidEventError, ConnectionRecordError) as error:
             return refusal(f"{error}.")
         except ServerRefused as error:
+            log.warning("%s of %s was refused: %s", request.event, request.host, error.code)
             return refusal(f"{error.message} ({error.code}).")
         except ClientError as error:
+            log.warning("%s of %s could not be reported", request.event, request.host)
             return refusal(f"{error}.")
         except Exception as error:
             log.exception("request failed: %s", request.event)
@@ -52,8 +54,8 @@ class RequestHandler:
 
     def _answer(self, request: HookRequest) -> dict[str, Any]:
         link = self.link_of(request)
-        link.follow()
         if request.event != PRE_TOOL:
+            link.wait_for_state(gate.STATE_TIMEOUT_S)
             reports.report_event(reports.Report(link, request, self.protected, self._runs))
             return {"decision": NONE}
         call = call_of(request, link.connection)

@@ -18,7 +18,8 @@ PRIVATE_FILE_MODE = 0o600
 ASK_TIMEOUT_S = 10.0
 TAKEOVER_TIMEOUT_S = 20.0
 TAKEOVER_POLL_S = 0.05
-STATUS, STOP = "status", "stop"
+# Not the names of events of hosts.
+STATUS, STOP = "daemon-status", "daemon-stop"
 
 
 class AlreadyRunningError(Exception):

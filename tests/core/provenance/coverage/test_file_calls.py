@@ -256,3 +256,36 @@ def test_only_a_commit_call_shows_a_tree(arguments: dict[str, Any], tree: str) -
 def test_the_paths_that_a_call_names_are_those_of_its_arguments() -> None:
     assert named_paths({"path": "a", "file_path": "b", "x": "c"}) == ("a", "b")
     assert named_paths({"path": 1, "file_path": ""}) == ()
+
+
+@pytest.mark.parametrize(
+    ("cwd", "path"),
+    [(ROOT, "a.py"), (f"{ROOT}/sub", "sub/a.py"), (f"{ROOT}/sub/../lib", "lib/a.py")],
+)
+def test_relative_paths_start_where_the_call_ran(cwd: str, path: str) -> None:
+    patch = "*** Begin Patch\n*** Add File: a.py\n+one\n*** End Patch\n"
+
+    assert applied("apply_patch", {"command": patch, "cwd": cwd}, None) == {path: "one\n"}
+
+
+def test_absolute_path_does_not_depend_on_where_the_call_ran() -> None:
+    call = {"file_path": f"{ROOT}/a.py", "content": "one", "cwd": "/elsewhere"}
+
+    assert applied("Write", call, None) == {"a.py": "one"}
+
+
+@pytest.mark.parametrize("cwd", ["/elsewhere", "sub", "", 5, None])
+def test_relative_path_of_a_call_that_ran_elsewhere_is_unknown(cwd: object) -> None:
+    call = {"path": "a.py", "content": "one", "cwd": cwd}
+
+    assert file_operations("write_file", call, ROOT) == ()
+
+
+def test_move_starts_where_the_call_ran() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: old.py\n*** Move to: new.py\n@@\n-x\n+y\n*** End Patch\n"
+    )
+    first, second = file_operations("apply_patch", {"command": patch, "cwd": f"{ROOT}/sub"}, ROOT)
+
+    assert (first.path, first.source) == ("sub/new.py", "sub/old.py")
+    assert second.path == "sub/old.py"

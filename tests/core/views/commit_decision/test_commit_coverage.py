@@ -245,3 +245,26 @@ def test_who_decided_is_the_agent_the_prompter_and_who_amended_the_prompt_of_a_r
     assert asked.decided_by == ()
     assert made.decided_by == ("agent:claude", "human:alice", "human:carol")
     assert made.assisted_by == ("claude",)
+
+
+def test_model_that_proposed_a_call_is_named_beside_its_agent() -> None:
+    room = room_with_approver_and_agent()
+    for id, model in (("t1", "opus 5"), ("t2", "haiku 5")):
+        proposal = tool_propose(
+            tool_name="write_file", arguments=write("1\n"), metadata={"model": model}
+        )
+        room.send(CLAUDE, proposal, id=id)
+        room.send(BOB, tool_approve(BOB, id), id=f"{id}.yes")
+        room.send(CLAUDE, ToolResult(id, success=True, duration_ms=1))
+
+    assert committed(room, ("a.py", "1\n")).assisted_by == ("claude:haiku 5", "claude:opus 5")
+
+
+def test_call_of_a_host_covers_what_it_wrote_from_its_own_directory() -> None:
+    room = room_with_approver_and_agent()
+    patch = "*** Begin Patch\n*** Add File: a.py\n+1\n*** End Patch\n"
+    run(room, "t", "apply_patch", {"command": patch, "cwd": f"{ROOT}/lib"})
+
+    made = committed(room, ("lib/a.py", "1\n"))
+
+    assert (made.covers, [each.by for each in made.approvals]) == ("whole", [HUMAN_BOB])

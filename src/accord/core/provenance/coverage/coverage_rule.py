@@ -40,8 +40,9 @@ PATH_KEYS = ("path", "file_path")
 PATCH_KEYS = (COMMAND, "input", "patch")
 OLD_AND_NEW = frozenset({"old_string", "new_string"})
 EDIT_KEYS = OLD_AND_NEW | {"replace_all"}
-# The binding to a step of a decision changes nothing about a file.
-HARMLESS_KEYS = frozenset({"decision"})
+# The binding to a step of a decision changes nothing about a file; relative paths start at `cwd`.
+CWD = "cwd"
+HARMLESS_KEYS = frozenset({"decision", CWD})
 REGULAR, EXECUTABLE = "100644", "100755"
 FILE_MODES = (REGULAR, EXECUTABLE)
 SHA1_LENGTH = 40
@@ -174,9 +175,13 @@ def file_operations(
     """What the call does to the files of a repository; empty if its shape is unknown.
 
     `root` is the directory of the work tree; one path outside it makes the whole call unknown.
+    A hook reports in which directory a call ran (`cwd`); without it, that is the work tree.
     """
     try:
-        found = tuple(_inside(operation, root) for operation in _read_call(tool_name, arguments))
+        cwd = _working_directory(arguments)
+        found = tuple(
+            _inside(operation, root, cwd) for operation in _read_call(tool_name, arguments)
+        )
     except (CallDoesNotFitError, UnicodeEncodeError, ValueError):
         return ()
     return found if len(found) <= MAX_OPERATIONS else ()
@@ -204,9 +209,22 @@ def _repeated_keys(arguments: Mapping[str, Any]) -> frozenset[str]:
     return frozenset({FULL_COMMAND} if is_repeated else ())
 
 
-def _inside(operation: FileOperation, root: str) -> FileOperation:
-    source = relative_path(operation.source, root) if operation.source else ""
-    return operation._replace(path=relative_path(operation.path, root), source=source)
+def _working_directory(arguments: Mapping[str, Any]) -> str:
+    """Where the call ran; raises CallDoesNotFitError if that is said and is no absolute path."""
+    cwd = arguments.get(CWD, "")
+    if not isinstance(cwd, str) or (CWD in arguments and not cwd.startswith("/")):
+        raise CallDoesNotFitError
+    return cwd
+
+
+def _inside(operation: FileOperation, root: str, cwd: str) -> FileOperation:
+    source = relative_path(_from(cwd, operation.source), root) if operation.source else ""
+    path = relative_path(_from(cwd, operation.path), root)
+    return operation._replace(path=path, source=source)
+
+
+def _from(cwd: str, path: str) -> str:
+    return f"{cwd}/{path}" if cwd and not path.startswith("/") else path
 
 
 def relative_path(path: str, root: str) -> str:

@@ -171,10 +171,15 @@ class DecisionBuilder:
         """Whether there are only results of an earlier commit's tools, which decide nothing new."""
         return self.has_late_report and not (self.asked or self.approvals)
 
-    def add_run(self, run: ToolRun, agent: str, deciders: Iterable[str]) -> None:
-        """Add a call that may run, the agent that runs it, and who decided that it should."""
+    def add_run(
+        self, run: ToolRun, agent: str, deciders: Iterable[str], declared: object = None
+    ) -> None:
+        """Add a call that may run, the agent that runs it, and who decided that it should.
+
+        `declared` is the model that proposed it, which may be another one than when it joined.
+        """
         self.asked = True
-        model = self.metadata_of(agent).get("model")
+        model = declared or self.metadata_of(agent).get("model")
         assistant = f"{agent}:{model}" if isinstance(model, str) and model else agent
         decided_by = tuple(dict.fromkeys(map(self.participant_of, deciders)))
         self.runs[run.proposal] = run._replace(decided_by=decided_by, assistant=assistant)

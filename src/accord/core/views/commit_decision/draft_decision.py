@@ -231,7 +231,7 @@ def on_tool_cleared(builder: DecisionBuilder, event: ToolCleared, record: Record
         deciders += [prompt.sender, *builder.amendments.get(prompt.id, ())]
     approvers = tuple(map(builder.participant_of, event.said.approved_by))
     run = ToolRun(proposal.id, said.tool_name, said.arguments, approvers)
-    builder.add_run(run, said.agent, deciders)
+    builder.add_run(run, said.agent, deciders, (said.metadata or {}).get("model"))
     builder.add_message(proposal.id)
     builder.add_message(record.id)
     builder.add_verdict_for(proposal.id, said.arguments)
