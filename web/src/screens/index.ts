@@ -9,6 +9,7 @@ interface Screen {
 
 /** Which component shows an address; each is loaded when it is first needed, with its `route`. */
 const SCREENS: Partial<Record<Route["screen"], Screen>> = {
+  session: { title: "Session", load: () => import("./Session.svelte") },
   home: { title: "Home", load: () => import("./Home.svelte") },
   people: { title: "People", load: () => import("./People.svelte") },
   settings: { title: "Settings", load: () => import("./Settings.svelte") },

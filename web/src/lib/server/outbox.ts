@@ -10,6 +10,8 @@ export interface Refs {
 export interface SendOptions extends Refs {
   /** Wait for the server if it is away. Prompts do; votes and stops must not. */
   whenBack?: boolean;
+  /** The id to send it under, where the sender has to know it beforehand. */
+  id?: string;
 }
 
 interface Pending {

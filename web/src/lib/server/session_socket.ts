@@ -59,10 +59,9 @@ export class SessionSocket {
     payload: Payloads[T],
     options: SendOptions = {},
   ): Promise<ReceivedEnvelope> {
-    const { whenBack = false, ...refs } = options;
+    const { whenBack = false, id = messageId(), ...refs } = options;
     if (this.#isClosed || (!this.#isAttached && !whenBack))
       return Promise.reject(new Unreachable());
-    const id = messageId();
     const text = this.#text(id, type, payload, refs);
     const echo = this.#outbox.add(id, text, whenBack);
     if (this.#isAttached) this.#socket?.send(text);

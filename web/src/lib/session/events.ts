@@ -4,7 +4,7 @@ import { list } from "../text/words";
 import { type Envelope, type Fields, fieldsOf, textOf, textsOf } from "./envelope";
 import type { Happening } from "./items";
 
-export type Told = Pick<Happening, "words" | "detail" | "tone"> & { by?: string };
+export type Told = Pick<Happening, "words" | "detail" | "tone" | "presence"> & { by?: string };
 
 const URGENCY: Record<string, string> = {
   pause: "paused",
@@ -23,10 +23,16 @@ const ENDED: Record<string, string> = {
   timeout: "let the session run out",
 };
 
+const PRESENCE: Record<string, Told["presence"]> = {
+  "session.create": "in",
+  "session.join": "in",
+  "session.leave": "out",
+};
+
 type Teller = (fields: Fields, message: Envelope) => Told | null;
 
 function told(words: string, detail: unknown = "", tone: Told["tone"] = "", by?: string): Told {
-  return { words, detail: textOf(detail), tone, ...(by === undefined ? {} : { by }) };
+  return { words, detail: textOf(detail), tone, presence: "", ...(by === undefined ? {} : { by }) };
 }
 
 const TELLERS: Record<string, Teller> = {
@@ -91,5 +97,6 @@ function readers(value: unknown): string {
 /** The line for a message, or null for one that shows elsewhere or not at all. */
 export function describeEvent(message: Envelope): Told | null {
   const teller = TELLERS[message.type];
-  return teller ? teller(fieldsOf(message.payload), message) : null;
+  const told = teller ? teller(fieldsOf(message.payload), message) : null;
+  return told ? { ...told, presence: PRESENCE[message.type] ?? "" } : null;
 }

@@ -192,6 +192,23 @@ export class Facts {
     return !this.executions.has(action) && !this.#passed.has(gate.id);
   }
 
+  /** Lets go of what is older; the server has it. What still waits stays. */
+  forget(before: number): void {
+    for (const item of this.items.values()) {
+      if (item.seq >= before || (item.kind === "tool" && this.state(item) === "waits")) continue;
+      if ((item.kind === "answer" || item.kind === "thinking") && !item.ended) continue;
+      this.items.delete(item.id);
+      for (const map of [this.executions, this.results, this.outputs, this.#ballots])
+        map.delete(item.id);
+      for (const gate of this.gatesOf.get(item.id) ?? []) {
+        this.gates.delete(gate);
+        this.#ballots.delete(gate);
+      }
+      this.gatesOf.delete(item.id);
+    }
+    this.grown = true;
+  }
+
   /** Gates of other actions that passed, as the server's own vote says. */
   readonly #passed = new Set<string>();
   notePassed(gate: string): void {

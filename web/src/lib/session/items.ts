@@ -114,6 +114,8 @@ export interface Happening extends Base {
   words: string;
   detail: string;
   tone: "" | "stop" | "good" | "bad";
+  /** Coming back after a lost connection is a join, too, and is not shown. */
+  presence: "" | "in" | "out";
 }
 
 export type Item = Prompt | Amendment | Stream | Tool | OtherGate | Happening;

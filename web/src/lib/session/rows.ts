@@ -53,6 +53,8 @@ export function sortedItems(facts: Facts, options: LayoutOptions = {}): Item[] {
 
 export function layout(facts: Facts, options: LayoutOptions = {}): Row[] {
   const rows: Row[] = [];
+  const floor = options.floor ?? 0;
+  const [present, gone] = [new Set<string>(), new Set<string>()];
   let turn = options.turnsBefore ?? 0;
   let speaker = "";
   let group: (Row & { kind: "steps" }) | null = null;
@@ -86,9 +88,16 @@ export function layout(facts: Facts, options: LayoutOptions = {}): Row[] {
       case "amendment":
         push({ ...common, head: true, kind: "amendment", item });
         break;
-      case "event":
-        push({ ...common, head: false, kind: "event", item });
+      case "event": {
+        const isReturn =
+          item.presence === "in" && (floor > 0 ? !gone.has(item.by) : present.has(item.by));
+        if (item.presence === "in") present.add(item.by);
+        if (item.presence === "out") present.delete(item.by);
+        if (item.presence === "in") gone.delete(item.by);
+        if (item.presence === "out") gone.add(item.by);
+        if (!isReturn) push({ ...common, head: false, kind: "event", item });
         break;
+      }
       case "answer":
         // An answer that only called tools has no words.
         if (

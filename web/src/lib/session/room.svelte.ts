@@ -1,0 +1,456 @@
+/** One session as the page holds it: what the server said, folded; and what this person is about to say. */
+
+import { account } from "../server/account.svelte";
+import { get, Refusal } from "../server/http";
+import { messageId } from "../server/message_id";
+import { SessionSocket } from "../server/session_socket";
+import type {
+  GateCard,
+  ReceivedEnvelope,
+  SessionDetail,
+  SessionMember,
+  TurnsPage,
+} from "../server/types";
+import { shownNames } from "../text/names";
+import { oneLine } from "../text/spell";
+import type { Envelope } from "./envelope";
+import { fieldsOf, textOf } from "./envelope";
+import { Facts } from "./facts";
+import { type ForkView, keepUnchanged, layout, type Row, TRUNK } from "./rows";
+import { SharedDraft } from "./shared_draft";
+
+const TURNS_AT_ONCE = 20;
+const DETAIL_AFTER_MS = 120;
+const DRAFT_AFTER_MS = 250;
+const TYPING_MS = 6000;
+/** Rows in memory while one follows; older ones are let go and can be read again. */
+const MOST_ITEMS = 1200;
+const KEPT_ITEMS = 600;
+const CHANGES_DETAIL =
+  /^(session|participant|context|secret|gate|fork|merge|interrupt)\.|^tool\.(propose|approve|reject|execute|result)$/;
+
+export interface WaitingPrompt {
+  id: string;
+  text: string;
+}
+
+export class SessionRoom {
+  detail = $state.raw<SessionDetail | null>(null);
+  rows = $state.raw<Row[]>([]);
+  /** Older rows were put in front with the last change of `rows`. */
+  isShift = $state(false);
+  isLoading = $state(true);
+  hasOlder = $state(false);
+  problem = $state("");
+  draftText = $state("");
+  carets = $state.raw<[string, number][]>([]);
+  drafters = $state.raw<string[]>([]);
+  typing = $state.raw<Map<string, number>>(new Map());
+  working = $state.raw<string[]>([]);
+  tokens = $state(0);
+  waiting = $state.raw<WaitingPrompt[]>([]);
+  lastSeq = $state(0);
+  announcement = $state("");
+  gatesInView = $state.raw<ReadonlySet<string>>(new Set());
+  readonly facts = new Facts();
+  readonly draft: SharedDraft;
+  readonly socket: SessionSocket;
+  #floor = 0;
+  #isLoadingOlder = false;
+  #detailTimer: ReturnType<typeof setTimeout> | undefined;
+  #draftTimer: ReturnType<typeof setTimeout> | undefined;
+  #isFollowing = true;
+  #stopped = false;
+
+  constructor(
+    readonly id: string,
+    readonly fork: string | null,
+    readonly until: number | null,
+  ) {
+    this.draft = new SharedDraft(account.current?.id ?? "");
+    this.socket = new SessionSocket(id, {
+      received: (messages) => this.received(messages),
+      closed: () => void this.#readDetail(),
+    });
+  }
+
+  get me(): SessionMember | undefined {
+    return this.detail?.members.find((member) => member.id === account.current?.id);
+  }
+
+  get agents(): SessionMember[] {
+    return this.detail?.members.filter((member) => member.type === "agent") ?? [];
+  }
+
+  get isEnded(): boolean {
+    return this.detail !== null && !["active", "paused"].includes(this.detail.status);
+  }
+
+  get isReplay(): boolean {
+    return this.until !== null;
+  }
+
+  readonly #names = $derived(shownNames(this.detail?.members ?? []));
+
+  nameOf(id: string): string {
+    return this.#names.get(id) ?? oneLine(id, 40);
+  }
+
+  kindOf(id: string): "human" | "agent" | "accord" {
+    if (id === "system") return "accord";
+    const known = this.detail?.members.find((member) => member.id === id);
+    return known?.type === "agent" ? "agent" : "human";
+  }
+
+  readonly #cards = $derived(new Map((this.detail?.gates ?? []).map((gate) => [gate.id, gate])));
+
+  card(gate: string): GateCard | undefined {
+    return this.#cards.get(gate);
+  }
+
+  gateInView(gate: string, is: boolean): void {
+    if (this.gatesInView.has(gate) === is) return;
+    const seen = new Set(this.gatesInView);
+    if (is) seen.add(gate);
+    else seen.delete(gate);
+    this.gatesInView = seen;
+  }
+
+  async open(): Promise<void> {
+    try {
+      this.detail = await get<SessionDetail>(`/sessions/${encodeURIComponent(this.id)}`);
+      const page = await this.#readTurns(this.until === null ? 0 : this.until + 1);
+      if (this.#stopped) return;
+      this.#take(page);
+      this.#draw();
+      if (this.until === null && !this.isEnded) {
+        this.socket.start(
+          this.detail,
+          page.last_id ? { seq: page.last, id: page.last_id } : undefined,
+        );
+      }
+    } catch (error) {
+      this.problem = error instanceof Refusal ? error.message : "The server does not answer.";
+    } finally {
+      this.isLoading = false;
+    }
+  }
+
+  close(): void {
+    this.#stopped = true;
+    clearTimeout(this.#detailTimer);
+    clearTimeout(this.#draftTimer);
+    this.socket.stop();
+  }
+
+  /** Whether the reader stands at the end; only then older rows may be let go. */
+  following(is: boolean): void {
+    this.#isFollowing = is;
+  }
+
+  async loadOlder(): Promise<void> {
+    if (!this.hasOlder || this.#isLoadingOlder) return;
+    this.#isLoadingOlder = true;
+    try {
+      this.#take(await this.#readTurns(this.#floor));
+      this.#draw(true);
+    } catch {
+      // The next scroll asks again.
+    } finally {
+      this.#isLoadingOlder = false;
+    }
+  }
+
+  #readTurns(before: number): Promise<TurnsPage> {
+    return get<TurnsPage>(
+      `/sessions/${encodeURIComponent(this.id)}/turns?before=${before}&limit=${TURNS_AT_ONCE}`,
+    );
+  }
+
+  #take(page: TurnsPage): void {
+    for (const message of page.messages) this.facts.add(message as Envelope);
+    this.#floor = page.has_more ? page.first : 0;
+    this.hasOlder = page.has_more;
+  }
+
+  received(messages: ReceivedEnvelope[]): void {
+    let changesDetail = false;
+    for (const message of messages as Envelope[]) {
+      this.facts.add(message);
+      if (CHANGES_DETAIL.test(message.type)) changesDetail = true;
+      if (message.type === "prompt.draft") this.#heardDraft(message);
+      else if (message.type === "prompt.submit") {
+        this.draft.submitted(message);
+        this.#showDraft();
+      } else if (message.type === "presence.update") this.#heardPresence(message);
+      else if (message.type === "participant.announce" && message.sender !== this.draft.me)
+        this.#repeatDraft();
+      this.#announce(message);
+    }
+    if (changesDetail) this.#detailLater();
+    if (this.#isFollowing && this.facts.items.size > MOST_ITEMS) this.#letGo();
+    this.#draw();
+  }
+
+  #letGo(): void {
+    const seqs = [...this.facts.items.values()].map((item) => item.seq).sort((a, b) => b - a);
+    this.#floor = seqs[KEPT_ITEMS] ?? 0;
+    this.facts.forget(this.#floor);
+    this.hasOlder = true;
+  }
+
+  #draw(isShift = false): void {
+    const { facts } = this;
+    const changed = [...facts.changed];
+    facts.changed.clear();
+    if (facts.grown || isShift) {
+      facts.grown = false;
+      const options = { view: this.#view(), floor: this.#floor, until: this.until ?? Infinity };
+      this.isShift = isShift;
+      this.rows = keepUnchanged(this.rows, layout(facts, options));
+    } else if (changed.length) {
+      const touched = new Set(changed);
+      this.isShift = false;
+      this.rows = this.rows.map((row) => {
+        const mine =
+          row.kind === "steps"
+            ? row.tools.some((tool) => touched.has(tool.id))
+            : touched.has(row.key);
+        return mine ? { ...row, revision: row.revision + 1 } : row;
+      });
+    }
+    this.lastSeq = Math.max(facts.lastSeq, this.lastSeq);
+    this.#countWork();
+  }
+
+  #countWork(): void {
+    const working = new Set<string>();
+    let tokens = 0;
+    for (const item of this.facts.items.values()) {
+      if (item.kind === "answer" || item.kind === "thinking") {
+        tokens += item.tokens;
+        if (!item.ended) working.add(item.by);
+      }
+    }
+    const names = [...working].sort();
+    if (names.join() !== this.working.join()) this.working = names;
+    if (tokens !== this.tokens) this.tokens = tokens;
+  }
+
+  /** A fork shows what it grew from, up to where it began. */
+  #view(): ForkView {
+    const view = new Map<string | null, number>();
+    let at = this.fork;
+    let until = Infinity;
+    while (at !== null && !view.has(at)) {
+      view.set(at, until);
+      const fork = this.detail?.forks.find((each) => each.id === at);
+      if (!fork) return TRUNK;
+      const begun = Date.parse(fork.created_at);
+      until = Math.max(
+        0,
+        ...[...this.facts.items.values()]
+          .filter((item) => Date.parse(item.at) <= begun)
+          .map((item) => item.seq),
+      );
+      at = fork.parent;
+    }
+    if (at === null) view.set(null, until);
+    return view;
+  }
+
+  /** One sentence for readers when something of weight happened; streams are not read letter by letter. */
+  #announce(message: Envelope): void {
+    if (message.type === "response.end")
+      this.announcement = `${this.nameOf(message.sender)} finished.`;
+    if (message.type === "gate.request") this.announcement = "A gate waits.";
+  }
+
+  #detailLater(): void {
+    clearTimeout(this.#detailTimer);
+    this.#detailTimer = setTimeout(() => void this.#readDetail(), DETAIL_AFTER_MS);
+  }
+
+  async #readDetail(): Promise<void> {
+    try {
+      this.detail = await get<SessionDetail>(`/sessions/${encodeURIComponent(this.id)}`);
+    } catch {
+      // The connection's own banner says that the server is away.
+    }
+  }
+
+  #heardPresence(message: Envelope): void {
+    const fields = fieldsOf(message.payload);
+    const who = textOf(fields.participant);
+    if (!this.detail) return;
+    const members = this.detail.members.map((member) =>
+      member.id === who
+        ? { ...member, presence: fields.status as SessionMember["presence"] }
+        : member,
+    );
+    this.detail = { ...this.detail, members };
+  }
+
+  // The draft
+
+  edit(text: string): void {
+    this.draft.edit(text);
+    this.draftText = text;
+    this.#draftLater();
+  }
+
+  #draftLater(): void {
+    this.#draftTimer ??= setTimeout(() => {
+      this.#draftTimer = undefined;
+      this.#sendDraft();
+    }, DRAFT_AFTER_MS);
+  }
+
+  #sendDraft(): void {
+    if (!this.socket.isAttached) return;
+    const key = messageId();
+    const next = this.draft.next(key);
+    if (next) this.#put(key, next);
+  }
+
+  /** Someone came who has not heard the drafts before: whoever wrote last says it again. */
+  #repeatDraft(): void {
+    const key = messageId();
+    const again = this.draft.again(key);
+    if (again) this.#put(key, again);
+  }
+
+  #put(key: string, next: NonNullable<ReturnType<SharedDraft["next"]>>): void {
+    const refs = {
+      ...(next.ref ? { ref: next.ref } : {}),
+      ...(next.causalRefs.length ? { causal_refs: next.causalRefs } : {}),
+      ...this.#inFork(),
+    };
+    const payload = { content: next.content, contributors: next.contributors };
+    this.socket.send("prompt.draft", payload, { ...refs, id: key }).catch((error: unknown) => {
+      // The server forgets drafts when it restarts; then this one is the first.
+      this.draft.failed(error instanceof Refusal);
+      if (this.socket.isAttached) this.#draftLater();
+    });
+  }
+
+  #heardDraft(message: Envelope): void {
+    if ((message.fork || null) !== this.fork) return;
+    this.draft.echo(message);
+    if (message.sender !== this.draft.me)
+      this.typing = new Map(this.typing).set(message.sender, Date.now() + TYPING_MS);
+    this.#showDraft();
+    if (this.draft.unsent) this.#draftLater();
+  }
+
+  #showDraft(): void {
+    this.draftText = this.draft.local;
+    this.carets = [...this.draft.carets];
+    this.drafters = this.draft.contributors;
+  }
+
+  isTyping(id: string, now: number): boolean {
+    return (this.typing.get(id) ?? 0) > now;
+  }
+
+  #inFork(): { fork?: string } {
+    return this.fork ? { fork: this.fork } : {};
+  }
+
+  // What this person says
+
+  async prompt(agent: string, contextKeys: string[]): Promise<void> {
+    const text = this.draft.local;
+    const refs = { ...(this.draft.root ? { ref: this.draft.root } : {}), ...this.#inFork() };
+    const contributors = [...new Set([...this.draft.contributors, this.draft.me])];
+    const waiting = { id: messageId(), text };
+    const payload = { content: text, target_agent: agent, contributors, context_keys: contextKeys };
+    this.draft.clear();
+    this.#showDraft();
+    if (!this.socket.isAttached) this.waiting = [...this.waiting, waiting];
+    try {
+      await this.#withoutDraft("prompt.submit", payload, refs);
+    } catch (error) {
+      this.draft.edit(this.draft.local ? `${text}\n${this.draft.local}` : text);
+      this.#showDraft();
+      throw error;
+    } finally {
+      this.waiting = this.waiting.filter((each) => each !== waiting);
+    }
+  }
+
+  /** A server that restarted does not know the draft; the prompt then goes without it. */
+  async #withoutDraft(
+    type: "prompt.submit",
+    payload: Parameters<SessionSocket["send"]>[1],
+    refs: object,
+  ): Promise<void> {
+    try {
+      await this.socket.send(type, payload as never, { whenBack: true, ...refs });
+    } catch (error) {
+      const forgotten =
+        error instanceof Refusal && "ref" in refs && error.details.unknown !== undefined;
+      if (!forgotten) throw error;
+      await this.socket.send(type, payload as never, { whenBack: true, ...this.#inFork() });
+    }
+  }
+
+  async amend(prompt: string, reason: string): Promise<void> {
+    const text = this.draft.local;
+    await this.socket.send(
+      "prompt.amend",
+      { original_prompt: prompt, amendment: text, reason },
+      { ref: prompt, ...this.#inFork() },
+    );
+    this.draft.clear();
+    this.#showDraft();
+  }
+
+  /** Acts at once, because stopping is the safe direction. */
+  async stop(
+    target: string | null,
+    urgency: "pause" | "stop" | "emergency" = "stop",
+  ): Promise<void> {
+    await this.socket.send("interrupt.raise", {
+      urgency,
+      message: "Stopped from the page",
+      ...(target ? { target } : {}),
+    });
+  }
+
+  async takeBack(proposal: string): Promise<void> {
+    const payload = { tool_proposal: proposal, rejector: this.draft.me, reason: "Taken back" };
+    await this.socket.send("tool.reject", payload, this.#inFork());
+  }
+
+  async share(key: string, content: string): Promise<void> {
+    await this.socket.send("context.add", { key, content_type: "text", content }, this.#inFork());
+  }
+
+  async removeContext(key: string): Promise<void> {
+    await this.socket.send(
+      "context.remove",
+      { key, reason: "Removed from the page" },
+      this.#inFork(),
+    );
+  }
+
+  async configure(changes: Record<string, unknown>, reason: string): Promise<void> {
+    await this.socket.send("session.config_update", { changes, reason });
+  }
+
+  async changeRoles(
+    member: SessionMember,
+    roles: SessionMember["roles"],
+    reason: string,
+  ): Promise<void> {
+    const payload = {
+      participant: member.id,
+      old_roles: member.roles,
+      new_roles: roles,
+      changed_by: this.draft.me,
+      reason,
+    };
+    await this.socket.send("participant.role_change", payload);
+  }
+}
