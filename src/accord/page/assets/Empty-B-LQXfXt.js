@@ -1,1 +1,0 @@
-import{$ as e,B as t,H as n,P as r,Y as i,dt as a,ft as o,nt as s,tt as c,z as l}from"./index-prTTLUYH.js";var u=n([[`section`,{class:`svelte-1m5lo4h`},[`h2`,{class:`svelte-1m5lo4h`},` `],` `,,]]);function d(n,d){var f=u(),p=e(f),m=c(p,!0),h=s(p,2);r(h,()=>d.children??o),a(f),i(()=>l(m,d.title)),t(n,f)}export{d as t};

@@ -1,1 +1,0 @@
-import{E as e,F as t,K as n,L as r,N as i,R as a,S as o,g as s,q as c,w as l}from"./disclose-version-By6qnLHN.js";var u=e([[`section`,{class:`svelte-1m5lo4h`},[`h2`,{class:`svelte-1m5lo4h`},` `],` `,,]]);function d(e,d){var f=u(),p=t(f),m=r(p,!0),h=a(p,2);s(h,()=>d.children??c),n(f),i(()=>o(m,d.title)),l(e,f)}export{d as t};

@@ -1,0 +1,152 @@
+"""The session screen: what agents say, gates, a draft of several people, stopping, and replay."""
+
+import re
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from accord.client import Client
+from tests.helpers.page.accessibility import serious_findings
+from tests.helpers.page.browser import signed_in
+from tests.helpers.page.team import Team, propose_migration
+from tests.helpers.servers.server_process import ServerProcess
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ADMIN = ("admin", "driver", "approver")
+
+
+async def answer_text(page: Page) -> str:
+    return await page.locator(".markdown").last.inner_text()
+
+
+async def test_an_answer_appears_while_it_is_written(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Streaming", "maya", "claude")
+    prompt = await room["maya"].prompt("How many?", "claude")
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        await expect(page.get_by_text("How many?")).to_be_visible()
+        async with room["claude"].respond(prompt) as out:
+            await out.write("**Five**, then ")
+            await expect(page.locator(".markdown strong")).to_have_text("Five")
+            await expect(page.get_by_role("button", name="Stop claude")).to_be_visible()
+            await out.write("back off.")
+            await expect(page.get_by_text("Five, then back off.")).to_be_visible()
+        await expect(page.get_by_role("button", name="Stop claude")).to_have_count(0)
+        assert await serious_findings(page) == []
+
+
+async def test_a_gate_is_approved_by_keys_on_the_chosen_card_alone(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Gate", "maya", "claude")
+    proposal = await propose_migration(room["claude"])
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        card = page.get_by_role("article", name="Migrate the staging database?")
+        await expect(card).to_contain_text("Your yes is enough.")
+        await page.keyboard.press("a")
+        await page.keyboard.press("Control+Enter")
+        await expect(card).to_be_visible()
+
+        await card.focus()
+        await page.keyboard.press("a")
+        await page.keyboard.press("Control+Enter")
+
+        granted = await room["claude"].decision(proposal)
+        await expect(page.get_by_text("approved by Maya")).to_be_visible()
+        await expect(page.get_by_role("button", name="Take back")).to_be_visible()
+        await room["claude"].execute(granted)
+        await room["claude"].output(granted, "\x1b[32mdone\x1b[0m\x1b[2J\n")
+        await room["claude"].result(granted, success=True, duration_ms=4100)
+        await expect(page.locator(".green", has_text="done")).to_be_visible()
+        await expect(page.get_by_text("4.1 s, approved by Maya")).to_be_visible()
+
+
+async def test_two_people_write_one_draft_and_it_is_sent_once(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Draft", "maya", "jonas", "claude")
+    path = f"/s/{room['maya'].id}"
+    async with (
+        signed_in(browser, page_server, "maya", *ADMIN) as maya,
+        signed_in(browser, page_server, "jonas", "driver", "approver") as jonas,
+    ):
+        hers, his = await maya.open(path), await jonas.open(path)
+        mine = hers.get_by_label("Prompt, written together")
+        theirs = his.get_by_label("Prompt, written together")
+        await mine.fill("Allow 5 tries a minute")
+        await expect(theirs).to_have_value("Allow 5 tries a minute")
+        await theirs.press("End")
+        await theirs.press_sequentially(", then back off", delay=20)
+        await mine.press("Home")
+        await mine.press_sequentially("Please: ", delay=20)
+        whole = "Please: Allow 5 tries a minute, then back off"
+        await expect(mine).to_have_value(whole)
+        await expect(theirs).to_have_value(whole)
+        await expect(hers.locator(".caret")).to_have_text("jonas")
+
+        await mine.press("Control+Enter")
+        await expect(theirs).to_have_value("")
+        for page in (hers, his):
+            await expect(page.get_by_text(whole)).to_have_count(1)
+        await expect(hers.locator(".name").last).to_contain_text("with jonas")
+
+
+async def test_stop_acts_at_once_and_a_prompt_lets_the_agent_go_on(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Stop", "maya", "claude")
+    prompt = await room["maya"].prompt("Run everything", "claude")
+    out = room["claude"].respond(prompt)
+    await out.__aenter__()
+    await out.write("I begin")
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        await page.get_by_role("button", name="Stop claude").click()
+        await expect(page.get_by_text("claude is stopped. A prompt lets it go on.")).to_be_visible()
+        await expect(page.get_by_text("stopped claude")).to_be_visible()
+        await page.get_by_label("Prompt, written together").fill("Only the login tests")
+        await page.keyboard.press("Control+Enter")
+        await expect(page.get_by_text("claude is stopped.")).to_have_count(0)
+
+
+async def test_an_observer_reads_and_cannot_write(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Watched", "maya", "claude")
+    await propose_migration(room["claude"])
+    await room["maya"].add_context("plan", "Secret plan")
+    async with signed_in(browser, page_server, "olga", "observer") as olga:
+        token = page_server.issue_token("olga", "human", ("observer",))
+        async with Client(page_server.url, token=token) as client:
+            await client.join(room["maya"].id, listen=False)
+        page = await olga.open(f"/s/{room['maya'].id}")
+        await expect(page.get_by_text("Observers read.")).to_be_visible()
+        await expect(page.get_by_text("Migrate the staging database?")).to_be_visible()
+        for name in (re.compile("^Approve"), re.compile("^Reject"), "Send"):
+            await expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
+async def test_replay_shows_an_earlier_moment(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Replayed", "maya", "claude")
+    first = await room["maya"].prompt("First question", "claude")
+    async with room["claude"].respond(first) as out:
+        await out.write("First answer")
+    await room["maya"].prompt("Second question", "claude")
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        await expect(page.get_by_text("Second question")).to_be_visible()
+        await page.get_by_role("link", name="Replay").click()
+        slider = page.get_by_role("slider", name="Moment of the session")
+        await expect(slider).to_be_visible()
+        await slider.press("Home")
+        for _ in range(3):
+            await slider.press("ArrowRight")
+        await expect(page.get_by_text("Second question")).to_have_count(0)
+        await expect(page.get_by_label("Prompt, written together")).to_have_count(0)
+        await page.get_by_role("button", name="Back to now").click()
+        await expect(page.get_by_text("Second question")).to_be_visible()
