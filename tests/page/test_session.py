@@ -55,13 +55,13 @@ async def test_a_gate_is_approved_by_keys_on_the_chosen_card_alone(
         await page.keyboard.press("Control+Enter")
 
         granted = await room["claude"].decision(proposal)
-        await expect(page.get_by_text("approved by Maya")).to_be_visible()
+        await expect(page.get_by_text("approved by maya")).to_be_visible()
         await expect(page.get_by_role("button", name="Take back")).to_be_visible()
         await room["claude"].execute(granted)
         await room["claude"].output(granted, "\x1b[32mdone\x1b[0m\x1b[2J\n")
         await room["claude"].result(granted, success=True, duration_ms=4100)
         await expect(page.locator(".green", has_text="done")).to_be_visible()
-        await expect(page.get_by_text("4.1 s, approved by Maya")).to_be_visible()
+        await expect(page.get_by_text("4.1 s, approved by maya")).to_be_visible()
 
 
 async def test_two_people_write_one_draft_and_it_is_sent_once(
@@ -85,13 +85,13 @@ async def test_two_people_write_one_draft_and_it_is_sent_once(
         whole = "Please: Allow 5 tries a minute, then back off"
         await expect(mine).to_have_value(whole)
         await expect(theirs).to_have_value(whole)
-        await expect(hers.locator(".caret")).to_have_text("jonas")
+        await expect(hers.locator(".caret")).to_have_text("Jonas Lind")
 
         await mine.press("Control+Enter")
         await expect(theirs).to_have_value("")
         for page in (hers, his):
             await expect(page.get_by_text(whole)).to_have_count(1)
-        await expect(hers.locator(".name").last).to_contain_text("with jonas")
+        await expect(hers.locator(".name").last).to_contain_text("with Jonas Lind")
 
 
 async def test_stop_acts_at_once_and_a_prompt_lets_the_agent_go_on(
@@ -140,7 +140,7 @@ async def test_replay_shows_an_earlier_moment(
     async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
         page = await maya.open(f"/s/{room['maya'].id}")
         await expect(page.get_by_text("Second question")).to_be_visible()
-        await page.get_by_role("link", name="Replay").click()
+        await page.get_by_role("link", name="Replay", exact=True).click()
         slider = page.get_by_role("slider", name="Moment of the session")
         await expect(slider).to_be_visible()
         await slider.press("Home")

@@ -41,7 +41,8 @@ export class Facts {
   readonly results = new Map<string, Result>();
   readonly outputs = new Map<string, Output>();
   readonly #ballots = new Map<string, Ballot>();
-  readonly #interrupted = new Map<string, string>();
+  /** Stops: what their agents were writing ended there, also where no message says so. */
+  readonly #stops: { seq: number; target: string }[] = [];
   /** The newest `seq` and its message: where a connection goes on. */
   lastSeq = 0;
   lastId = "";
@@ -62,6 +63,7 @@ export class Facts {
     const told = seq > 0 ? describeEvent(message) : null;
     if (!told || this.items.has(message.id)) return false;
     this.#put({ kind: "event", ...base(message), ...told });
+    if (message.type === "interrupt.raise") this.#noteStop(message);
     return true;
   }
 
@@ -131,8 +133,22 @@ export class Facts {
     return found;
   }
 
-  noteInterrupt(id: string, by: string): void {
-    this.#interrupted.set(id, by);
+  #noteStop(message: Envelope): void {
+    const fields = fieldsOf(message.payload);
+    if (textOf(fields.urgency) === "pause") return;
+    const target = textOf(fields.target);
+    this.#stops.push({ seq: message.seq ?? 0, target });
+    for (const item of this.items.values())
+      if ((item.kind === "answer" || item.kind === "thinking") && !item.ended) this.touch(item.id);
+  }
+
+  /** How a stream ended; empty while it is written. */
+  ending(stream: Stream): string {
+    if (stream.ended) return stream.ended;
+    const isStopped = this.#stops.some(
+      (stop) => stop.seq > stream.seq && (!stop.target || stop.target === stream.by),
+    );
+    return isStopped ? "interrupted" : "";
   }
 
   // What is known of a proposal

@@ -27,7 +27,7 @@ const TYPING_MS = 6000;
 const MOST_ITEMS = 1200;
 const KEPT_ITEMS = 600;
 const CHANGES_DETAIL =
-  /^(session|participant|context|secret|gate|fork|merge|interrupt)\.|^tool\.(propose|approve|reject|execute|result)$/;
+  /^(session|participant|context|secret|gate|fork|merge|interrupt)\.|^tool\.(propose|approve|reject|execute|result)$|^prompt\.submit$/;
 
 export interface WaitingPrompt {
   id: string;
@@ -229,7 +229,7 @@ export class SessionRoom {
     for (const item of this.facts.items.values()) {
       if (item.kind === "answer" || item.kind === "thinking") {
         tokens += item.tokens;
-        if (!item.ended) working.add(item.by);
+        if (!this.facts.ending(item)) working.add(item.by);
       }
     }
     const names = [...working].sort();
