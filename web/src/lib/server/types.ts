@@ -222,7 +222,7 @@ export interface ForkSummary {
   into: string | null;
 }
 
-/** An open gate in its session, with what you need to decide on it. `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough, null that it would not count. `options` has all proposals of which one is to be chosen, this one included. */
+/** An open gate in its session, with what you need to decide on it. `people` has the names of the ids in it. `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough, null that it would not count. `options` has all proposals of which one is to be chosen, this one included. */
 export interface GateCard {
   id: string;
   request: GateTerms;
