@@ -66,6 +66,7 @@ from accord.transports.msg.endpoints import MethodEndpoints
 from accord.transports.msg.index import save_index
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.waking.reactions import AttentionWorker
+from accord.transports.msg.watching import ThreadWatcher
 from accord.transports.websocket.registry import WebSocketRegistry
 from accord.waking.configuration import load_wake_file
 from accord.waking.machine import machine_name
@@ -131,6 +132,7 @@ class Server:
         self.http = MessageEndpoints(self.callers, self.session_reader)
         self.threads = ThreadService(self.intake, self.session_reader, self._waker())
         self.threads.wakes.conversations.polling = self.http.poller.wakeups.waiting_in
+        self.intake.watch_thread = ThreadWatcher(self.threads, self.http.poller.reader).take
         self.attention_worker = AttentionWorker(self.threads)
         self.methods = MethodEndpoints(self.callers, self.threads)
         self.home = HomeEndpoints(self.callers, self.session_reader, self.threads)

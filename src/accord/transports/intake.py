@@ -167,6 +167,8 @@ class Intake:
         self.session_quota = SessionQuota(engine, self.limits)
         self.closed = False
         self.refusal_log = RefusalLog()
+        # Takes what is sent to a thread; set where threads are served.
+        self.watch_thread: Submit = refuse_thread
 
     @property
     def is_open(self) -> bool:
@@ -203,6 +205,10 @@ class Intake:
         message = submission.message
         stream = f"room/{message.room}"
         if self.closed or stream not in self.engine.streams or type(message.body) in ENTRY_BODIES:
+            is_for_thread = is_thread_id(message.room) and type(message.body) is not SessionCreate
+            if is_for_thread and not self.closed:
+                self.watch_thread(submission)
+                return
             stream = self._admit(submission)
         self.engine.submit(stream, submission)
 
@@ -272,6 +278,11 @@ class Intake:
             stream is not None and stream.base.version > 0
         )  # otherwise the id is only what the sender wrote
         self.refusal_log.log_refusal(refusal, seat, session if exists else "", kind)
+
+
+def refuse_thread(submission: Submission) -> None:
+    """Where no threads are served."""
+    raise Refused(Reason.NO_ROOM, f"There is no session {submission.message.room}")
 
 
 def decrement(count: Counter[Key], key: Key) -> None:

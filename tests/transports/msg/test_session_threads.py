@@ -7,9 +7,12 @@ import pytest
 
 from accord.core.kernel.ulid import derive_ulid_after
 from tests.helpers.clients.http_client import HttpClient
+from tests.helpers.clients.websocket_client import SESSION_CONFIG, WebSocketClient
 from tests.helpers.servers.server_process import ServerProcess
 from tests.helpers.threads.method_client import MethodClient
 from tests.spec import proves
+
+PROMPT = {"content": "x", "target_agent": "worker", "contributors": [], "context_keys": []}
 
 
 class Shared(NamedTuple):
@@ -242,3 +245,79 @@ async def test_metadata_that_a_member_forged_in_tags_stays_readable(shared: Shar
     assert [item["kind"] for item in items] == ["chat", "event", "system", "chat"]
     metadata = [item.get("metadata") for item in items]
     assert (metadata[0], metadata[1], metadata[3]) == (None, {"event_type": "fix_pushed"}, None)
+
+
+async def watcher(server: ServerProcess, who: MethodClient) -> WebSocketClient:
+    return await WebSocketClient.open(server.ws_url, who.id, who.token)
+
+
+async def join(client: WebSocketClient, thread: str, **more: Any) -> str:
+    who = {"id": client.seat, "name": client.seat, "type": "human", "roles": ["admin"]}
+    payload = {"participant": who | {"transport": "websocket"}, "supported_versions": [1]}
+    return await client.send("session.join", thread, payload, **more)
+
+
+@proves("UNI-6", "UNI-7", "UNI-8")
+async def test_a_thread_is_joined_and_watched_on_a_websocket(signed: ServerProcess) -> None:
+    with MethodClient.of(signed, "worker") as worker, MethodClient.of(signed, "other") as other:
+        thread = worker.thread("worker", "other")
+        first = worker.post(thread, "first")
+        socket = await watcher(signed, other)
+        joined = await join(socket, thread)
+        echo = await socket.receive_until("session.join")
+        assert (echo["id"], echo["sender"]) == (joined, "other")
+        # What it asked for does not count: it is an agent, and it observes.
+        assert echo["payload"]["participant"]["type"] == "agent"
+        assert echo["payload"]["participant"]["roles"] == ["observer"]
+        past = await socket.receive_until("context.add")
+        assert (past["id"], past["payload"]["content"]) == (first["message_id"], "first")
+        assert past["payload"]["tags"] == ["chat"]
+        second = worker.post(thread, "second")
+        live = await socket.receive_until("context.add")
+        assert (live["id"], live["seq"]) == (second["message_id"], 2)
+        assert [item["delivery"] for item in worker.read(thread)] == [{"other": "delivered"}] * 2
+        refused = await socket.send("prompt.submit", thread, PROMPT)
+        error = await socket.receive_until("error")
+        assert (error["payload"]["code"], error["payload"]["related_to"]) == (
+            "INVALID_STATE",
+            refused,
+        )
+        assert "post_message" in error["payload"]["message"]
+        await socket.send("session.leave", thread, {})
+        await socket.receive_until("session.leave")
+        third = worker.post(thread, "third")
+        await join(socket, thread, ref=second["message_id"])
+        await socket.receive_until("session.join")
+        again = await socket.receive_until("context.add")
+        assert again["id"] == third["message_id"], "only what came after the message in ref"
+        assert [item["kind"] for item in worker.read(thread)] == ["chat"] * 3, "nothing is stored"
+        await socket.socket.close()
+
+
+async def test_a_thread_of_others_does_not_exist_on_a_websocket(signed: ServerProcess) -> None:
+    with (
+        MethodClient.of(signed, "worker") as worker,
+        MethodClient.of(signed, "spy") as spy,
+        MethodClient.of(signed, "worker", workspace="elsewhere") as namesake,
+    ):
+        thread = worker.thread("worker")
+        worker.post(thread, "not for you")
+        for stranger in (spy, namesake):
+            socket = await watcher(signed, stranger)
+            for room in (thread, "th_" + "0" * 26):
+                await join(socket, room)
+                error = (await socket.receive())["payload"]
+                assert error["code"] == "SESSION_NOT_FOUND"
+            await socket.socket.close()
+        socket = await watcher(signed, worker)
+        socket.seat = "spy"
+        await join(socket, thread)
+        assert (await socket.receive())["payload"]["code"] == "UNAUTHORIZED"
+        socket.seat = "worker"
+        await socket.send("session.leave", thread, {})
+        assert (await socket.receive())["payload"]["code"] == "PARTICIPANT_NOT_FOUND"
+        await join(socket, thread, ref="msg_unknown")
+        assert (await socket.receive())["type"] == "error"
+        await socket.send("session.create", thread, {"config": SESSION_CONFIG})
+        assert (await socket.receive())["payload"]["code"] == "INVALID_MESSAGE"
+        await socket.socket.close()
