@@ -1,0 +1,53 @@
+"""The server is killed in the middle of a stream: the page comes back without loss or repeat."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.helpers.page.browser import EXPECTED_CONSOLE, signed_in
+from tests.helpers.page.team import team_at
+from tests.helpers.servers.server_process import run_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ADMIN = ("admin", "driver", "approver")
+
+
+async def test_a_stream_goes_on_after_a_kill_without_loss_or_repeat(
+    browser: Browser, tmp_path: Path
+) -> None:
+    words = [f"word{number} " for number in range(60)]
+    with run_server(tmp_path) as server:
+        async with (
+            team_at(server) as team,
+            signed_in(browser, server, "maya", *ADMIN) as maya,
+        ):
+            room = await team.session("Killed", "maya", "claude")
+            prompt = await room["maya"].prompt("Count", "claude")
+            page = await maya.open(f"/s/{room['maya'].id}")
+            out = room["claude"].respond(prompt)
+            await out.__aenter__()
+            for word in words[:20]:
+                await out.write(word)
+            answer = page.locator(".markdown")
+            await expect(answer).to_contain_text(words[19].strip())
+            field = page.get_by_label("Prompt, written together")
+            await field.fill("Kept while it is away")
+
+            server.kill()
+            await expect(page.get_by_text("The server is away.").first).to_be_visible()
+            server.restart()
+            for word in words[20:]:
+                await out.write(word)
+            await out.__aexit__(None, None, None)
+
+            await expect(answer).to_contain_text(words[-1].strip())
+            assert (await answer.inner_text()).split() == [word.strip() for word in words]
+            await expect(field).to_have_value("Kept while it is away")
+            await expect(page.get_by_text("The server is away.")).to_have_count(0)
+            # A browser reports connections that were refused while the server was away.
+            maya.complaints[:] = [
+                each
+                for each in maya.complaints
+                if "WebSocket" not in each and not each.startswith(EXPECTED_CONSOLE)
+            ]
