@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
-from bench import idle, length, limit, mcp_posts, pacts, rooms
+from bench import hooks, idle, length, limit, mcp_posts, pacts, rooms
 from bench.machine import allow_many_files, cores, pin
 from bench.servers import Running, running_accord, temporary_directory
 
@@ -235,6 +235,24 @@ class Bench:
         what = f"one more event in a pact, {many:,} events to {few:,}"
         return [Row(what, measured, target, long.more_ms < 2000)]
 
+    def j(self) -> list[Row]:
+        """What a gate hook costs before a read, and its daemon while nothing happens."""
+        found = hooks.measure(self.plan.where, max(9, int(60 * self.plan.share)), self.plan.seconds)
+        self.raw["j"] = found._asdict()
+        print(f"  slowest hook {found.worst_ms:.0f} ms", flush=True)
+        return [
+            Row("gate hook, CPU p50", f"{found.cpu_ms:.0f} ms", "under 60 ms", found.cpu_ms < 60),
+            Row(
+                "gate hook, wall p50", f"{found.wall_ms:.0f} ms", "under 80 ms", found.wall_ms < 80
+            ),
+            Row(
+                "daemon, idle",
+                f"{found.daemon_mib:.0f} MiB, {found.daemon_idle:.2%} of a core",
+                "under 40 MB, no CPU",
+                found.daemon_mib * 1.048576 < 40 and found.daemon_idle < 0.002,
+            ),
+        ]
+
     def i(self) -> list[Row]:
         """Posts over MCP, beside Starlette alone and the SDK alone."""
         found = mcp_posts.measure(self.plan.where, self.plan.seconds)
@@ -267,7 +285,7 @@ class Bench:
         ]
 
 
-LETTERS = "abcdefghi"
+LETTERS = "abcdefghij"
 # Joining (e) is measured on the long session of (d).
 SAME = {"e": "d"}
 
@@ -298,7 +316,7 @@ def arguments() -> argparse.Namespace:
     )
     kinds = (
         "a: share of the limit, b: fan-out, c: latency, d: long sessions, e: joining them, "
-        "f: idle connections, g: start-up, h: long pacts, i: posts over MCP"
+        "f: idle connections, g: start-up, h: long pacts, i: posts over MCP, j: gate hooks"
     )
     parser.add_argument("--only", type=letters, default=letters(LETTERS), help=kinds)
     parser.add_argument("--quick", action="store_true", help="a minute, and coarse")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import limit, mcp_posts
+from bench import hooks, limit, mcp_posts
 from bench.adapters import PROBE_SIZES, Adapter, Agents, Drivers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,3 +53,12 @@ def test_posts_over_mcp_are_measured_beside_two_small_servers(tmp_path: Path) ->
 
     assert min(found.modern.per_cpu_s, found.older.per_cpu_s, found.sdk.per_cpu_s) > 0
     assert found.idle_kib - found.sdk_idle_kib < 30 << 10
+
+
+@pytest.mark.timeout(300)
+def test_gate_hook_and_daemon_stay_within_their_budget(tmp_path: Path) -> None:
+    found = hooks.measure(str(tmp_path), 9, 1.0)
+
+    assert found.cpu_ms < 60
+    assert found.daemon_mib * 1.048576 < 40
+    assert found.daemon_idle < 0.05
