@@ -66,7 +66,7 @@ class Visitor:
 
     def check(self) -> None:
         """No script failed, the policy was not violated, and no other host was asked."""
-        assert not self.complaints
+        assert not self.complaints, self.complaints
         assert self.hosts <= {self.url.split("/")[2]}
 
 

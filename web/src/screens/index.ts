@@ -11,6 +11,7 @@ interface Screen {
 const SCREENS: Partial<Record<Route["screen"], Screen>> = {
   session: { title: "Session", load: () => import("./Session.svelte") },
   home: { title: "Home", load: () => import("./Home.svelte") },
+  gate: { title: "Gate", load: () => import("./Gate.svelte") },
   people: { title: "People", load: () => import("./People.svelte") },
   settings: { title: "Settings", load: () => import("./Settings.svelte") },
 };

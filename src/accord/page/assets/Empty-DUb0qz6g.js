@@ -1,1 +1,0 @@
-import{G as e,J as t,N as n,S as r,V as i,it as a,j as o,k as s,q as c,rt as l}from"./disclose-version-BkW3k-Ki.js";var u=n([[`section`,{class:`svelte-1m5lo4h`},[`h2`,{class:`svelte-1m5lo4h`},` `],` `,,]]);function d(n,d){var f=u(),p=e(f),m=c(p,!0),h=t(p,2);r(h,()=>d.children??a),l(f),i(()=>s(m,d.title)),o(n,f)}export{d as t};
