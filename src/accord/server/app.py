@@ -336,8 +336,8 @@ class Server:
             await workers.finish_worker(self.events, self.head_signer)
         await self.events.close()
 
-    def asgi_app(self) -> ASGIApp:
-        """The HTTP application."""
+    def asgi_app(self, proxied: Callable[[Any], Any] = lambda app: app) -> ASGIApp:
+        """The HTTP application; `proxied` wraps the part that looks at the client's address."""
         routes = [
             Route("/", page.page),
             Route("/healthz", health.healthz),
@@ -362,7 +362,7 @@ class Server:
         ]
         app = Starlette(routes=routes, exception_handlers=error_handlers.EXCEPTION_HANDLERS)
         app.router.redirect_slashes = False  # the address would come from the Host header
-        routed = endpoint.PathDispatch(app, self.mcp)
+        routed = endpoint.PathDispatch(proxied(app), self.mcp)
         counted = RequestStatsMiddleware(
             routed, self.request_metrics, [*routes, Route(endpoint.PATH, self.mcp)]
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import msgspec
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from accord.atomic_files import write_private
 from accord.core.kernel.refusal import Reason, Refused
@@ -257,16 +258,21 @@ async def _start_server(
 
 def _uvicorn_config(server: Server, secure: "CertificateReloader | None") -> uvicorn.Config:
     """Configures uvicorn with our protocols and without its own logging."""
-    return uvicorn.Config(
-        server.asgi_app(),
+    config = uvicorn.Config(
+        "",
         ws=websocket_protocol_class(server.websockets),
         http=protocol_factory(server.connection_limits, secure and secure.current_context),  # type: ignore[arg-type]  # only ever called
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
+    # What a proxy says about its client matters to pages; reading it costs every call of a tool.
+    proxied = partial(ProxyHeadersMiddleware, trusted_hosts=config.forwarded_allow_ips)
+    config.app = server.asgi_app(proxied)
+    return config
 
 
 def load_tracing() -> "Tracing":

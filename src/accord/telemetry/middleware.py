@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accord.engine.counters import SECONDS_BUCKETS, Histogram, TimedSpan
+from accord.transports.edge.http_protocol import STATUS_STATE_KEY
 
 log = logging.getLogger("accord.http")
 
@@ -81,4 +82,5 @@ class RequestStatsMiddleware:
             finally:
                 method = scope["method"] if scope["method"] in METHODS else OTHER_LABEL
                 route = self.route_by_endpoint.get(scope.get("endpoint"), OTHER_LABEL)
-                about |= self.stats.record(method, route, status, began)
+                answered = scope.get("state", {}).get(STATUS_STATE_KEY, status)
+                about |= self.stats.record(method, route, answered, began)

@@ -11,12 +11,14 @@ from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.threads.state import stream_of
 from accord.engine.ports import Snapshot
+from accord.engine.streams import stream_cache
 from accord.identity.tokens import Keyring
 from accord.transports.http.auth import Caller
 from accord.transports.msg import index as indexes
 from accord.transports.msg import quota as quotas
 from accord.transports.msg import service as services
 from accord.transports.msg.methods import call_method
+from tests.helpers.engine.harness import RecordingPeer
 from tests.helpers.threads.local_service import LocalService
 from tests.helpers.threads.thread_rules import ORCHESTRATOR, OTHER, REVIEWER, WORKER, agent
 from tests.spec import proves
@@ -204,3 +206,41 @@ async def test_a_name_that_is_not_checked_is_not_verified(local: LocalService) -
     await local.post(Actor("other", Kind.HUMAN, "http"), thread, "x")
     [item] = (await local.call(WORKER, "read_messages", thread_id=thread)).messages
     assert item.sender_verified is False
+
+
+async def test_threads_not_used_lately_keep_their_state_and_are_read_from_the_log(
+    local: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_cache, "MAX_KEPT_WINDOW_BYTES", 4096)
+    threads = [await new_thread(local) for _ in range(12)]
+    for thread in threads:
+        for number in range(4):
+            await local.post(WORKER, thread, f"{number}")
+    first = local.engine.streams[stream_of(threads[0])]
+    assert len(first.window) == 0
+    assert sum(len(local.engine.streams[stream_of(each)].window) for each in threads) < 12
+
+    page = await local.call(OTHER, "read_messages", thread_id=threads[0], since_seq=1)
+    assert [message.body for message in page.messages] == ["1", "2", "3"]
+    assert len(first.window) == 3
+    again = await local.call(OTHER, "read_messages", thread_id=threads[0], since_seq=1)
+    assert again == page
+    posted = await local.post(WORKER, threads[0], "4", idempotency_key="k")
+    assert await local.post(WORKER, threads[0], "4", idempotency_key="k") == posted
+    assert posted.seq == 5
+
+
+async def test_thread_is_watched_however_many_others_are_used(
+    local: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_cache, "MAX_KEPT_WINDOW_BYTES", 1024)
+    monkeypatch.setattr(stream_cache, "MAX_ENDED_STREAMS", 1)
+    thread = await new_thread(local)
+    watcher = RecordingPeer(local.engine, OTHER, "r")
+    local.engine.delivery.subscribe(stream_of(thread), watcher)
+    for _ in range(4):
+        await local.post(WORKER, await new_thread(local), "elsewhere")
+
+    await local.post(WORKER, thread, "still heard")
+
+    assert watcher.received[-1]["payload"]["content"] == "still heard"

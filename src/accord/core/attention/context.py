@@ -29,4 +29,5 @@ CONTEXT: Context[Attention] = Context(
     admit=admit,
     state_type=Attention,
     deadlines=waking.deadlines,
+    keeps_state=True,
 )

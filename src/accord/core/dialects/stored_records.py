@@ -44,7 +44,7 @@
 # - Decoding what `encode_record` returned gives the same record and the same frame.
 # - Bodies written by any earlier version stay readable; new fields have a default.
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, get_type_hints
 
@@ -149,9 +149,12 @@ def _own_fields(event: type[Event]) -> list[str]:
     return [name for name in event.__struct_fields__ if name not in ENVELOPE_FIELDS]
 
 
-def _facts(event: Event, names: Iterable[str]) -> dict[str, Any]:
+def _facts(event: Event, names: Sequence[str]) -> dict[str, Any]:
     """The event's own fields; one that is unset was added later and is left out, as it was then."""
-    return {name: value for name in names if (value := getattr(event, name)) is not UNSET}
+    facts = dict(zip(names, map(getattr, repeat(event), names), strict=True))
+    if UNSET in facts.values():
+        return {name: value for name, value in facts.items() if value is not UNSET}
+    return facts
 
 
 def _fact_decoder(event: type[Event]) -> "Decoder[Any]":

@@ -91,6 +91,8 @@ class Context(NamedTuple, Generic[State]):
     startup_body: Body | None = None
     knows_id: Callable[[State, str, str], bool] = lambda *_: False
     presence: PresencePort[State] = PresencePort()
+    # Whether the state stays in memory, for streams that are small, many and in use for long.
+    keeps_state: bool = False
 
 
 def server_only(detail: str) -> Callable[[object, Command], None]:

@@ -238,6 +238,13 @@ class Stream:
         deque(map(index.pop, map(ID, old), repeat(None)), maxlen=0)
         self.window_bytes = weight
 
+    def adopt_newest(self, records: Sequence[EncodedRecord]) -> None:
+        """Use records that were read from the log as the window, if they are more than it has."""
+        is_end = bool(records) and records[-1].record.version == self.base.version
+        if is_end and len(records) > len(self.window) and self.is_idle:
+            self.clear_window()
+            self.add_to_window(records)
+
     def clear_window(self) -> None:
         self.window.clear()
         self.index.clear()

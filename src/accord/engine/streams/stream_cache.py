@@ -28,6 +28,8 @@ MAX_CACHE_BYTES = 256 << 20
 SIZE_CHECK_EVERY_OPENS = 64
 # Ended rooms stay in memory with their connections until this many others have ended.
 MAX_ENDED_STREAMS = 64
+# Of streams whose state stays in memory, the records of those used last stay too: so many bytes.
+MAX_KEPT_WINDOW_BYTES = 32 << 20
 # Ids looked up in the store by one query.
 MAX_RETRY_LOOKUPS = 500
 RECORD = attrgetter("record")
@@ -61,6 +63,8 @@ class StreamCache:
         self._is_in_use = is_in_use
         self._open_count = 0
         self._ended: OrderedDict[str, None] = OrderedDict()
+        self._kept_windows: OrderedDict[str, int] = OrderedDict()  # by stream, with their bytes
+        self._kept_bytes = 0
 
     def create(self, stream: str) -> Stream:
         """An empty stream; it may decide nothing before `load`."""
@@ -68,6 +72,14 @@ class StreamCache:
         self._evict_unused()
         self.streams[stream] = opened
         return opened
+
+    def state_at_hand(self, stream: str) -> Any | None:
+        """The durable state of a stream that keeps it, if it is in memory and not being read."""
+        opened = self.streams.get(stream)
+        if opened is None or opened.hold_count or not opened.context.keeps_state:
+            return None
+        self.evict_if_idle(opened)
+        return opened.base.state
 
     # Reading
 
@@ -184,9 +196,23 @@ class StreamCache:
             return None
         if stream.base.version == 0:
             del self.streams[stream.id]
+        elif stream.context.keeps_state:
+            self._keep_window(stream)
         elif has_ended(stream):
             return self._retire_ended(stream.id)
         return None
+
+    def _keep_window(self, stream: Stream) -> None:
+        """Keep the records of the streams used last, and only the state of the others."""
+        kept, size = self._kept_windows, stream.window_bytes
+        self._kept_bytes += size - kept.pop(stream.id, 0)
+        kept[stream.id] = size
+        while self._kept_bytes > MAX_KEPT_WINDOW_BYTES and len(kept) > 1:
+            oldest, size = kept.popitem(last=False)
+            self._kept_bytes -= size
+            opened = self.streams.get(oldest)
+            if opened is not None and opened.is_idle:
+                opened.clear_window()
 
     def _retire_ended(self, stream: str) -> str | None:
         """Keep the newest ended streams; returns the oldest one if there are too many."""

@@ -60,6 +60,7 @@ from http import HTTPStatus
 from typing import Any, ClassVar
 
 import msgspec
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from accord.core.dialects.refusals import http_refusal
@@ -76,6 +77,7 @@ MAX_UPGRADE_HEAD = (16 << 10) - 64
 HEAD_TIMEOUT_S = 10
 # Requests a client may pipeline before the first response; anything after them is not read.
 MAX_PIPELINED = 64
+OK_LINE = b"HTTP/1.1 200 OK\r\n"
 # After a refusal the client may finish sending; a reset would destroy the response unread.
 LINGER_S = 1
 MAX_LINGER_BYTES = 1 << 20
@@ -87,11 +89,14 @@ REASON_BY_STATUS = {
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: Reason.TOO_LARGE,
     HTTPStatus.SERVICE_UNAVAILABLE: Reason.UNAVAILABLE,
 }
-# Keys of the request's ASGI state: a function that aborts the connection, whether the connection
-# cannot be read on its way, and whether all of the body has arrived.
+# Keys of the request's ASGI state: functions that abort the connection and that write a whole
+# response, whether the connection cannot be read on its way, and whether all of the body is here.
 ABORT_STATE_KEY = "abort"
+RESPOND_STATE_KEY = "respond"
 SECURE_STATE_KEY = "private"
 COMPLETE_STATE_KEY = "complete"
+# Where `respond` leaves the status.
+STATUS_STATE_KEY = "status"
 
 
 def is_secure(transport: asyncio.Transport) -> bool:
@@ -152,6 +157,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         for cycle in self.open_cycles:  # uvicorn tells only the last one
             cycle.disconnected = True
             cycle.message_event.set()
+            cycle.scope["state"].pop(RESPOND_STATE_KEY, None)  # it refers to this object
+        if self.scope is not None:
+            self.scope["state"].pop(RESPOND_STATE_KEY, None)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -199,8 +207,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         # Lets a handler drop a client that does not read; uvicorn would wait for it.
-        self.scope["state"][ABORT_STATE_KEY] = self.transport.abort
-        self.scope["state"][SECURE_STATE_KEY] = self.secure
+        state = self.scope["state"]
+        state[ABORT_STATE_KEY] = self.transport.abort
+        state[SECURE_STATE_KEY] = self.secure
         if not self.in_head:
             self.in_head = True
             self.bytes_read = 0
@@ -226,6 +235,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._cancel_timer()
         if not upgrades and not self.flow.write_paused:
             self.connection_limits.mark_active(self.transport)
+        if not upgrades:
+            self.scope["state"][RESPOND_STATE_KEY] = self.respond
         super().on_headers_complete()
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle not in self.open_cycles:
@@ -252,6 +263,30 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._cancel_timer()
         self.scope["state"][COMPLETE_STATE_KEY] = True
         super().on_message_complete()
+
+    def respond(self, scope: Scope, headers: bytes, body: bytes) -> bool:
+        """Write a successful response as `send` would in two steps; False: do it that way.
+
+        `headers` are complete lines, without those that uvicorn adds.
+        """
+        cycle: RequestResponseCycle | None = self.cycle
+        if (
+            cycle is None
+            or cycle.scope is not scope  # pipelined requests are in progress
+            or cycle.response_started
+            or cycle.disconnected
+            or not cycle.keep_alive
+            or self.flow.write_paused
+        ):
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        general = [b"%b: %b\r\n" % header for header in cycle.default_headers]
+        self.transport.write(b"".join([OK_LINE, *general, headers, b"\r\n", body]))
+        scope["state"][STATUS_STATE_KEY] = HTTPStatus.OK.value
+        cycle.on_response()
+        return True
 
     def on_response_complete(self) -> None:
         cycle: RequestResponseCycle | None = self.cycle

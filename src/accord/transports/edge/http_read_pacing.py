@@ -68,12 +68,25 @@ class PacedFlowControl(FlowControl):
         """Parse these bytes, now or after the pause."""
         if self.parse is None:
             return
+        if len(data) <= PARSE_SLICE_BYTES and not self.pausing:
+            self._parse_one_slice(memoryview(data), self.parse)
+            return
         self.unparsed = (
             memoryview(bytes(self.unparsed) + data) if self.unparsed else memoryview(data)
         )
         self.unparsed_size = len(self.unparsed)
         if not self.pausing:
             self._parse_slices(len(data))
+
+    def _parse_one_slice(self, part: memoryview, parse: Callable[[memoryview], None]) -> None:
+        """The usual case: nothing waits, and what arrived is short."""
+        if (now := self.loop.time()) != self.turn_started:
+            self.turn_started, self.turn_cpu_s = now, 0.0
+        started = self.clock()
+        parse(part)
+        self.turn_cpu_s += self.clock() - started + len(part) * SECONDS_PER_BYTE
+        if self.turn_cpu_s > PARSE_BUDGET_S and self.parse is not None:
+            self._pause(now)
 
     def stop(self) -> None:
         """Drop unparsed bytes and parse no more."""

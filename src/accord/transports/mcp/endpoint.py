@@ -14,7 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import accord
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.expiry import ExpiryTimer
-from accord.transports.edge.http_protocol import COMPLETE_STATE_KEY, SECURE_STATE_KEY
+from accord.transports.edge.http_protocol import (
+    COMPLETE_STATE_KEY,
+    RESPOND_STATE_KEY,
+    SECURE_STATE_KEY,
+)
 from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller, claimed_actor
 from accord.transports.http.messages.post import collect_body, long_message_refusal
@@ -49,6 +53,8 @@ OPEN_REQUESTS_PER_PRINCIPAL = 2 * MAX_SESSIONS_PER_PRINCIPAL
 CHECK_IDLE_S = 60.0
 BEARER = b"Bearer "
 JSON_HEADER = (b"content-type", b"application/json")
+HEADER_LINES = b"content-type: application/json\r\ncontent-length: %d\r\n%b"
+SESSION_LINE = b"mcp-session-id: %b\r\n"
 
 
 class OpenRequest:
@@ -94,8 +100,6 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        # Whitespace around a value is not part of it (RFC 9110, 5.5); the parser leaves some.
-        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers, are_single = read_headers(scope["headers"])
         try:
             caller = self._authenticate(scope, headers, are_single=are_single)
@@ -106,7 +110,7 @@ class McpEndpoint:
             body = await self._read_body(scope, receive, caller)
             fast = self.lane.recognise(headers, body, caller.principal) if are_single else None
             if fast is not None:
-                await self._by_lane(fast, caller, receive, send)
+                await self._by_lane(fast, caller, scope, receive, send)
             else:
                 await self._by_sdk(scope, replay(body, receive), send, caller)
         except ClientDisconnect:
@@ -118,7 +122,7 @@ class McpEndpoint:
 
     def _authenticate(self, scope: Scope, headers: RequestHeaders, *, are_single: bool) -> Caller:
         """By a token in `Authorization` alone: a browser's cookie is for our own pages."""
-        if not self.is_own_host(headers.get(HOST, b"").decode("latin-1")):
+        if not self.is_own_host(headers.get(HOST, b"").strip(b" \t").decode("latin-1")):
             raise Refused(Reason.FORBIDDEN, OWN_HOST_DETAIL)
         credentials, is_open = headers.get(AUTHORIZATION), self.intake.is_open
         if credentials is None and not is_open:
@@ -149,9 +153,16 @@ class McpEndpoint:
         self.authenticator.ensure_still_valid(caller)
         return body
 
-    async def _by_lane(self, fast: FastCall, caller: Caller, receive: Receive, send: Send) -> None:
+    async def _by_lane(
+        self, fast: FastCall, caller: Caller, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         call = ToolCall(caller, self.new_id, lambda: wait_disconnect(receive))
         data = await self.lane.call(fast, call)
+        respond = scope.get("state", {}).get(RESPOND_STATE_KEY)
+        if respond is not None:
+            session = SESSION_LINE % fast.session if fast.session else b""
+            if respond(scope, HEADER_LINES % (len(data), session), data):
+                return
         headers = [JSON_HEADER, (b"content-length", b"%d" % len(data))]
         if fast.session:
             headers.append((SESSION_HEADER, fast.session))
@@ -160,6 +171,8 @@ class McpEndpoint:
 
     async def _by_sdk(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         """Let the SDK answer, and follow which sessions it opens and closes."""
+        # Whitespace around a value is not part of it (RFC 9110, 5.5); the parser leaves some.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         sdk = await self._loaded_sdk()
         id = Headers(scope=scope).get("mcp-session-id", "").encode("latin-1")
         session = self.sessions.by_id.get(id)

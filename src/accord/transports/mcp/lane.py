@@ -45,6 +45,13 @@ READ_HEADERS = frozenset(
         b"mcp-session-id",
     }
 )
+COMMON_HEADERS = READ_HEADERS | {
+    b"accept-encoding",
+    b"accept-language",
+    b"connection",
+    b"content-length",
+    b"user-agent",
+}
 PARAMETER_HEADER_PREFIX = b"mcp-param-"
 RESERVED_META_PREFIX = "io.modelcontextprotocol/"
 REVISION_KEY = f"{RESERVED_META_PREFIX}protocolVersion"
@@ -130,15 +137,13 @@ Era = Literal["modern", "session"]
 
 
 def read_headers(raw: list[tuple[bytes, bytes]]) -> tuple[RequestHeaders, bool]:
-    """The first of each header that matters; False if one appears twice or names a parameter."""
-    found: dict[bytes, bytes] = {}
-    are_single = True
-    for name, value in raw:
-        if name in READ_HEADERS:
-            are_single = are_single and name not in found
-            found.setdefault(name, value)
-        elif name.startswith(PARAMETER_HEADER_PREFIX):
-            are_single = False
+    """The headers by name; False if one that matters appears twice or names a parameter."""
+    found = dict(raw)
+    others = found.keys() - COMMON_HEADERS
+    are_single = not any(name.startswith(PARAMETER_HEADER_PREFIX) for name in others)
+    if len(found) < len(raw):
+        names = [name for name, _ in raw]
+        are_single = are_single and all(names.count(name) <= 1 for name in READ_HEADERS)
     return found, are_single
 
 

@@ -37,9 +37,11 @@ async def read_messages(
     reached = await service.deliveries(thread, actor, records)
     return api.MessagePage(
         messages=tuple(
-            item_of(thread.id, record, record.event, reached.get(record.seq))
-            for record in records
-            if isinstance(record.event, ThreadMessage)
+            [
+                item_of(thread.id, record, event, reached.get(record.seq))
+                for record in records
+                if isinstance(event := record.event, ThreadMessage)
+            ]
         ),
         next_seq=next_seq,
         has_more=next_seq < thread.last_seq,

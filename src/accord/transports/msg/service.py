@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from operator import attrgetter
 
 from accord.core.attention import state as attention_state
 from accord.core.attention.cursors import cursor_in, unread_count
@@ -45,6 +46,7 @@ from accord.transports.msg.submission import Submitter
 from accord.transports.msg.waking.service import WakeService
 from accord.transports.msg.waking.silence import SilenceWatch
 
+BODY, RECORD = attrgetter("body"), attrgetter("record")
 MAX_MARKS = 100_000
 # Messages may be long: so many are read at a time, and so many bytes of them for a summary.
 ROWS_PER_READ = 50
@@ -118,11 +120,9 @@ class ThreadService:
         if not is_id(thread_id):
             raise no_thread_refusal(thread_id[:128])
         stream = stream_of(thread_id)
-        opened = self.engine.streams.get(stream)
-        if opened is not None and not opened.hold_count:
-            thread: Thread = opened.base.state
-        else:
-            if opened is None:
+        thread: Thread | None = self.engine.stream_cache.state_at_hand(stream)
+        if thread is None:
+            if stream not in self.engine.streams:
                 self.intake.buckets.charge_stream_load(actor, ThreadPost.type)
             thread = await self.engine.state(stream)
         ensure_access(thread, actor)
@@ -144,6 +144,11 @@ class ThreadService:
         while batch := await self._encoded_after(
             thread, seq + len(page), min(limit - len(page), ROWS_PER_READ)
         ):
+            bytes_of_batch = sum(map(len, map(BODY, batch)))
+            if size + bytes_of_batch <= MAX_PAGE_BYTES:
+                size += bytes_of_batch
+                page += map(RECORD, batch)
+                continue
             for encoded in batch:
                 size += len(encoded.body)
                 if page and size > MAX_PAGE_BYTES:
@@ -172,7 +177,10 @@ class ThreadService:
             start = len(opened.window) - (opened.base.version - after)
             return list(islice(opened.window, start, start + wanted))
         rows = await verified_reads.read(self.engine.events, name, after, wanted)
-        return [self.engine.decode_row(row) for row in rows]
+        records = [self.engine.decode_row(row) for row in rows]
+        if (opened := self.engine.streams.get(name)) is not None:
+            opened.adopt_newest(records)
+        return records
 
     async def attention_of(self, workspace: str, agent: str) -> Attention:
         """What an agent has read."""

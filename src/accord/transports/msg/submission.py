@@ -110,17 +110,17 @@ class Submitter:
         own = (record for record in answer.records if record.id == message_id)
         return Stored(next(own, answer.records[0]), answer.is_retry)
 
-    async def answer_to(self, stream: str, message: Message, actor: Actor) -> Answer:
+    def answer_to(self, stream: str, message: Message, actor: Actor) -> "asyncio.Future[Answer]":
         """What the engine answers, once it is durable."""
         done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def on_outcome(outcome: Outcome) -> None:
             if not done.done():
-                records = tuple(encoded.record for encoded in outcome.records)
+                records = tuple([encoded.record for encoded in outcome.records])
                 done.set_result(Answer(outcome.refusal, records, outcome.is_retry))
 
         self.engine.submit(stream, Submission(message, actor, on_outcome))
-        return await done
+        return done
 
     def _is_expired(self, record: Record) -> bool:
         return record.at + self.window_ms <= self.engine.clock.now()

@@ -20,4 +20,5 @@ CONTEXT: Context[Thread] = Context(
     admit=admit,
     state_type=Thread,
     presence=PresencePort(is_member=is_of_workspace),
+    keeps_state=True,
 )
