@@ -293,3 +293,18 @@ describe("layout", () => {
     expect(layout(facts, { floor: 12 }).every((row) => row.seq >= 12)).toBe(true);
   });
 });
+
+describe("forgetting", () => {
+  it("lets go of what is older, keeps what waits, and counts again", () => {
+    const facts = new Facts();
+    for (const each of conversation([1, 2, 3])) facts.add(each);
+    const before = facts.characters;
+    const waiting = [...facts.items.values()].filter(
+      (item) => item.kind === "tool" && facts.state(item) === "waits",
+    );
+    facts.forget(1000);
+    expect(facts.characters).toBeLessThan(before);
+    expect([...facts.items.values()]).toEqual(waiting);
+    expect(waiting.length).toBe(1);
+  });
+});

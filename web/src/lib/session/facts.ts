@@ -48,6 +48,8 @@ export class Facts {
   lastId = "";
   /** Ids of items that changed since they were taken. */
   readonly changed = new Set<string>();
+  /** About how many characters of streams are in memory. */
+  characters = 0;
   /** Whether an item was added since the last look. */
   grown = false;
 
@@ -223,6 +225,12 @@ export class Facts {
       this.gatesOf.delete(item.id);
     }
     this.grown = true;
+    this.characters = 0;
+    for (const item of this.items.values())
+      if (item.kind === "answer" || item.kind === "thinking")
+        this.characters += item.content.text.length;
+    for (const output of this.outputs.values())
+      this.characters += output.stdout.text.length + output.stderr.text.length;
   }
 
   /** Gates of other actions that passed, as the server's own vote says. */
@@ -252,7 +260,9 @@ function chunk(kind: "answer" | "thinking"): Handler {
     const to = message.seq ?? 0;
     // A folded transcript joins chunks into one; it says where they began.
     const from = numberOf(fieldsOf(fields.folded).from) || to;
-    if (!stream.content.add(from, to, textOf(fields.text))) return false;
+    const text = textOf(fields.text);
+    if (!stream.content.add(from, to, text)) return false;
+    facts.characters += text.length;
     if (!stream.begun && from < stream.seq) stream.seq = from;
     facts.touch(stream.id);
     return true;
@@ -444,7 +454,9 @@ const HANDLERS: Record<string, Handler> = {
     const to = message.seq ?? 0;
     const folded = fieldsOf(fields.folded);
     const stream = fields.stream === "stderr" ? output.stderr : output.stdout;
-    if (!stream.add(numberOf(folded.from) || to, to, textOf(fields.text))) return false;
+    const text = textOf(fields.text);
+    if (!stream.add(numberOf(folded.from) || to, to, text)) return false;
+    facts.characters += text.length;
     output.omitted = Math.max(output.omitted, numberOf(folded.omitted));
     facts.touch(id);
     return true;

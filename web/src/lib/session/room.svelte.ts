@@ -25,7 +25,8 @@ const DRAFT_AFTER_MS = 250;
 const TYPING_MS = 6000;
 /** Rows in memory while one follows; older ones are let go and can be read again. */
 const MOST_ITEMS = 1200;
-const KEPT_ITEMS = 600;
+/** Characters of streams in memory while one follows. */
+const MOST_CHARACTERS = 1 << 20;
 const CHANGES_DETAIL =
   /^(session|participant|context|secret|gate|fork|merge|interrupt)\.|^tool\.(propose|approve|reject|execute|result)$|^prompt\.submit$/;
 
@@ -188,13 +189,17 @@ export class SessionRoom {
       this.#announce(message);
     }
     if (changesDetail) this.#detailLater();
-    if (this.#isFollowing && this.facts.items.size > MOST_ITEMS) this.#letGo();
+    if (
+      this.#isFollowing &&
+      (this.facts.items.size > MOST_ITEMS || this.facts.characters > MOST_CHARACTERS)
+    )
+      this.#letGo();
     this.#draw();
   }
 
   #letGo(): void {
     const seqs = [...this.facts.items.values()].map((item) => item.seq).sort((a, b) => b - a);
-    this.#floor = seqs[KEPT_ITEMS] ?? 0;
+    this.#floor = seqs[seqs.length >> 1] ?? 0;
     this.facts.forget(this.#floor);
     this.hasOlder = true;
   }
