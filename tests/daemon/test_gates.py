@@ -63,6 +63,18 @@ def test_risky_call_is_refused_approved_passes_once_and_is_refused_again(
     assert people.only_gate != gate
 
 
+def test_call_whose_first_result_was_lost_is_proposed_and_granted_again(
+    agent: GatedAgent, people: People
+) -> None:
+    for _ in range(2):
+        assert agent.ask(RISKY).decision == "deny"
+        assert agent.ask(RISKY).decision == "deny"
+        people.approve()
+        assert agent.ask(RISKY).decision == "allow"
+
+    assert len(proposals(people)) == 2
+
+
 def test_proposal_shows_the_exact_call_and_what_it_is(agent: GatedAgent, people: People) -> None:
     agent.ask(RISKY, tool_input={"command": RISKY, "description": "Publish it"})
 

@@ -144,11 +144,11 @@ def ask_people(link: AgentLink, classified: ClassifiedCall) -> Decision:
     """Use the grant of exactly this call, or propose it once and refuse until it is granted."""
     try:
         with link.lock:
-            proposal = find_proposal(link, classified)
-            if proposal is not None and proposal.approved:
-                if use_grant(link, proposal.id):
-                    return allowed(proposal.id)
-                proposal = None
+            same = find_proposals(link, classified)
+            for granted in same:
+                if granted.approved and use_grant(link, granted.id):
+                    return allowed(granted.id)
+            proposal = next((each for each in same if not each.approved), None)
             if proposal is None and (why := link.take_rejection(signature(classified))):
                 return deny(f"{why} Do not try it again unless the user asks for it.")
             id = proposal.id if proposal else propose(link, classified)
@@ -160,16 +160,18 @@ def ask_people(link: AgentLink, classified: ClassifiedCall) -> Decision:
         return deny(f"the Accord server did not answer ({error}). Try the same call again later.")
 
 
-def find_proposal(link: AgentLink, classified: ClassifiedCall) -> OpenProposal | None:
-    """The agent's open proposal of exactly this call; a granted one first."""
+def find_proposals(link: AgentLink, classified: ClassifiedCall) -> list[OpenProposal]:
+    """The agent's open proposals of exactly this call, oldest first.
+
+    A granted one may be used already, if its result was never reported.
+    """
     tool, arguments = classified.call.tool, classified.arguments
     fork = link.connection.fork or None
-    same = [
+    return [
         each
         for each in link.own_proposals()
         if (each.tool_name, each.arguments, each.fork) == (tool, arguments, fork)
     ]
-    return max(same, key=lambda each: each.approved, default=None)
 
 
 def use_grant(link: AgentLink, proposal: str) -> bool:

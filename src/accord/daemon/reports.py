@@ -198,8 +198,8 @@ def on_tool_result(report: Report) -> None:
     classified = gate.classify_call(link, call, report.protected)
     proposal = report.runs.pop(run_key(call.host_session, call.use_id), "")
     if not proposal:
-        known = gate.find_proposal(link, classified)
-        proposal = known.id if known and known.approved else ""
+        same = gate.find_proposals(link, classified)
+        proposal = next((each.id for each in same if each.approved), "")
     if not proposal:
         proposal = propose_ungated(link, classified)
     if proposal:
