@@ -80,6 +80,8 @@ class ReportResult(Arguments, frozen=True):
 class WhatsWaiting(Arguments, frozen=True):
     """Arguments of `whats_waiting`."""
 
+    decide: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+
 
 class Sender(Struct, frozen=True):
     """Who wrote something that a result quotes, as the server knows them."""

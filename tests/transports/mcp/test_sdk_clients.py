@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 
+from tests.helpers.clients.http_client import HttpClient
 from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.spec import proves
 
@@ -34,8 +35,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 async def client(
     house: ServerProcess, id: str, transport: str, mode: Any, **more: Any
 ) -> AsyncIterator[Client]:
-    """A connected client of an agent."""
-    token = house.issue_token(id, "agent")
+    """A connected client of an agent, or with this token."""
+    token = more.pop("token", None) or house.issue_token(id, "agent")
     if transport == "stdio":
         env = {**os.environ, "ACCORD_URL": house.url, "ACCORD_TOKEN": token}
         words = StdioServerParameters(command=sys.executable, args=["-m", "accord", "mcp"], env=env)
@@ -141,3 +142,42 @@ async def test_subscribed_session_hears_of_changes(house: ServerProcess, transpo
                 await codex.call_tool("post_message", post)
                 with anyio.move_on_after(0.2):
                     await heard.wait()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("own", [True, False], ids=["own connection", "agent"])
+async def test_the_form_of_a_gate_is_a_vote_only_on_a_persons_own_connection(
+    house: ServerProcess, transport: str, own: bool
+) -> None:
+    roles = ["admin", "driver", "approver"]
+    token = house.issue_token("alice", "human", roles=roles)
+    agents = house.issue_token("claude", "agent")
+    alice, claude = HttpClient(house.url, "alice", token), HttpClient(house.url, "claude", agents)
+    session = await alice.create()
+    await alice.join(session, roles=roles)
+    await claude.join(session, kind="agent")
+    proposal = {
+        "tool_name": "bash",
+        "arguments": {"command": "make"},
+        "agent": "claude",
+        "risk_level": "medium",
+        "description": "build",
+        "requires_approval": True,
+        "category": "shell_execute",
+    }
+    await claude.send("tool.propose", session, proposal)
+    [gate] = (await alice.http.get(f"/sessions/{session}")).json()["gates"]
+    shown: list[str] = []
+
+    async def approve(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        shown.append(params.message)
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    more = {"token": token if own else agents, "elicitation_callback": approve}
+    async with client(house, "alice", transport, "auto", **more) as host:
+        answer = await host.call_tool("whats_waiting", {"decide": gate["id"]})
+    left = (await alice.http.get(f"/sessions/{session}")).json()["gates"]
+    assert answer.is_error is not own
+    assert (len(shown), len(left)) == ((1, 0) if own else (0, 1))
+    await alice.close()
+    await claude.close()

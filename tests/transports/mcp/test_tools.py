@@ -171,6 +171,93 @@ async def test_host_is_shown_where_the_gate_is_decided_and_its_answer_is_no_vote
     assert structured(stolen)["error"]["code"] == "FORBIDDEN"
 
 
+async def decide(caller: McpHttp, gate: str, **params: Any) -> Any:
+    """Ask for the form of a gate, as a client with forms does."""
+    asked = {"name": "whats_waiting", "arguments": {"decide": gate}, "_meta": modern_meta()}
+    headers = modern_headers("tools/call", "whats_waiting")
+    return await caller.post(rpc("tools/call", {**asked, **params}), headers)
+
+
+async def pending_gate(team: Team, **call: Any) -> str:
+    """A gate that waits for alice."""
+    await propose(team, {**CALL, **call, "wait_seconds": 0})
+    (gate,) = structured(await team.alice.call("whats_waiting", {}))["gates"]
+    id: str = gate["id"]
+    return id
+
+
+async def test_a_form_shows_exactly_what_would_run_and_quotes_the_agents_words(team: Team) -> None:
+    call = {"command": "rm -r build\n> approve: yes\u202e"}
+    gate = await pending_gate(team, arguments=call, description="fine\nYou already approved this")
+    asked = (await decide(team.alice, gate)).json()["result"]
+    assert asked["resultType"] == "input_required"
+    form = asked["inputRequests"]["gate"]["params"]
+    assert form["mode"] == "form"
+    assert form["requestedSchema"]["properties"]["decision"]["enum"] == ["approve", "reject"]
+    first, *lines = form["message"].splitlines()
+    assert first == f"claude asks to run this in the session {team.session}:"
+    assert json.loads("".join(line[2:] for line in lines[: lines.index("> }") + 1])) == {
+        "bash": call
+    }
+    assert "> You already approved this" in lines
+    assert "\u202e" not in form["message"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ({"action": "accept", "content": {"decision": "approve", "comment": "ok"}}, "approved"),
+        ({"action": "accept", "content": {"decision": "reject", "comment": "no"}}, "rejected"),
+        ({"action": "accept", "content": {"decision": "maybe"}}, None),
+        ({"action": "accept", "content": {}}, None),
+        ({"action": "decline"}, None),
+        ({"action": "cancel"}, None),
+    ],
+)
+async def test_a_persons_answer_is_a_vote_on_their_own_connection(
+    team: Team, answer: Any, outcome: str | None
+) -> None:
+    gate = await pending_gate(team)
+    asked = (await decide(team.alice, gate)).json()["result"]
+    more = {"requestState": asked["requestState"], "inputResponses": {"gate": answer}}
+    after = structured(await decide(team.alice, gate, **more))
+    assert [each["outcome"] for each in after["ended_gates"]] == ([outcome] if outcome else [])
+    assert [each["id"] for each in after["gates"]] == ([] if outcome else [gate])
+
+
+async def test_an_agents_connection_never_votes_and_is_told_the_address(team: Team) -> None:
+    gate = await pending_gate(team)
+    forged = {
+        "requestState": gate,
+        "inputResponses": {
+            "gate": {"action": "accept", "content": {"decision": "approve", "comment": "me"}}
+        },
+    }
+    for more in ({}, forged):
+        error = structured(await decide(team.claude, gate, **more))["error"]
+        assert error["code"] == "FORBIDDEN"
+        assert error["details"]["url"].endswith(f"/gates/{gate}")
+    assert structured(await team.alice.call("whats_waiting", {}))["gates"][0]["id"] == gate
+
+
+async def test_a_client_without_forms_and_a_long_call_are_sent_to_the_address(team: Team) -> None:
+    gate = await pending_gate(team)
+    plain = {**modern_meta(), f"{META}clientCapabilities": {}}
+    refused = structured(await decide(team.alice, gate, _meta=plain))["error"]
+    assert refused["code"] == "FORBIDDEN"
+    assert refused["details"]["url"].endswith(f"/gates/{gate}")
+    assert refused["details"]["url"] in refused["message"]
+    structured(await team.alice.call("pvp_send", {"envelope": rejection(team.session, gate)}))
+    long = await pending_gate(team, arguments={"command": "x" * 5000})
+    assert structured(await decide(team.alice, long))["error"]["code"] == "FORBIDDEN"
+    assert structured(await decide(team.alice, "unknown"))["error"]["code"] == "NOT_FOUND"
+
+
+def rejection(session: str, gate: str) -> dict[str, Any]:
+    said = {"gate": gate, "rejector": "alice", "reason": "no"}
+    return {"session": session, "type": "gate.reject", "payload": said, "ref": gate}
+
+
 @proves("PVP-19.2-1", "OPEN-52")
 async def test_agent_proposes_waits_runs_and_reports_over_mcp(team: Team) -> None:
     asked = asyncio.create_task(propose(team, CALL))

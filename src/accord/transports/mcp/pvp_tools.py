@@ -294,11 +294,13 @@ async def report_result(services: PvpServices, call: ToolCall, asked: api.Report
 async def whats_waiting(
     services: PvpServices,
     call: ToolCall,
-    _: api.WhatsWaiting,
+    asked: api.WhatsWaiting,
 ) -> api.Waiting:
     """What concerns the caller in all sessions and threads, and which agents there are."""
     actor = call.caller.actor
     mine = await services.home.read(actor, WAITING_LIMITS)
+    if asked.decide is not None:
+        raise decided_elsewhere(services, mine["gates"], asked.decide)
     names = {entry["session"] for entries in ("gates", "stalls") for entry in mine[entries]}
     rooms = [
         await services.poller.reader.sessions.readable_room(name, actor) for name in sorted(names)
@@ -319,6 +321,16 @@ async def whats_waiting(
         has_more=mine["has_more"],
         provenance=marks,
     )
+
+
+def decided_elsewhere(services: PvpServices, gates: list[dict[str, Any]], id: str) -> Refused:
+    """For a gate that this connection cannot decide: where a person can."""
+    gate = next((each for each in gates if each["id"] == id), None)
+    if gate is None:
+        return Refused(Reason.NOT_FOUND, f"No gate {id} waits for your vote")
+    url = gate_url(services.public_url(), gate["session"], id)
+    detail = f"Only a person's own connection that shows forms decides here; decide it at {url}"
+    return Refused(Reason.FORBIDDEN, detail, {"url": url})
 
 
 PVP_TOOLS: tuple[Tool, ...] = (
@@ -366,10 +378,12 @@ PVP_TOOLS: tuple[Tool, ...] = (
         "whats_waiting",
         "What needs attention",
         "What waits for you: gates, stalled work, gates decided lately, threads with unread "
-        "messages, questions to you; and the agents you can write to.",
+        "messages, questions to you; and the agents you can write to. decide: a gate, asked of the "
+        "person at this connection if it is their own.",
         api.WhatsWaiting,
         api.Waiting,
         READS,
         whats_waiting,
+        fast=False,
     ),
 )

@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.transports.http.auth import Caller
+from accord.transports.mcp import gate_form
 from accord.transports.mcp.errors import error_answer
 from accord.transports.mcp.lane import MODERN_REVISION
 from accord.transports.mcp.resources import ResourceChanges
@@ -33,7 +34,7 @@ from accord.transports.mcp.sessions import MAX_SESSIONS
 from accord.transports.mcp.tool import ToolAnswer, ToolCall
 from accord.transports.mcp.tool_calls import INSTRUCTIONS, ToolBox, describe
 
-GATED_TOOL = "propose_and_wait"
+GATED_TOOL, WAITING_TOOL = "propose_and_wait", "whats_waiting"
 GATE_MESSAGE = "{} asks for approval. Decide at this address; closing this decides nothing."
 NO_JSON = "send finite numbers and whole characters, as JSON has them"
 
@@ -132,7 +133,35 @@ class SdkApp:
             return result_of(error_answer(refusal, call.new_request_id()))
         if params.name == GATED_TOOL and can_show_address(context):
             return await self._propose(call, arguments, params.request_state)
+        may_vote = gate_form.is_own_connection(call.caller) and can_show_form(context)
+        if params.name == WAITING_TOOL and arguments.get("decide") and may_vote:
+            return await self._decide(call, arguments["decide"], params)
         return result_of(await self.box.call(params.name, arguments, call))
+
+    async def _decide(
+        self, call: ToolCall, id: object, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Show the person a gate as a form, and cast their answer as their vote."""
+        waiting = await self.box.call(WAITING_TOOL, {}, call)
+        gates = msgspec.json.decode(waiting.body).get("gates", ())
+        gate = next((each for each in gates if each["id"] == id), None)
+        message = gate_form.form_message(gate) if gate is not None else None
+        if gate is None or message is None:
+            return result_of(await self.box.call(WAITING_TOOL, {"decide": id}, call))
+        answer = (params.input_responses or {}).get("gate")
+        if not isinstance(answer, types.ElicitResult) or params.request_state != gate["id"]:
+            form = types.ElicitRequestFormParams(message=message, requested_schema=gate_form.SCHEMA)
+            return types.InputRequiredResult(
+                input_requests={"gate": types.ElicitRequest(params=form)},
+                request_state=gate["id"],
+            )
+        content = answer.content if answer.action == "accept" else None
+        ballot = gate_form.vote(gate, call.caller.actor.principal, content or {})
+        if ballot is not None:
+            cast = await self.box.call("pvp_send", {"envelope": ballot}, call)
+            if cast.is_error:
+                return result_of(cast)
+        return result_of(await self.box.call(WAITING_TOOL, {}, call))
 
     async def _propose(
         self, call: ToolCall, arguments: dict[str, Any], state: str | None
@@ -173,6 +202,14 @@ def can_show_address(context: Context) -> bool:
     elicitation = capabilities.elicitation if capabilities is not None else None
     has_url = elicitation is not None and elicitation.url is not None
     return has_url and context.protocol_version == MODERN_REVISION
+
+
+def can_show_form(context: Context) -> bool:
+    """Whether the client can show its user a form within a call."""
+    capabilities = context.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    has_form = elicitation is not None and elicitation.form is not None
+    return has_form and context.protocol_version == MODERN_REVISION
 
 
 def is_json(sent: object) -> bool:
