@@ -109,7 +109,7 @@ class McpEndpoint:
                 return
             body = await self._read_body(scope, receive, caller)
             fast = self.lane.recognise(headers, body, caller.principal) if are_single else None
-            if fast is not None:
+            if fast is not None and fast.tool.asks_with not in fast.arguments:
                 await self._by_lane(fast, caller, scope, receive, send)
             else:
                 await self._by_sdk(scope, replay(body, receive), send, caller)

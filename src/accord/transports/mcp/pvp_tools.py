@@ -384,6 +384,6 @@ PVP_TOOLS: tuple[Tool, ...] = (
         api.Waiting,
         READS,
         whats_waiting,
-        fast=False,
+        asks_with="decide",
     ),
 )

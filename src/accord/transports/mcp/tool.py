@@ -57,6 +57,8 @@ class Tool(NamedTuple):
     handler: Handler
     # Whether the fast path may serve it; not if it waits for people or asks the client back.
     fast: bool = True
+    # The argument with which it asks the client back, which the fast path cannot.
+    asks_with: str = ""
     # Optional arguments that models are not told about.
     hidden: frozenset[str] = frozenset()
 
