@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
-from bench import hooks, idle, length, limit, mcp_posts, pacts, rooms
+from bench import hooks, idle, length, limit, mcp_bridge, mcp_posts, mcp_reads, pacts, rooms
 from bench.machine import allow_many_files, cores, pin
+from bench.report import Row, table
 from bench.servers import Running, running_accord, temporary_directory
 
 T = TypeVar("T")
@@ -33,15 +34,6 @@ TIMES = {2: 2, 10: 4, 50: 8}
 MESSAGES = {2: 12_000, 10: 6_000, 50: 2_500}
 
 
-class Row(NamedTuple):
-    """One line of the table."""
-
-    what: str
-    measured: str
-    target: str
-    met: bool | None
-
-
 class Plan(NamedTuple):
     """How thorough to be."""
 
@@ -53,6 +45,9 @@ class Plan(NamedTuple):
     idle: int
     where: str | None
     rival: Running | None
+    posts: mcp_posts.Scale = mcp_posts.Scale()
+    reads: mcp_reads.Scale = mcp_reads.Scale()
+    bridge: mcp_bridge.Scale = mcp_bridge.Scale()
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -60,10 +55,14 @@ def plan(args: argparse.Namespace) -> Plan:
     records = 1_000_000 if args.long else 100_000
     if args.tiny:
         scale = limit.Scale(2, 3, 4, 0.5, 1)
-        return Plan(scale, 1, 1, 0.02, 2000, 20, args.dir, rival(args))
+        mcp = (mcp_posts.TINY, mcp_reads.TINY, mcp_bridge.TINY)
+        return Plan(scale, 1, 1, 0.02, 2000, 20, args.dir, rival(args), *mcp)
     if args.quick:
         scale = limit.Scale(secs=1.5, reps=2)
-        return Plan(scale, 1, 2, 0.4, records // 10, 300, args.dir, rival(args))
+        posts = mcp_posts.Scale(2, 1.0, 100, 12_000, 12_000)
+        reads = mcp_reads.Scale(2, 0.5, 1_000, 10_000, 2_000, 200)
+        mcp = (posts, reads, mcp_bridge.Scale(3, mcp_bridge.HEARTBEAT_S))
+        return Plan(scale, 1, 2, 0.4, records // 10, 300, args.dir, rival(args), *mcp)
     return Plan(limit.Scale(), 3, 8, 1, records, 1000, args.dir, rival(args))
 
 
@@ -255,51 +254,26 @@ class Bench:
 
     def i(self) -> list[Row]:
         """Posts over MCP, beside Starlette alone and the SDK alone."""
-        found = mcp_posts.measure(self.plan.where, self.plan.seconds)
+        found = run(mcp_posts.measure(self.plan.where, self.plan.posts))
         self.raw["i"] = found._asdict()
-        ours = found.modern.per_cpu_s
-        of_starlette, of_sdk = ours / found.starlette.per_cpu_s, ours / found.sdk.per_cpu_s
-        older = ours / found.older.per_cpu_s
-        slower = found.modern.p50_ms / found.single.p50_ms
-        more = (found.idle_kib - found.sdk_idle_kib) / 1024
-        return [
-            Row(
-                f"MCP posts per CPU second, {mcp_posts.CLIENTS} clients",
-                f"{ours:,.0f} = {of_starlette:.2f} × Starlette",
-                "at least 0.50; ambition 0.80",
-                of_starlette >= 0.5,
-            ),
-            Row("the same beside the SDK alone", f"{of_sdk:.1f} ×", "at least 4 ×", of_sdk >= 4),
-            Row(
-                "cost of a revision with sessions", f"{older:.2f} ×", "at most 1.25", older <= 1.25
-            ),
-            Row(
-                "p50 of one client, to Starlette with a commit for each",
-                f"{slower:.2f} = {found.modern.p50_ms:.2f} / {found.single.p50_ms:.2f} ms",
-                "at most 2",
-                slower <= 2,
-            ),
-            Row(
-                "idle server over the SDK's minimal", f"{more:.0f} MB", "at most 30 MB", more <= 30
-            ),
-        ]
+        return list(mcp_posts.rows(found))
+
+    def k(self) -> list[Row]:
+        """Reading over MCP, with few and with many messages, threads and agents."""
+        found = run(mcp_reads.measure(self.plan.where, self.plan.reads))
+        self.raw["k"] = found._asdict()
+        return list(mcp_reads.rows(found, self.plan.reads))
+
+    def l(self) -> list[Row]:  # noqa: E743 - the letter of the measurement
+        """Starting `accord mcp`, and an agent that does nothing."""
+        found = mcp_bridge.measure(self.plan.where, self.plan.bridge)
+        self.raw["l"] = found._asdict()
+        return list(mcp_bridge.rows(found))
 
 
-LETTERS = "abcdefghij"
+LETTERS = "abcdefghijkl"
 # Joining (e) is measured on the long session of (d).
 SAME = {"e": "d"}
-
-
-def table(rows: list[Row]) -> str:
-    """For a person."""
-    marks = {True: "met", False: "MISSED", None: ""}
-    lines = [("what", "measured", "target", "")]
-    lines += [(row.what, row.measured, row.target, marks[row.met]) for row in rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
 
 
 def letters(text: str) -> list[str]:
@@ -316,7 +290,8 @@ def arguments() -> argparse.Namespace:
     )
     kinds = (
         "a: share of the limit, b: fan-out, c: latency, d: long sessions, e: joining them, "
-        "f: idle connections, g: start-up, h: long pacts, i: posts over MCP, j: gate hooks"
+        "f: idle connections, g: start-up, h: long pacts, i: posts over MCP, j: gate hooks, "
+        "k: reading over MCP, l: accord mcp"
     )
     parser.add_argument("--only", type=letters, default=letters(LETTERS), help=kinds)
     parser.add_argument("--quick", action="store_true", help="a minute, and coarse")

@@ -1,178 +1,128 @@
-"""Posts over MCP: CPU, latency and memory, beside two small servers in the same run."""
+"""Posts over MCP: CPU, latency and memory, beside small servers in the same run."""
 
-import asyncio
-import json
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
 
-from bench.machine import cores
-from bench.servers import ROOT, Running, on_core, running_accord, stop, temporary_directory
+from bench.mcp_client import (
+    Load,
+    ask,
+    cpu_us,
+    http_request,
+    p50_ms,
+    result_of,
+    rpc,
+    session_headers,
+    tool_call,
+)
+from bench.report import Row, ratios, spread
+from bench.servers import Running, running_accord, running_small_server, temporary_directory
 
-META = "io.modelcontextprotocol/"
-MODERN = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
 CLIENTS = 16
+SMALL_SERVERS = ("starlette", "single", "sdk")
+PATH = "/mcp?as=claude"
 BODY = "The mapper drops null fields; see the finding on line 42. " * 4
-WARM_UP = 50
+PLAIN = http_request("/post", {}, {"thread_id": "th_1", "body": BODY})
 
 
-class Posts(NamedTuple):
-    """What one server did."""
+class Scale(NamedTuple):
+    """How thorough to be; `warm_up` and `growth` are numbers of messages."""
 
-    per_cpu_s: float
-    p50_ms: float
-    rss_kib: int
+    rounds: int = 5
+    seconds: float = 2.0
+    latencies: int = 300
+    warm_up: int = 15_000
+    growth: int = 30_000
+
+
+TINY = Scale(1, 0.1, 20, 100, 100)
 
 
 class Figures(NamedTuple):
-    """All servers of one run."""
+    """By server, one figure for each round; memory in KiB."""
 
-    modern: Posts
-    older: Posts
-    starlette: Posts
-    single: Posts
-    sdk: Posts
-    idle_kib: int
-    sdk_idle_kib: int
+    cpu_us: dict[str, list[float]]
+    p50_ms: dict[str, list[float]]
+    idle_kib: dict[str, int]
+    bytes_per_message: float
 
 
-class Connection:
-    """One kept-alive connection that posts."""
-
-    def __init__(self, path: str, headers: dict[str, str]) -> None:
-        lines = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1:7420", "Content-Type: application/json"]
-        lines += ["Accept: application/json, text/event-stream"]
-        self.head = "\r\n".join([*lines, *(f"{k}: {v}" for k, v in headers.items())])
-
-    async def connect(self, port: int) -> None:
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)
-
-    async def post(self, body: bytes) -> tuple[bytes, bytes]:
-        """Head and body of the response."""
-        self.writer.write(f"{self.head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        size = next(
-            int(line.split(b":")[1])
-            for line in head.lower().split(b"\r\n")
-            if line.startswith(b"content-length")
-        )
-        content = await self.reader.readexactly(size)
-        if b" 200 " not in head[:16] or b'"isError":true' in content:
-            raise RuntimeError(f"refused: {content[:500]!r}")
-        return head, content
+def post_call(thread: str) -> dict[str, object]:
+    return {"thread_id": thread, "schema_version": 1, "body": BODY}
 
 
-def call(name: str, arguments: Any, *, modern: bool) -> bytes:
-    params = {"name": name, "arguments": arguments} | ({"_meta": MODERN} if modern else {})
-    return json.dumps(
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    ).encode()
-
-
-def modern_headers(name: str) -> dict[str, str]:
-    return {"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name}
-
-
-async def open_session(path: str, port: int) -> dict[str, str]:
-    """The headers of a session of an older revision."""
-    opening = Connection(path, {})
-    await opening.connect(port)
-    info = {"name": "bench", "version": "1"}
-    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
-    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    head, _ = await opening.post(json.dumps(request).encode())
-    found = (line for line in head.decode().split("\r\n") if line.lower().startswith("mcp-session"))
-    opening.writer.close()
-    return {"Mcp-Session-Id": next(found).split(": ")[1], "Mcp-Protocol-Version": "2025-06-18"}
-
-
-async def measure_posts(
-    server: Running, path: str, headers: dict[str, str], body: bytes, seconds: float
-) -> Posts:
-    """Posts per CPU-second of the server with 16 clients, then the latency of one client."""
-    port = int(server.url.rpartition(":")[2].partition("/")[0])
-    clients = [Connection(path, headers) for _ in range(CLIENTS)]
-    await asyncio.gather(*(each.connect(port) for each in clients))
-    for _ in range(WARM_UP):
-        await clients[0].post(body)
-    count, until, before = 0, time.perf_counter() + seconds, server.cpu_s
-
-    async def work(client: Connection) -> None:
-        nonlocal count
-        while time.perf_counter() < until:
-            await client.post(body)
-            count += 1
-
-    await asyncio.gather(*map(work, clients))
-    per_cpu_s = count / (server.cpu_s - before)
-    times = []
-    for _ in range(max(20, int(100 * seconds))):
-        began = time.perf_counter()
-        await clients[0].post(body)
-        times.append((time.perf_counter() - began) * 1000)
-    for client in clients:
-        client.writer.close()
-    return Posts(per_cpu_s, median(times), server.rss_kib)
-
-
-@contextmanager
-def small_server(kind: str, home: Path) -> Iterator[Running]:
-    """One of the two small servers."""
-    words = [sys.executable, "-m", "bench.small_servers", kind, str(home / f"{kind}.db")]
-    process = subprocess.Popen(
-        [*words, *on_core(cores()[0])], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    try:
-        line = process.stdout.readline() if process.stdout else ""
-        yield Running(f"http://127.0.0.1:{line.split()[1]}", process.pid, home)
-    finally:
-        stop(process)
-
-
-async def measure_accord(server: Running, seconds: float) -> tuple[Posts, Posts]:
-    """The newest revision, and one with sessions."""
-    path = "/mcp?as=claude"
-    port = int(server.url.rpartition(":")[2].partition("/")[0])
-    maker = Connection(path, modern_headers("create_thread"))
-    await maker.connect(port)
+async def new_thread(server: Running) -> str:
     wish = {"title": "bench", "participants": ["claude"]}
-    _, made = await maker.post(call("create_thread", wish, modern=True))
-    maker.writer.close()
-    thread = json.loads(made)["result"]["structuredContent"]["thread_id"]
-    post = {"thread_id": thread, "schema_version": 1, "body": BODY}
-    newest = await measure_posts(
-        server,
-        path,
-        modern_headers("post_message"),
-        call("post_message", post, modern=True),
-        seconds,
-    )
-    session = await open_session(path, port)
-    older = await measure_posts(
-        server, path, session, call("post_message", post, modern=False), seconds
-    )
-    return newest, older
+    _, made = await ask(server, tool_call(PATH, "create_thread", wish))
+    return str(result_of(made)["thread_id"])
 
 
-def measure(where: str | None, seconds: float) -> Figures:
-    """All servers, one after the other on the same core."""
-    plain = json.dumps({"thread_id": "th_1", "body": BODY}).encode()
-    post = {"thread_id": "th_1", "schema_version": 1, "body": BODY}
-    with running_accord(where) as server:
-        idle_kib = server.rss_kib
-        modern, older = asyncio.run(measure_accord(server, seconds))
-    found = []
-    with temporary_directory(where) as home:
-        for kind in ("starlette", "single"):
-            with small_server(kind, home) as server:
-                found.append(asyncio.run(measure_posts(server, "/post", {}, plain, seconds)))
-        with small_server("sdk", home) as server:
-            sdk_idle_kib = server.rss_kib
-            body, headers = call("post_message", post, modern=True), modern_headers("post_message")
-            sdk = asyncio.run(measure_posts(server, "/mcp", headers, body, seconds))
-    return Figures(modern, older, found[0], found[1], sdk, idle_kib, sdk_idle_kib)
+async def accord_loads(server: Running) -> dict[str, Load]:
+    """Posts in the newest revision, and in one with sessions."""
+    thread = await new_thread(server)
+    newest = tool_call(PATH, "post_message", post_call(thread))
+    params = {"name": "post_message", "arguments": post_call(thread)}
+    session = await session_headers(server, PATH)
+    older = http_request(PATH, session, rpc("tools/call", params))
+    return {"newest": Load(server, [newest]), "older": Load(server, [older])}
+
+
+async def measure(
+    where: str | None, scale: Scale, beside: Sequence[str] = SMALL_SERVERS
+) -> Figures:
+    """All servers in turns on the same core."""
+    with ExitStack() as stack:
+        home = stack.enter_context(temporary_directory(where))
+        ours = stack.enter_context(running_accord(where))
+        idle = {"accord": ours.rss_kib}
+        loads = {}
+        for kind in beside:
+            server = stack.enter_context(running_small_server(kind, home))
+            idle[kind] = server.rss_kib
+            call = tool_call("/mcp", "post_message", post_call("th_1"))
+            loads[kind] = Load(server, [call if kind == "sdk" else PLAIN])
+        loads |= await accord_loads(ours)
+        us, ms = defaultdict(list), defaultdict(list)
+        for _ in range(scale.rounds):
+            for name, load in loads.items():
+                us[name].append(await cpu_us(load, CLIENTS, scale.seconds))
+            for name in {"newest", "single"} & loads.keys():
+                ms[name].append(await p50_ms(loads[name], scale.latencies))
+        grown = await growth(loads["newest"], scale)
+    return Figures(dict(us), dict(ms), idle, grown)
+
+
+async def growth(load: Load, scale: Scale) -> float:
+    """Bytes of resident memory that each message adds once the caches are full."""
+    await cpu_us(load, CLIENTS, 0, scale.warm_up)
+    before = load.server.rss_kib
+    await cpu_us(load, CLIENTS, 0, scale.growth)
+    return (load.server.rss_kib - before) * 1024 / scale.growth
+
+
+def rows(found: Figures) -> Iterator[Row]:
+    """Each figure with its target."""
+    ours = found.cpu_us["newest"]
+    of_starlette = ratios(found.cpu_us["starlette"], ours)
+    of_sdk = ratios(found.cpu_us["sdk"], ours)
+    older = ratios(found.cpu_us["older"], ours)
+    slower = ratios(found.p50_ms["newest"], found.p50_ms["single"])
+    more = (found.idle_kib["accord"] - found.idle_kib["sdk"]) / 1024
+    yield Row(
+        f"MCP posts per CPU second, {CLIENTS} clients, to Starlette's",
+        f"{of_starlette.text()}; {spread(ours).text(0)} µs",
+        "at least 0.50; ambition 0.80",
+        of_starlette.middle >= 0.5,
+    )
+    yield Row("the same, to the SDK's", of_sdk.text(1), "at least 4", of_sdk.middle >= 4)
+    yield Row("revision with sessions", older.text(), "at most 1.25", older.middle <= 1.25)
+    yield Row(
+        "p50 of one client, to Starlette with a commit for each",
+        f"{slower.text()}; {spread(found.p50_ms['newest']).text()} ms",
+        "at most 2",
+        slower.middle <= 2,
+    )
+    yield Row("idle server, over the SDK's", f"{more:.0f} MB", "at most 30 MB", more <= 30)
+    each = found.bytes_per_message
+    yield Row("memory for each stored message", f"{each:.0f} bytes", "at most 100", each <= 100)

@@ -115,10 +115,26 @@ def probe(home: Path) -> Iterator[Running]:
         stop(process)
 
 
+@contextmanager
+def running_small_server(kind: str, home: Path, rows: int = 0) -> Iterator[Running]:
+    """One of the servers of `small_servers`, on the same core."""
+    words = [sys.executable, "-m", "bench.small_servers", kind, str(home / f"{kind}.db")]
+    process = subprocess.Popen(
+        [*words, "--rows", str(rows), *on_core(cores()[0])],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        yield Running(f"http://127.0.0.1:{_port(process.stdout)}", process.pid, home)
+    finally:
+        stop(process)
+
+
 def _port(out: IO[str] | None) -> int:
     line = out.readline() if out else ""
     if not line.startswith("READY"):
-        raise RuntimeError("the probe did not start")
+        raise RuntimeError("the server did not start")
     return int(line.split()[1])
 
 

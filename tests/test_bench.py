@@ -1,5 +1,6 @@
 """The benchmarks run: what they send is legal, and what they count is in the log."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import hooks, limit, mcp_posts
+from bench import hooks, limit, mcp_bridge, mcp_posts, mcp_reads
 from bench.adapters import PROBE_SIZES, Adapter, Agents, Drivers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,12 +48,46 @@ def test_the_table_comes_last_with_the_targets(tmp_path: Path) -> None:
     assert {"2", "10", "50"} == json.loads(out.read_text())["b"].keys()
 
 
-@pytest.mark.timeout(300)
-def test_posts_over_mcp_are_measured_beside_two_small_servers(tmp_path: Path) -> None:
-    found = mcp_posts.measure(str(tmp_path), 0.2)
+def test_posts_over_mcp_are_measured_beside_small_servers(tmp_path: Path) -> None:
+    found = asyncio.run(mcp_posts.measure(str(tmp_path), mcp_posts.TINY, ["starlette"]))
 
-    assert min(found.modern.per_cpu_s, found.older.per_cpu_s, found.sdk.per_cpu_s) > 0
-    assert found.idle_kib - found.sdk_idle_kib < 30 << 10
+    assert found.cpu_us.keys() == {"newest", "older", "starlette"}
+    assert min(min(each) for each in found.cpu_us.values()) > 0
+    assert found.p50_ms["newest"][0] > 0
+
+
+def test_reading_over_mcp_is_measured_beside_the_sdk(tmp_path: Path) -> None:
+    found = asyncio.run(mcp_reads.measure(str(tmp_path), mcp_reads.TINY, ["many"]))
+
+    assert found.read_us.keys() == {"many", "many, anywhere", "sdk"}
+    assert found.unread_us.keys() == {"many"}
+    read_in_less_than_the_sdk = found.read_us["many"][0] < found.read_us["sdk"][0]
+    assert read_in_less_than_the_sdk
+
+
+def test_idle_agent_asks_nothing_of_the_server(tmp_path: Path) -> None:
+    found = mcp_bridge.measure(str(tmp_path), mcp_bridge.TINY)
+
+    assert found.idle_requests == 0
+    starts_sooner_than_the_sdk = found.accord_ms[0] < found.sdk_ms[0]
+    assert starts_sooner_than_the_sdk
+
+
+def test_each_figure_over_mcp_is_judged_round_by_round() -> None:
+    us = {"newest": [100.0, 300.0], "older": [100.0, 300.0], "single": [1.0, 1.0]}
+    us |= {"starlette": [70.0, 210.0], "sdk": [500.0, 1500.0]}
+    memory = {"accord": 60 << 10, "sdk": 70 << 10}
+    posts = mcp_posts.Figures(us, {"newest": [1.0], "single": [1.0]}, memory, 101.0)
+    sizes = {"short": [100.0], "long": [130.0], "many": [110.0], "sdk": [400.0]}
+    anywhere = {f"{name}, anywhere": [1.0] for name in mcp_reads.SIZES}
+    reads = mcp_reads.Figures(sizes | anywhere, {name: [1.0] for name in mcp_reads.SIZES})
+    bridge = mcp_bridge.Figures([50.0, 61.0, 70.0], [1000.0] * 3, 60.0, 3)
+
+    judged = [row.met for row in mcp_posts.rows(posts)]
+    assert judged == [True, True, True, True, True, False]
+    judged = [row.met for row in mcp_reads.rows(reads, mcp_reads.Scale())]
+    assert judged == [False, None, True, True, True, None, True, True]
+    assert [row.met for row in mcp_bridge.rows(bridge)] == [False, True, False]
 
 
 @pytest.mark.timeout(300)
