@@ -150,3 +150,49 @@ async def test_replay_shows_an_earlier_moment(
         await expect(page.get_by_label("Prompt, written together")).to_have_count(0)
         await page.get_by_role("button", name="Back to now").click()
         await expect(page.get_by_text("Second question")).to_be_visible()
+
+
+FIRST_ROWS = """() => {
+  const rows = [...document.querySelectorAll("[role=article]")];
+  const box = document.querySelector("[role=feed]").getBoundingClientRect();
+  const shown = rows.find((each) => each.getBoundingClientRect().top >= box.top + 40);
+  return { text: shown.innerText.slice(0, 60), top: shown.getBoundingClientRect().top };
+}"""
+TOP_OF = """(text) => {
+  const rows = [...document.querySelectorAll("[role=article]")];
+  return rows.find((each) => each.innerText.startsWith(text)).getBoundingClientRect().top;
+}"""
+
+
+async def test_reading_older_rows_is_not_disturbed(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Long", "maya", "claude")
+    for number in range(50):
+        prompt = await room["maya"].prompt(f"Question {number}.", "claude")
+        async with room["claude"].respond(prompt) as out:
+            await out.write(f"Answer {number}.\n\n" * (1 + number % 4))
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        feed = page.get_by_role("feed")
+        await expect(page.get_by_text("Question 49.")).to_be_in_viewport()
+        await feed.hover()
+        await page.mouse.wheel(0, -120)
+        await expect(page.locator(".jump")).to_be_visible()
+
+        await room["maya"].prompt("Question 50.", "claude")
+        await expect(page.locator(".jump")).to_contain_text("1 new row")
+        await expect(page.get_by_text("Question 50.")).not_to_be_in_viewport()
+
+        async with page.expect_response(re.compile(r"/turns\?before=[1-9]")):
+            await feed.evaluate("(box) => { box.scrollTop = 450; }")
+            await page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+            before = await page.evaluate(FIRST_ROWS)
+        await expect(page.locator("[role=article]").first).not_to_have_text(before["text"])
+        await page.wait_for_function(
+            "(height) => document.querySelector('[role=feed]').scrollTop > height", arg=600
+        )
+        assert abs(await page.evaluate(TOP_OF, before["text"]) - before["top"]) <= 1
+
+        await page.locator(".jump").click()
+        await expect(page.get_by_text("Question 50.")).to_be_in_viewport()
