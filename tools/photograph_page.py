@@ -7,6 +7,7 @@ import asyncio
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser, Page
 
@@ -26,9 +27,11 @@ async def main(folder: Path) -> None:
         async with launch() as browser:
             await photograph_empty(browser, server, folder)
             async with team_at(server) as team:
-                await afternoon(team)
+                login = await afternoon(team)
+                gate = (await (await team.client("maya")).home()).gates[0].id
+                session = {"gate": f"/g/{gate}", "session": f"/s/{login['maya'].id}"}
                 for look in LOOKS:
-                    await photograph(browser, server, folder, look)
+                    await photograph(browser, server, folder, look, SCREENS | session)
 
 
 async def photograph_empty(browser: Browser, server: ServerProcess, folder: Path) -> None:
@@ -42,13 +45,14 @@ async def photograph_empty(browser: Browser, server: ServerProcess, folder: Path
         await page.screenshot(path=folder / "home-empty-light.png")
 
 
-async def photograph(browser: Browser, server: ServerProcess, folder: Path, look: str) -> None:
+async def photograph(
+    browser: Browser, server: ServerProcess, folder: Path, look: str, screens: dict[str, str]
+) -> None:
     theme, phone = LOOKS[look]
-    roles = ("admin", "driver", "approver")
-    async with signed_in(
-        browser, server, "maya", *roles, name="Maya Okafor", theme=theme, phone=phone
-    ) as maya:
-        for name, path in SCREENS.items():
+    maya_roles = ("admin", "driver", "approver")
+    options: dict[str, Any] = {"name": "Maya Okafor", "theme": theme, "phone": phone}
+    async with signed_in(browser, server, "maya", *maya_roles, **options) as maya:
+        for name, path in screens.items():
             page = await maya.open(path)
             await settled(page)
             await page.screenshot(path=folder / f"{name}-{look}.png")

@@ -241,3 +241,20 @@ async def test_server_goes_away_and_comes_back(
         await expect(page.get_by_role("button", name="Approve")).to_be_enabled()
         for tab in (page, other):
             await expect(tab.get_by_role("article")).to_have_count(1)
+
+
+async def test_session_is_opened_from_home(browser: Browser, page_server: ServerProcess) -> None:
+    async with signed_in(browser, page_server, "tomas", "driver", "approver") as tomas:
+        page = await tomas.open("/")
+        await page.get_by_role("heading", name="Nothing waits for you.").wait_for()
+        await page.keyboard.press("n")
+        dialog = page.get_by_role("dialog", name="New session")
+        await dialog.get_by_label("What is it about?").fill("Search relevance spike")
+        await dialog.get_by_label("Two people").check()
+        assert await serious_findings(page) == []
+        await dialog.get_by_role("button", name="Open it").click()
+
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Search relevance spike")
+        await expect(
+            page.get_by_role("navigation", name="Main").get_by_text("Search relevance spike")
+        ).to_be_visible()

@@ -68,7 +68,9 @@ class AccountStore {
 
   /** A request was refused because the credential is gone. */
   ended(why: string): void {
-    if (this.state.is === "signed in") this.state = { is: "signed out", why };
+    if (this.state.is !== "signed in") return;
+    this.state = { is: "signed out", why };
+    this.#tabs?.postMessage("signed out");
   }
 
   /** On a server without tokens a person only says a name. */

@@ -78,23 +78,63 @@ export function isLive(session: SessionSummary): boolean {
   return session.status === "active" || session.status === "paused";
 }
 
-/** What concerns the person in all sessions; always what the server said last. */
+interface Events {
+  home: Home;
+  session: SessionHome;
+  thread: ThreadHome;
+}
+/** What one tab tells the others. */
+type Told =
+  | { [K in keyof Events]: { kind: K; data: Events[K] } }[keyof Events]
+  | { kind: "hello" }
+  | { kind: "away" };
+
+/**
+ * What concerns the person in all sessions; always what the server said last.
+ *
+ * Browsers allow six connections to a server, so of all tabs one reads the stream and tells the
+ * others; when it is closed, another takes over.
+ */
 class HomeStore {
   home = $state.raw<Home>(EMPTY_HOME);
   sessions = $state.raw<SessionSummary[]>([]);
   isLoaded = $state(false);
   readonly connection = new Connection(() => this.#open());
   #events: EventSource | undefined;
+  #tabs: BroadcastChannel | undefined;
+  #isReader = false;
+  #stopReading: () => void = () => {};
   #reading = false;
   #readAgain = false;
 
   start(): void {
-    if (!this.#events) this.#open();
+    if (this.#tabs) return;
+    const name = `accord.home.${account.current?.id ?? ""}`;
+    this.#tabs = new BroadcastChannel(name);
+    this.#tabs.onmessage = (event: MessageEvent<Told>) => this.#told(event.data);
+    // Without encryption, addresses other than loopback have no locks: then each tab reads.
+    if (!navigator.locks) {
+      this.#read();
+      return;
+    }
+    const waiting = new AbortController();
+    this.#stopReading = () => waiting.abort();
+    const held = () =>
+      new Promise<void>((release) => {
+        this.#stopReading = release;
+        this.#read();
+      });
+    navigator.locks.request(name, { signal: waiting.signal }, held).catch(() => {});
+    this.#tell({ kind: "hello" });
   }
 
   stop(): void {
+    this.#stopReading();
+    this.#isReader = false;
     this.#events?.close();
     this.#events = undefined;
+    this.#tabs?.close();
+    this.#tabs = undefined;
     this.connection.stop();
     this.home = EMPTY_HOME;
     this.sessions = [];
@@ -106,34 +146,60 @@ class HomeStore {
     return this.home.gates.find((gate) => gate.id === id);
   }
 
+  #read(): void {
+    this.#isReader = true;
+    this.#open();
+  }
+
   #open(): void {
+    if (!this.#isReader) {
+      this.#tell({ kind: "hello" });
+      return;
+    }
     this.#events?.close();
     const events = new EventSource(addressOf("/home/events"));
     this.#events = events;
-    this.#on<Home>(events, "home", (home) => {
-      this.home = home;
-      this.isLoaded = true;
-      void this.readSessions();
-    });
-    this.#on<SessionHome>(events, "session", (part) => {
-      this.home = withSession(this.home, part);
-      void this.readSessions();
-    });
-    this.#on<ThreadHome>(events, "thread", (part) => (this.home = withThread(this.home, part)));
+    for (const kind of ["home", "session", "thread"] as const) {
+      events.addEventListener(kind, (event) => {
+        if (this.#events !== events) return;
+        const told = { kind, data: JSON.parse((event as MessageEvent<string>).data) } as Told;
+        this.#take(told);
+        this.#tell(told);
+      });
+    }
     events.onerror = () => {
       if (this.#events !== events) return;
       events.close();
       this.connection.lost();
+      this.#tell({ kind: "away" });
       void this.#whyLost();
     };
   }
 
-  #on<T>(events: EventSource, type: string, take: (value: T) => void): void {
-    events.addEventListener(type, (event) => {
-      if (this.#events !== events) return;
-      this.connection.heard();
-      take(JSON.parse((event as MessageEvent<string>).data));
-    });
+  #tell(told: Told): void {
+    this.#tabs?.postMessage(told);
+  }
+
+  /** Another tab says something. */
+  #told(told: Told): void {
+    if (told.kind === "away") {
+      if (!this.#isReader) this.connection.lost();
+    } else if (told.kind !== "hello") {
+      this.#take(told);
+    } else if (this.#isReader && this.connection.state !== "connecting") {
+      const isHere = this.connection.isHere;
+      this.#tell(isHere ? { kind: "home", data: this.home } : { kind: "away" });
+    }
+  }
+
+  #take(told: Told): void {
+    this.connection.heard();
+    if (told.kind === "home") {
+      this.home = told.data;
+      this.isLoaded = true;
+    } else if (told.kind === "session") this.home = withSession(this.home, told.data);
+    else if (told.kind === "thread") this.home = withThread(this.home, told.data);
+    if (told.kind !== "thread") void this.readSessions();
   }
 
   /** An event stream does not say why it was refused, so ask who we are. */
