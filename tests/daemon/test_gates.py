@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from accord.core.room.approval.tools import ToolPropose, ToolResult
-from accord.core.room.conversation.interrupts import InterruptRaise
+from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.state import Urgency
 from tests.daemon.conftest import MakeAgent
 from tests.helpers.hosts.gated_agent import GatedAgent, HookAnswer, People, wait_until
 from tests.helpers.hosts.samples import read_sample
+from tests.spec import proves
 
 RISKY = "git push origin main"
 
@@ -36,6 +37,7 @@ def test_read_gets_no_decision_and_leaves_nothing_in_the_session(
     assert proposals(people) == []
 
 
+@proves("PVP-13-1", "PVP-13.3-1", "PVP-14-1", "OPEN-22")
 def test_risky_call_is_refused_approved_passes_once_and_is_refused_again(
     agent: GatedAgent, people: People
 ) -> None:
@@ -75,6 +77,7 @@ def test_call_whose_first_result_was_lost_is_proposed_and_granted_again(
     assert len(proposals(people)) == 2
 
 
+@proves("PVP-20.4-3")
 def test_proposal_shows_the_exact_call_and_what_it_is(agent: GatedAgent, people: People) -> None:
     agent.ask(RISKY, tool_input={"command": RISKY, "description": "Publish it"})
 
@@ -189,20 +192,36 @@ def test_grant_that_was_taken_back_lets_nothing_pass(agent: GatedAgent, people: 
     assert agent.ask(RISKY).decision == "deny"
 
 
+@proves("PVP-15.1-3", "PVP-15.1-4", "PVP-15.2-3", "PVP-15.2-5", "OPEN-45")
+@pytest.mark.parametrize("urgency", [Urgency.STOP, Urgency.EMERGENCY])
 def test_stopped_agent_is_refused_reads_too_until_it_is_prompted(
-    agent: GatedAgent, people: People
+    agent: GatedAgent, people: People, urgency: Urgency
 ) -> None:
-    assert agent.ask("ls").decision == ""
-    interrupt = people.send(InterruptRaise(Urgency.STOP, "wrong branch", agent.connection.agent))
+    agent.ask(RISKY)
+    people.approve()
+    interrupt = people.send(InterruptRaise(urgency, "wrong branch", agent.connection.agent))
 
     wait_until(lambda: agent.ask("ls").decision == "deny")
-    answer = agent.ask("ls")
+    answer = agent.ask(RISKY)
 
-    assert "people stopped this agent (stop)" in answer.reason
+    assert f"people stopped this agent ({urgency})" in answer.reason
     acknowledged = people.history("interrupt.acknowledge")
     assert [each.ref for each in acknowledged] == [interrupt]
     people.send(PromptSubmit("go on", agent.connection.agent, ("ann",), ()))
     wait_until(lambda: agent.ask("ls").decision == "")
+
+
+@proves("PVP-15.1-2", "PVP-15.2-3")
+def test_pause_refuses_one_call_with_what_people_said(agent: GatedAgent, people: People) -> None:
+    agent.ask("ls")
+    people.send(InterruptRaise(Urgency.PAUSE, "look at the tests first"))
+
+    wait_until(lambda: "look at the tests first" in agent.ask("ls").reason)
+
+    assert agent.ask("ls").decision == ""
+    (acknowledged,) = (each.body for each in people.history("interrupt.acknowledge"))
+    assert isinstance(acknowledged, InterruptAcknowledge)
+    assert acknowledged.action_taken == "paused"
 
 
 def test_two_hooks_that_race_for_one_grant_pass_once(agent: GatedAgent, people: People) -> None:

@@ -14,6 +14,7 @@ from tests.daemon.conftest import MakeAgent
 from tests.helpers.hosts.gated_agent import GatedAgent, People, wait_until
 from tests.helpers.hosts.samples import read_sample
 from tests.helpers.servers.server_process import ServerProcess
+from tests.spec import proves
 
 # The samples of one turn, for each host: prompt, stop.
 TURNS = {
@@ -35,6 +36,7 @@ def presence_of(people: People, agent: GatedAgent) -> Presence | None:
     return members.get(agent.connection.agent)
 
 
+@proves("PVP-12.2-1", "PVP-12.2-2", "PVP-12.2-3")
 @pytest.mark.parametrize("host", sorted(TURNS))
 def test_turn_is_a_prompt_and_its_answer(make_agent: MakeAgent, people: People, host: str) -> None:
     agent = make_agent(host)
@@ -142,6 +144,7 @@ TRANSCRIPTS: dict[str, tuple[tuple[dict[str, Any], ...], str, tuple[int, int]]] 
 }
 
 
+@proves("PVP-12.2-5")
 @pytest.mark.parametrize("host", sorted(TRANSCRIPTS))
 def test_usage_and_model_come_from_the_transcript(
     make_agent: MakeAgent, people: People, host: str
@@ -239,6 +242,7 @@ def test_failure_event_of_claude_is_a_failed_result(agent: GatedAgent, people: P
     assert (result.success, result.error) == (False, "Exit code 1\nboom")
 
 
+@proves("UNI-22")
 def test_presence_follows_the_host(agent: GatedAgent, people: People) -> None:
     agent.hook("session-start", read_sample("claude-code", "SessionStart", agent.home, agent.root))
     wait_until(lambda: presence_of(people, agent) is Presence.ACTIVE)

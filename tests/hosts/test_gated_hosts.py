@@ -25,6 +25,7 @@ from tests.helpers.hosts.table import chosen_hosts
 from tests.helpers.hosts.turns import Agent, Turn
 from tests.helpers.servers.server_process import ServerProcess
 from tests.hosts.conftest import MakeAgent
+from tests.spec import proves
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
 
@@ -173,6 +174,7 @@ def run_gated(variant: str, agent: Agent, people: People) -> tuple[Turn, list[st
         GatedAgent.stop_daemon_of(agent.setup.home)
 
 
+@proves("PVP-13-1", "PVP-14-1")
 @pytest.mark.parametrize("variant", chosen_variants())
 def test_refused_call_passes_once_after_its_approval(
     variant: str, make_agent: MakeAgent, server: ServerProcess

@@ -8,7 +8,7 @@ allow         people granted exactly this call, and the grant is used up by sayi
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,7 @@ from accord.core.room.conversation.interrupts import HALTING_URGENCIES, Interrup
 from accord.core.room.policy import Category
 from accord.daemon.agent_link import AgentLink
 from accord.daemon.host_calls import HostCall
+from accord.daemon.transcripts import read_usage
 from accord.hosts.gate_hook import ALLOW, DENY, NONE
 from accord.real_paths import resolve
 from accord.shell_parser import parse_shell
@@ -61,7 +62,7 @@ class ClassifiedCall(NamedTuple):
 def decide(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> Decision:
     """The decision about a call that is about to run."""
     if call.is_own_tool:
-        return halted_decision(link, link.state) or NO_DECISION
+        return interrupted_decision(link, link.state) or NO_DECISION
     state = link.wait_for_state(STATE_TIMEOUT_S)
     classified = classify_call(link, call, protected)
     found = classified.found
@@ -69,8 +70,8 @@ def decide(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> Decis
         return deny(f"agents may not do this: {found.refusal}. No approval would change that.")
     if state is None:
         return away_decision(link, found)
-    if (halted := halted_decision(link, state)) is not None:
-        return halted
+    if (interrupted := interrupted_decision(link, state)) is not None:
+        return interrupted
     if state.status not in OPEN_STATUSES:
         return deny(f"the session {state.id} has ended ({state.status}). {CONNECT_AGAIN}")
     if all(member.id != link.connection.agent for member in state.members):
@@ -122,22 +123,28 @@ def away_decision(link: AgentLink, found: Classification) -> Decision:
     )
 
 
-def halted_decision(link: AgentLink, state: SessionDetail | None) -> Decision | None:
-    """A stopped agent may do nothing until a person prompts it again; it acknowledges that here."""
-    if state is None or (urgency := state.halted.get(link.connection.agent)) is None:
+def interrupted_decision(link: AgentLink, state: SessionDetail | None) -> Decision | None:
+    """What interrupts mean for this call; they are acknowledged here, where they take effect.
+
+    A stopped agent may do nothing until a person prompts it again. A pause refuses one call.
+    """
+    if state is None:
         return None
-    messages = []
-    for interrupt in link.take_interrupts():
-        if interrupt.payload.urgency in HALTING_URGENCIES:
-            messages.append(interrupt.payload.message)
-            body = InterruptAcknowledge(interrupt.id, link.connection.agent, "stopped")
-            with suppress(ClientError):
-                link.send(body, interrupt.id)
-    said = f' They said: "{messages[-1]}".' if messages else ""
-    return deny(
-        f"people stopped this agent ({urgency}).{said} Stop working now and tell the user; it may "
-        "go on after a person prompts it in the session."
-    )
+    raised = link.take_interrupts()
+    for each in raised:
+        is_stop = each.payload.urgency in HALTING_URGENCIES
+        action: Literal["stopped", "paused"] = "stopped" if is_stop else "paused"
+        with suppress(ClientError):
+            link.send(InterruptAcknowledge(each.id, link.connection.agent, action), each.id)
+    said = f' They said: "{raised[-1].payload.message}".' if raised else ""
+    if (urgency := state.halted.get(link.connection.agent)) is not None:
+        return deny(
+            f"people stopped this agent ({urgency}).{said} Stop working now and tell the user; it "
+            "may go on after a person prompts it in the session."
+        )
+    if any(each.payload.urgency not in HALTING_URGENCIES for each in raised):
+        return deny(f"people ask this agent to pause.{said} Stop here and wait for the user.")
+    return None
 
 
 def ask_people(link: AgentLink, classified: ClassifiedCall) -> Decision:
@@ -192,6 +199,7 @@ def propose(link: AgentLink, classified: ClassifiedCall, *, requires_approval: b
     """Propose the call; returns the proposal's id."""
     call, found = classified.call, classified.found
     connection = link.connection
+    link.use_model(call.model or read_usage(connection.host, call.transcript, call.home).model)
     metadata = reported_metadata(classified.reported, connection.repository, connection.host)
     if link.model:
         metadata["model"] = link.model

@@ -62,6 +62,8 @@ class HostCall(NamedTuple):
     home: str
     mcp_server: str = ""
     is_own_tool: bool = False
+    model: str = ""
+    transcript: str = ""
 
     def reported(self, place: Place) -> ReportedCall:
         """The call for the rules."""
@@ -93,6 +95,8 @@ def call_of(request: HookRequest, connection: Connection) -> HostCall:
         home=absolute(request.home) if request.home else "",
         mcp_server=server,
         is_own_tool=server == OWN_SERVER and name in OWN_TOOLS,
+        model=text_of(payload, "model")[:MAX_NAME],
+        transcript=text_of(payload, "transcript_path"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from accord.client.errors import ClientError, ServerRefused
 from accord.daemon import gate, reports
 from accord.daemon.agent_link import AgentLink
-from accord.daemon.host_calls import HookRequest, InvalidEventError, call_of, text_of
+from accord.daemon.host_calls import HookRequest, InvalidEventError, call_of
 from accord.daemon.reports import run_key
 from accord.hosts.connections import (
     CONNECTIONS_DIR,
@@ -59,7 +59,6 @@ class RequestHandler:
             reports.report_event(reports.Report(link, request, self.protected, self._runs))
             return {"decision": NONE}
         call = call_of(request, link.connection)
-        link.use_model(text_of(request.payload, "model"))
         decided = gate.decide(link, call, self.protected)
         key = run_key(call.host_session, call.use_id)
         if decided.decision == ALLOW and key:
