@@ -44,6 +44,7 @@ HOOK_PARTS = frozenset(
 HOSTS = HOOK_PARTS | {"accord.hosts"}
 LOG_READERS = frozenset({"accord.operations.local_log", "accord.operations.verify"})
 CALL_RULES = POLICY | {"accord.shell_parser", "accord.real_paths"}
+OWN_DIRECTORIES = frozenset({"accord.own_directories"})
 # What a command-line program or an agent may build on: never a store, a transport or the engine
 # itself, only the services in front of them.
 FRONT = (
@@ -55,6 +56,7 @@ FRONT = (
     | SERVER_SETTINGS
     | LOG_READERS
     | CALL_RULES
+    | OWN_DIRECTORIES
     | {"accord.operations.backup", "accord.operations.retention", "accord.operations.store_copy"}
     | {"accord.identity.token_service", "accord.engine.ports"}
     | {"accord.git", "accord.pact", "accord.client"}
@@ -83,6 +85,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.core.policy": KERNEL | {"accord.core.room"},
     "accord.shell_parser": POLICY,
     "accord.real_paths": POLICY,
+    "accord.own_directories": CLIENT_SETTINGS,
     "accord.core.dialects": STATE | {"accord.core.views"},
     "accord.engine.ports": KERNEL,
     "accord.engine": CORE - {"accord.core.dialects"} | {"accord.engine.ports"},
@@ -127,6 +130,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | {"accord.identity.token_service", "accord.server.decision_kernel"}
     ),
     "accord.server.options": DATA_DIR | SERVER_SETTINGS,
+    "accord.server.call_rules": KERNEL | CALL_RULES | {"accord.core.people", "accord.core.room"},
     "accord.server.app": (
         CORE
         | API
@@ -143,7 +147,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
             "accord.waking",
             "accord.waking.machine",
         }
-        | {"accord.server.engine_factory", "accord.server.options", "accord.telemetry"}
+        | {"accord.server.call_rules", "accord.server.engine_factory", "accord.server.options"}
+        | {"accord.telemetry"}
     ),
     "accord.server.serving": (
         CORE

@@ -5,6 +5,7 @@ node that is not in the tables below. A script counts as plain only if the words
 library's `shlex` finds are the same, because a gap between two parsers is where a command hides.
 """
 
+import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +17,9 @@ from accord.core.policy.shell_syntax import Redirect, Script, SimpleCommand, Wor
 MAX_SCRIPT_BYTES = 65_536
 MAX_COMMANDS = 512
 MAX_DEPTH = 200
+# The grammar's scanner (0.25.1) looks such characters up in a table that ends at 255 and may crash.
+# To bash they are letters like any others, so it gets an underscore for each byte of them.
+NOT_ASCII = re.compile(rb"[^\x00-\x7f]")
 
 # What stands for one word.
 WORD_TYPES = frozenset(
@@ -68,13 +72,14 @@ def parse_shell(text: str) -> Script:
         return Script(problem=f"it is longer than {MAX_SCRIPT_BYTES} bytes")
     if "\0" in text:
         return Script(problem="it contains a NUL character")
-    root = _parser().parse(source).root_node
-    return _ScriptReader(text, root).script()
+    root = _parser().parse(NOT_ASCII.sub(b"_", source)).root_node
+    return _ScriptReader(text, source, root).script()
 
 
 class _ScriptReader:
-    def __init__(self, text: str, root: Node) -> None:
+    def __init__(self, text: str, source: bytes, root: Node) -> None:
         self._text = text
+        self._bytes = source
         self._root = root
         self._commands: list[SimpleCommand] = []
         self._problem = ""
@@ -99,17 +104,17 @@ class _ScriptReader:
         if node.type == "command":
             self._read_command(node, redirects, piped=piped)
         elif node.type in DECLARATIONS:
-            name = node.children[0].text or b""
-            words = (Word(name.decode(), literal=True), Word(_source(node), literal=False))
+            name = self._source(node.children[0])
+            words = (Word(name), Word(self._source(node), literal=False))
             self._commands.append(SimpleCommand(words, (), redirects, piped=piped))
         elif node.type == "redirected_statement":
-            redirects = (*redirects, *map(_redirect, _redirect_nodes(node)))
+            redirects = (*redirects, *map(self._redirect, _redirect_nodes(node)))
             if node.child_by_field_name("body") is None:
                 self._commands.append(SimpleCommand((), (), redirects, piped=piped))
         elif node.type == "function_definition":
             self._problem = self._problem or "it defines a function"
         elif node.type == "variable_assignment" and _is_statement(node):
-            self._commands.append(SimpleCommand((), (_assignment(node),), redirects))
+            self._commands.append(SimpleCommand((), (self._assignment(node),), redirects))
         elif node.is_named and node.type not in TRANSPARENT_TYPES | WORD_TYPES and node.children:
             self._problem = self._problem or f"{node.type.replace('_', ' ')} is not understood"
         after_pipe = False
@@ -123,13 +128,13 @@ class _ScriptReader:
         assignments, words = [], []
         for child in node.children:
             if child.type == "variable_assignment":
-                assignments.append(_assignment(child))
+                assignments.append(self._assignment(child))
             elif child.type == "command_name":
-                words.append(read_word(_source(child)))
+                words.append(read_word(self._source(child)))
             elif child.type in REDIRECT_TYPES:
-                redirects = (*redirects, _redirect(child))
+                redirects = (*redirects, self._redirect(child))
             else:
-                words.append(read_word(_source(child)))
+                words.append(read_word(self._source(child)))
         self._commands.append(
             SimpleCommand(tuple(words), tuple(assignments), redirects, piped=piped)
         )
@@ -137,13 +142,54 @@ class _ScriptReader:
     # Plain scripts
 
     def _is_plain(self) -> bool:
-        units = list(_units(self._root))
+        units = list(self._units(self._root))
         if None in units:
             return False
         words = [_plain_text(unit) for unit in units if unit is not None]
         if None in words:
             return False
         return [word for word in words if word != "\n"] == _shlex_words(self._text)
+
+    # Nodes
+
+    def _redirect(self, node: Node) -> Redirect:
+        descriptor = next(
+            (self._source(c) for c in node.children if c.type == "file_descriptor"), ""
+        )
+        operator = next((self._source(c) for c in node.children if not c.is_named), "?")
+        if node.type == "heredoc_redirect":
+            body = next((c for c in node.children if c.type == "heredoc_body"), None)
+            expands = body is not None and any(
+                c.is_named and c.type != "heredoc_content" for c in body.children
+            )
+            text = "" if body is None else self._source(body)
+            return Redirect(operator, Word(text, literal=not expands, raw=text), descriptor)
+        targets = [c for c in node.children if c.is_named and c.type != "file_descriptor"]
+        target = (
+            read_word(self._source(targets[0])) if len(targets) == 1 else Word("", literal=False)
+        )
+        return Redirect(operator, target, descriptor)
+
+    def _assignment(self, node: Node) -> tuple[str, Word]:
+        name, _, value = self._source(node).partition("=")
+        return name, read_word(value)
+
+    def _source(self, node: Node) -> str:
+        return self._bytes[node.start_byte : node.end_byte].decode(errors="replace")
+
+    def _units(self, node: Node) -> Iterator[str | None]:
+        """The words and operators of a plain script in order; None for anything else."""
+        if node.type in WORD_TYPES:
+            yield self._source(node)
+        elif not node.is_named:
+            yield self._source(node) if node.type in PLAIN_OPERATORS else None
+        elif node.type == "file_descriptor":
+            yield self._source(node)
+        elif node.type not in PLAIN_TYPES:
+            yield None
+        else:
+            for child in node.children:
+                yield from self._units(child)
 
 
 def _is_statement(node: Node) -> bool:
@@ -161,45 +207,6 @@ def _redirect_nodes(node: Node) -> Iterator[Node]:
             yield child
             # A redirection behind a here-document's start is a child of the here-document.
             yield from (inner for inner in child.children if inner.type in REDIRECT_TYPES)
-
-
-def _redirect(node: Node) -> Redirect:
-    descriptor = next((_source(c) for c in node.children if c.type == "file_descriptor"), "")
-    operator = next((_source(c) for c in node.children if not c.is_named), "?")
-    if node.type == "heredoc_redirect":
-        body = next((c for c in node.children if c.type == "heredoc_body"), None)
-        expands = body is not None and any(
-            c.is_named and c.type != "heredoc_content" for c in body.children
-        )
-        text = "" if body is None else _source(body)
-        return Redirect(operator, Word(text, literal=not expands, raw=text), descriptor)
-    targets = [c for c in node.children if c.is_named and c.type != "file_descriptor"]
-    target = read_word(_source(targets[0])) if len(targets) == 1 else Word("", literal=False)
-    return Redirect(operator, target, descriptor)
-
-
-def _assignment(node: Node) -> tuple[str, Word]:
-    name, _, value = _source(node).partition("=")
-    return name, read_word(value)
-
-
-def _source(node: Node) -> str:
-    return (node.text or b"").decode()
-
-
-def _units(node: Node) -> Iterator[str | None]:
-    """The words and operators of a plain script in order; None for anything else."""
-    if node.type in WORD_TYPES:
-        yield _source(node)
-    elif not node.is_named:
-        yield _source(node) if node.type in PLAIN_OPERATORS else None
-    elif node.type == "file_descriptor":
-        yield _source(node)
-    elif node.type not in PLAIN_TYPES:
-        yield None
-    else:
-        for child in node.children:
-            yield from _units(child)
 
 
 def _plain_text(unit: str) -> str | None:

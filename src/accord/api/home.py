@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from accord.api.responses import GateCard, OpenProposal, ResponseObject
+from accord.api.responses import GateCard, OpenProposal, ResponseObject, StandingGrantSummary
 from accord.api.threads import ThreadDetail
 from accord.core.room.state import GateOutcome
 
@@ -34,7 +34,7 @@ class Stall(ResponseObject, frozen=True):
 
 
 class EndedGate(ResponseObject, frozen=True):
-    """How and when a gate ended; `by` are the people who approved or rejected it.
+    """How and when a gate ended; `by` approved or rejected it, some by a `standing` grant.
 
     `taken_back`: the approval was taken back before it was used.
     """
@@ -48,6 +48,7 @@ class EndedGate(ResponseObject, frozen=True):
     tool_name: str
     outcome: GateOutcome
     by: tuple[str, ...]
+    standing: tuple[str, ...]
     reason: str
     taken_back: bool
     ended_at: str
@@ -84,6 +85,13 @@ class Question(ResponseObject, frozen=True):
     task_id: str
 
 
+class StandingGrantCard(StandingGrantSummary, frozen=True):
+    """A standing grant in its session."""
+
+    session: str
+    session_name: str
+
+
 class HomeCounts(ResponseObject, frozen=True):
     """Numbers, also of what did not fit; `other_gates` are open and not for you to vote on."""
 
@@ -102,6 +110,7 @@ class Home(ResponseObject, frozen=True):
     gates: tuple[GateCard, ...]
     stalls: tuple[Stall, ...]
     ended_gates: tuple[EndedGate, ...]
+    standing_grants: tuple[StandingGrantCard, ...]
     silences: tuple[Silence, ...]
     questions: tuple[Question, ...]
     unread_threads: tuple[ThreadDetail, ...]

@@ -85,11 +85,39 @@ class ProposalHold(ResponseObject, frozen=True):
     until: str
 
 
+class ComputedCall(ResponseObject, frozen=True):
+    """What the server itself found a reported call to be; `policy` is the digest it used."""
+
+    category: Category
+    risk_level: Risk
+    explanation: str
+    repository: str
+    policy: str | None
+    claimed_category: Category
+    claimed_risk_level: Risk
+
+
+class StandingGrantSummary(ResponseObject, frozen=True):
+    """A member's yes, given beforehand, to calls alike of one agent."""
+
+    id: str
+    grantor: str
+    agent: str
+    run: tuple[str, ...]
+    write: tuple[str, ...]
+    count: int
+    used: int
+    created_at: str
+    expires_at: str
+    people: dict[str, str]
+
+
 class OpenProposal(ResponseObject, frozen=True):
     """An unfinished proposal, its ruling, and whether that holds it.
 
-    `category` and `risk_level` are the proposer's own claim. Where the arguments were too large for
-    a list of gates they are omitted; the session has them.
+    `category` and `risk_level` are the proposer's own claim, unless the server computed them: then
+    `computed` says what it found, and the claim can only have raised it. Where the arguments
+    were too large for a list of gates they are omitted; the session has them.
     """
 
     id: str
@@ -102,6 +130,7 @@ class OpenProposal(ResponseObject, frozen=True):
     description: str
     approved: bool
     used: bool
+    computed: ComputedCall | None
     decision: DecisionRuling | None
     held: ProposalHold | None
     fork: str | None
@@ -143,7 +172,7 @@ class GateOption(ResponseObject, frozen=True):
 class GateCard(ResponseObject, frozen=True):
     """An open gate in its session, with what you need to decide on it.
 
-    `people` has the names of the ids in it.
+    `people` has the names of the ids in it. `standing` are those who approved by a standing grant.
 
     `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough,
     null that it would not count. `options` has all proposals of which one is to be chosen, this one
@@ -154,6 +183,7 @@ class GateCard(ResponseObject, frozen=True):
     request: GateTerms
     initiator: str
     approvals: tuple[str, ...]
+    standing: tuple[str, ...]
     rejections: tuple[str, ...]
     approvals_received: int
     approvals_required: int
@@ -248,6 +278,7 @@ class SessionDetail(SessionSummary, frozen=True):
     context: tuple[ContextItemSummary, ...]
     secrets: tuple[SecretSummary, ...]
     halted: dict[str, str]
+    standing_grants: tuple[StandingGrantSummary, ...]
     unmeetable: tuple[str, ...]
 
 

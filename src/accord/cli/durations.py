@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Callable
 
 MAX_GATE_SECONDS = 31_536_000
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -13,6 +14,21 @@ def parse_duration(text: str) -> int:
     if not (found := _DURATION.fullmatch(text.strip().lower())):
         raise ValueError(f"{text!r} is not a duration; use for example 90s, 30m, 12h or 7d")
     return int(found[1]) * UNIT_SECONDS[found[2]]
+
+
+def duration_type(least: int, most: int) -> Callable[[str], int]:
+    """Parses a duration of so many seconds; raises the error that argparse expects."""
+
+    def parse(text: str) -> int:
+        try:
+            seconds = parse_duration(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        if not least <= seconds <= most:
+            raise argparse.ArgumentTypeError(f"choose {least} to {most} seconds")
+        return seconds
+
+    return parse
 
 
 def gate_timeout_type(text: str) -> int:

@@ -47,6 +47,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "gates": CommandEntry("gates.gates", "list what waits for approval"),
         "approve": CommandEntry("gates.approve", "approve what a gate asks for"),
         "reject": CommandEntry("gates.reject", "reject what a gate asks for"),
+        "policy": CommandEntry(
+            "policy.command", "class calls of agents, sign that, and approve alike beforehand"
+        ),
         "thread": CommandEntry("threads.thread", "talk with people and agents in threads"),
         "inbox": CommandEntry("threads.inbox", "see which threads you have not read"),
         "agents": CommandEntry("threads.agents", "see which agents are here, and pause one"),

@@ -25,6 +25,7 @@ from .identity import Token, new_runtime_id, parse_address, resolve_identity
 from .session import Session, build_announcement
 
 if TYPE_CHECKING:
+    from accord.api.policies import GivenStandingGrant, SignedPolicyText, StandingGrantRequest
     from accord.client.connection.reconnect import ConnectionObserver, ReconnectingConnection
     from accord.client.threads import Threads
 
@@ -216,6 +217,20 @@ class Client:
     async def sessions(self) -> tuple[SessionSummary, ...]:
         """All sessions the principal is or was a member of, newest first."""
         return await self._http_reader.sessions()
+
+    async def signed_policy(self, repository: str) -> "SignedPolicyText":
+        """The newest signed policy of a repository; raises ServerRefused if there is none."""
+        return await self._http_reader.signed_policy(repository)
+
+    async def give_standing_grant(
+        self, session: str, request: "StandingGrantRequest"
+    ) -> "GivenStandingGrant":
+        """Vote yes beforehand on calls alike of one agent; raises ServerRefused."""
+        return await self._http_reader.give_standing_grant(session, request)
+
+    async def end_standing_grant(self, session: str, id: str, reason: str = "") -> None:
+        """End a standing grant; raises ServerRefused."""
+        await self._http_reader.end_standing_grant(session, id, reason)
 
     async def home(self) -> Home:
         """What concerns the principal in all its sessions: gates, stalls, gates that ended."""

@@ -7,6 +7,7 @@ import msgspec
 
 from accord.api import responses
 from accord.api.home import Home
+from accord.api.policies import GivenStandingGrant, SignedPolicyText, StandingGrantRequest
 from accord.api.responses import ContextItemDetail, SessionDetail, SessionSummary
 from accord.client.connection.home_events import home_events
 from accord.client.envelope import Envelope, decode_envelope, parse_head
@@ -81,6 +82,23 @@ class HttpReader:
             after, has_more = page.next, page.has_more
             for envelope in page.messages:
                 yield envelope
+
+    async def signed_policy(self, repository: str) -> SignedPolicyText:
+        """The newest signed policy of a repository."""
+        return await self._read(SignedPolicyText, "policies", repository)
+
+    async def give_standing_grant(
+        self, session: str, request: StandingGrantRequest
+    ) -> GivenStandingGrant:
+        """Vote yes beforehand on calls alike of one agent."""
+        path, body = ("sessions", session, "standing-grants"), msgspec.json.encode(request)
+        query = self._principal
+        return await self._http.read(GivenStandingGrant, path, query, method="POST", body=body)
+
+    async def end_standing_grant(self, session: str, id: str, reason: str = "") -> None:
+        """End a standing grant."""
+        path, query = ("sessions", session, "standing-grants", id), {"reason": reason}
+        await self._http.request(path, {**query, **self._principal}, method="DELETE")
 
     async def _read(self, kind: type[ResponseType], *path: str, **query: str | int) -> ResponseType:
         return await self._http.read(kind, path, {**query, **self._principal})

@@ -61,10 +61,9 @@ from accord.core.kernel.context import Command, EventOrEffect
 from accord.core.kernel.effects import Effect
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Instant, Lifetime, Message
-from accord.core.kernel.records import Event, Record
+from accord.core.kernel.records import Event, Record, server_record_id
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
-from accord.core.kernel.ulid import derive_ulid
 from accord.engine.chunk_fast_path import append_chunk, remember_chunk
 from accord.engine.ports import Clock, Codec, EncodedRecord
 from accord.engine.streams.stream import Outcome, Stream, StreamPosition, Submission
@@ -338,7 +337,7 @@ def server_record(
         stream.id,
         now.version + 1,
         0 if said is None else now.seq + 1,
-        derive_ulid(submission.decided_at, stream.id, message.id, str(place)),
+        server_record_id(submission.decided_at, stream.id, message.id, place),
         submission.decided_at,
         submission.actor.principal,
         message.id,

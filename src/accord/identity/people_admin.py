@@ -15,6 +15,7 @@ from accord.api.people import (
     Person,
     Removal,
 )
+from accord.api.policies import PolicyRequest, SignedPolicyText
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Roles
 from accord.core.kernel.messages import Body, Instant
@@ -29,6 +30,7 @@ from accord.core.people.codes import (
     CodeRevoked,
 )
 from accord.core.people.devices import DeviceRevoke, DeviceRevoked, may_revoke
+from accord.core.people.policies import PolicySign
 from accord.core.people.removal import PersonRemove, revocations
 from accord.core.people.state import (
     CLOCK_SKEW_MS,
@@ -36,6 +38,7 @@ from accord.core.people.state import (
     People,
     SignInCode,
     administers,
+    known_key,
 )
 from accord.core.people.tokens import TokenRevoked
 from accord.engine.ports import Clock
@@ -127,6 +130,25 @@ class LocalPeopleAdmin:
         await self._log.record(self._actor, checked(DeviceRevoke, id=id, reason=reason))
         if device is not None:
             await self._log.end_memberships(device.workspace, device.principal)
+
+    async def sign_policy(self, request: PolicyRequest) -> SignedPolicyText:
+        """Make a text the policy of a repository; returns what was recorded."""
+        workspace = request.workspace or self._actor.workspace
+        body = PolicySign(
+            repository=request.repository,
+            workspace=workspace,
+            digest=request.digest,
+            text=request.text,
+        )
+        await self._log.record(self._actor, body)
+        signed = (await self._log.people()).policies[known_key(workspace, body.repository)]
+        return SignedPolicyText(
+            repository=signed.repository,
+            digest=signed.digest,
+            text=signed.text,
+            by=signed.by,
+            signed_at=to_iso(signed.at),
+        )
 
     async def remove(self, id: str, workspace: str, reason: str = "") -> Removal:
         """Revoke everything that lets a principal in, and end all its memberships."""

@@ -29,6 +29,7 @@ from accord.identity.sign_in_service import SignInService
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService
 from accord.identity.tokens import Keyring
 from accord.pact.mirror.service import MirrorService
+from accord.server.call_rules import SignedCallRules
 from accord.server.engine_factory import make_engine
 from accord.server.options import ServerOptions, operator_id
 from accord.settings.server.open_files import raise_for_connections
@@ -54,6 +55,8 @@ from accord.transports.http.git_hooks import GitHookEndpoints
 from accord.transports.http.home import HomeEndpoints
 from accord.transports.http.messages.endpoints import MessageEndpoints
 from accord.transports.http.people.sign_in import SignInEndpoints
+from accord.transports.http.policies.signed_policies import PolicyEndpoints
+from accord.transports.http.policies.standing_grants import StandingGrantEndpoints
 from accord.transports.http.routing_table import ALL_ADMIN_ENDPOINTS
 from accord.transports.intake import AuthPolicy, Intake
 from accord.transports.mcp import endpoint
@@ -109,6 +112,7 @@ class Server:
             options.policy,
             grace_ends_membership=is_open,
             directory=None if is_open else PeopleDirectory(lambda: self.engine),
+            call_rules=SignedCallRules(self.known_people),
         )
         self.engine = make_engine(events, policy)
         self.keyring = Keyring.open(options.home / KEYS_DIR_NAME)
@@ -173,6 +177,8 @@ class Server:
                 self.engine, self.mirrors, actor, self.stopping.is_set, writes=writes
             ),
         )
+        self.policies = PolicyEndpoints(self.callers, self.known_people)
+        self.standing_grants = StandingGrantEndpoints(self.callers)
         self.tasks: list[asyncio.Task[None]] = []
         self.certificate_reload: CertificateReloader | None = None
         self.stopping = asyncio.Event()
@@ -348,6 +354,8 @@ class Server:
             *self.methods.routes(),
             *self.home.routes(),
             *self.git_hooks.routes(),
+            *self.policies.routes(),
+            *self.standing_grants.routes(),
             *self.sign_in.routes(),
             *sessions.routes(self.session_reader, self.callers.actor_of),
             *sessions.routes(

@@ -85,21 +85,46 @@ def action_lines(card: Card, action: Gate, *, full: bool) -> Iterator[str]:
         yield from card.listing(call_lines(action["arguments"]), max_lines, FULL_FLAG)
     if action["description"]:
         yield from card.prose(as_text(action["description"]))
-    risk, category = as_text(action["risk_level"]), one_line(as_text(action["category"]))
+    yield from card.line(
+        class_sentence(action), RISK_STYLES.get(as_text(action["risk_level"]), str)
+    )
+
+
+def class_sentence(action: Gate) -> str:
+    """`high risk, deploy: found by the server by the signed policy: git push sends commits …`."""
+    risk, category = one_line(as_text(action["risk_level"])), one_line(as_text(action["category"]))
     who = one_line(as_text(action["agent"]))
-    claim = f"{one_line(risk)} risk, {category}: claimed by {who}, not checked by the server"
-    yield from card.line(claim, RISK_STYLES.get(risk, str))
+    computed = as_object(action.get("computed"))
+    if not computed:
+        return f"{risk} risk, {category}: claimed by {who}, not checked by the server"
+    source = (
+        "the signed policy" if computed.get("policy") else "built-in rules, no policy is signed"
+    )
+    found = f"{risk} risk, {category}: found by the server by {source}"
+    why = one_line(as_text(computed.get("explanation")))
+    raised = (computed.get("risk_level"), computed.get("category")) != (
+        action["risk_level"],
+        action["category"],
+    )
+    claim = f"; raised by what {who} claims" if raised else ""
+    return f"{found}{claim}: {why}"
 
 
 def vote_lines(card: Card, gate: Gate) -> Iterator[str]:
     """Who has approved, and whose approval is still needed."""
     people, approvals = names_in(gate), as_texts(gate["approvals"])
     if approvals:
-        voters = join_words(person(id, people) for id in approvals)
+        standing = as_texts(gate.get("standing"))
+        voters = join_words(voter(id, people, standing) for id in approvals)
         yield from card.line(f"approved by {voters}", style.green, card.glyphs.done)
     yield from card.line(f"needs {needed_approvals(gate)}", str, card.glyphs.open)
     if any(not lack["possible"] for lack in gate.get("lacks", ())):
         yield from card.line(QUORUM_UNREACHABLE, style.yellow)
+
+
+def voter(id: str, people: dict[str, Any], standing: list[str]) -> str:
+    """A member who approved, and whether only a standing grant did so for them."""
+    return f"{person(id, people)}{' (standing grant)' if id in standing else ''}"
 
 
 def needed_approvals(gate: Gate) -> str:
@@ -200,7 +225,10 @@ def describe_ended(ended: Gate) -> str:
     reason = one_line(as_text(ended.get("reason")))
     outcome = OUTCOMES.get(as_text(ended.get("outcome")), OTHER_OUTCOME).format_map(
         {
-            "by": join_words(person(id, people) for id in as_texts(ended.get("by"))),
+            "by": join_words(
+                voter(id, people, as_texts(ended.get("standing")))
+                for id in as_texts(ended.get("by"))
+            ),
             "at": clock_time(as_text(ended.get("ended_at"))),
             "why": f": {reason}" if reason else "",
         }

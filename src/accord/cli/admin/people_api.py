@@ -16,10 +16,12 @@ from accord.api.people import (
     PersonList,
     Removal,
 )
+from accord.api.policies import PolicyRequest, SignedPolicyText
 
 INVITATIONS = ("admin", "invitations")
 DEVICES = ("admin", "devices")
 PEOPLE = ("admin", "people")
+POLICIES = ("admin", "policies")
 Answer = TypeVar("Answer")
 
 
@@ -72,6 +74,10 @@ class RemotePeopleAdmin:
     async def people(self) -> Sequence[Person]:
         """Everyone who has a token, a device or an invitation, by id."""
         return (await self._requests.read(PersonList, PEOPLE)).people
+
+    async def sign_policy(self, request: PolicyRequest) -> SignedPolicyText:
+        """Make a text the policy of a repository; returns what was recorded."""
+        return await self._requests.read(SignedPolicyText, POLICIES, msgspec.json.encode(request))
 
     async def remove(self, id: str, workspace: str, reason: str = "") -> Removal:
         """Revoke everything that lets a principal in, and end all its memberships."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 import msgspec
 
 from accord.core.kernel.messages import Body, Instant, MemberIds
+from accord.core.kernel.ulid import derive_ulid
 
 
 class MembershipChange(Enum):
@@ -30,6 +31,11 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
     ref: str | None = None
     to: MemberIds | None = None
     fork: str | None = None
+
+
+def server_record_id(at: Instant, stream: str, message: str, place: int) -> str:
+    """The id of a record that the server adds: number `place` of what a message led to."""
+    return derive_ulid(at, stream, message, str(place))
 
 
 class UnknownEvent(Event, frozen=True, kw_only=True, gc=False):

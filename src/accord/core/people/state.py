@@ -14,6 +14,7 @@ from accord.core.kernel.messages import Instant
 
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Sentence = Annotated[str, Meta(max_length=1024)]
+PolicyText = Annotated[str, Meta(max_length=65_536)]
 
 # OPEN-122: a token is accepted for this long before and after its own validity.
 CLOCK_SKEW_MS = 60_000
@@ -90,6 +91,16 @@ class Renewals(msgspec.Struct, frozen=True):
     nonces: Mapping[str, Instant] = {}
 
 
+class SignedPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest policy that an operator signed for a repository."""
+
+    repository: str
+    digest: str
+    text: str
+    by: str
+    at: Instant
+
+
 class People(msgspec.Struct, frozen=True):
     """Current tokens, revocations, keys, codes and devices; what has expired is only on the log.
 
@@ -105,6 +116,7 @@ class People(msgspec.Struct, frozen=True):
     codes: Mapping[str, SignInCode] = {}
     devices: Mapping[str, Device] = {}
     renewals: Mapping[str, Renewals] = {}
+    policies: Mapping[str, SignedPolicy] = {}  # by `known_key` of workspace and repository
     enrolled: Mapping[str, str] = {}  # who enrolled an agent first, by `known_key` of the agent
     id_secret: str = ""  # from which ids of keyed messages are derived, so that none can be guessed
 
@@ -124,6 +136,10 @@ class People(msgspec.Struct, frozen=True):
     def tokens_visible_to(self, actor: Actor) -> Iterator[Token]:
         """The tokens of the workspaces that this actor administers, oldest first."""
         return (token for token in self.tokens.values() if administers(actor, token.workspace))
+
+    def policy_of(self, workspace: str, repository: str) -> SignedPolicy | None:
+        """The newest policy that was signed for a repository."""
+        return self.policies.get(known_key(workspace, repository))
 
     def kind_of(self, workspace: str, id: str) -> Kind | None:
         """The kind of a principal who ever had a token or an invitation; None if there was none."""

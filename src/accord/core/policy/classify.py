@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from accord.core.policy import paths
 from accord.core.policy.findings import Classification, Finding, combine, read
 from accord.core.policy.path_rules import PathRules
-from accord.core.policy.policy import Policy, word_matches
+from accord.core.policy.policy import Policy
 from accord.core.policy.programs import HOST_TOOLS
 from accord.core.policy.reported_call import (
     CallKind,
@@ -16,41 +18,62 @@ from accord.core.policy.reported_call import (
 )
 from accord.core.policy.shell_rules import ShellRules
 from accord.core.policy.shell_syntax import ShellParser
+from accord.core.room.approval.call_patterns import word_matches
 from accord.core.room.policy import Category
-from accord.core.room.state import Risk
+from accord.core.room.state import CallSubject, Risk
 
+MAX_SUBJECTS = 16
 COMMAND_KEYS = ("command", "argv", "cmd", "script", "code")
 
 
 def classify(call: ReportedCall, policy: Policy, parse: ShellParser) -> Classification:
     """Category, risk and, perhaps, a refusal; what is not understood is gated."""
-    return combine(_findings(call, policy, PathRules(call.place, policy), parse))
+    places = PathRules(call.place, policy)
+    subjects: list[CallSubject | None] = []
+    found = combine(_findings(call, policy, places, parse, subjects))
+    known = tuple(each for each in subjects if each is not None)
+    is_whole = len(known) == len(subjects) <= MAX_SUBJECTS
+    return replace(found, subjects=known) if is_whole else found
 
 
 def paths_named(call: ReportedCall, policy: Policy, parse: ShellParser) -> tuple[str, ...]:
     """The absolute paths, perhaps with globs, that `Place.resolved` has to tell about."""
     places = PathRules(call.place, policy)
-    list(_findings(call, policy, places, parse))
+    list(_findings(call, policy, places, parse, []))
     return tuple(places.asked)
 
 
 def _findings(
-    call: ReportedCall, policy: Policy, places: PathRules, parse: ShellParser
+    call: ReportedCall,
+    policy: Policy,
+    places: PathRules,
+    parse: ShellParser,
+    subjects: list[CallSubject | None],
 ) -> Iterator[Finding]:
+    """Everything that the call does; `subjects` gets None for what cannot be taken apart."""
     cwd = paths.normalize(call.place.cwd)
     match call.kind:
         case CallKind.SHELL:
-            yield from _shell(call, ShellRules(policy, places, parse, cwd))
+            yield from _shell(call, ShellRules(policy, places, parse, cwd, subjects))
         case CallKind.WRITE:
             yield from _files(call, places, cwd, writes=True)
+            subjects += _written(call.paths or (), places, cwd)
         case CallKind.READ:
             yield from _files(call, places, cwd, writes=False)
         case CallKind.PATCH:
             yield from _patch(call, places, cwd)
+            subjects += _written(tuple(patched_paths(call.patch or "")), places, cwd)
         case CallKind.FETCH:
             yield _fetch(call, policy)
         case CallKind.MCP | CallKind.OTHER:
             yield _tool(call, policy)
+
+
+def _written(named: tuple[str, ...], places: PathRules, cwd: str) -> Iterator[CallSubject | None]:
+    for path in named:
+        absolute = places.absolute(path, cwd)
+        inside = places.is_inside(absolute)
+        yield CallSubject(write=places.relative(absolute)) if inside else None
 
 
 def _shell(call: ReportedCall, rules: ShellRules) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from accord.core.room.policy import Category
-from accord.core.room.state import Risk
+from accord.core.room.state import CallSubject, Risk
 
 
 def names(text: str) -> frozenset[str]:
@@ -43,7 +43,9 @@ class Finding(NamedTuple):
 class Classification(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a call is. `refusal`: why no approval would help; empty if it is not refused.
 
-    `categories` are all that it belongs to, of which `category` is the most serious.
+    `categories` are all that it belongs to, of which `category` is the most serious. `subjects` are
+    the commands and files of which it consists beside reads, for the patterns of standing grants;
+    empty if it cannot be taken apart to the last word.
     """
 
     category: Category
@@ -51,6 +53,7 @@ class Classification(msgspec.Struct, frozen=True, omit_defaults=True):
     explanation: str
     categories: tuple[Category, ...] = ()
     refusal: str = ""
+    subjects: tuple[CallSubject, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -72,9 +75,12 @@ def higher(first: Risk, second: Risk) -> Risk:
     return max(first, second, key=RISKS.index)
 
 
+NOTHING_FOUND = Finding(Category.SHELL_EXECUTE, Risk.HIGH, "what it does cannot be read")
+
+
 def combine(findings: Iterable[Finding]) -> Classification:
-    """One classification of everything that was found; at least one finding is expected."""
-    found = list(findings)
+    """One classification of everything that was found; where that is nothing, it is gated."""
+    found = list(findings) or [NOTHING_FOUND]
     risk = max((each.risk for each in found), key=RISKS.index)
     categories = sorted({each.category for each in found}, key=SEVERITY.index)
     category = categories[-1]

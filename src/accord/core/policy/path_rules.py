@@ -6,6 +6,7 @@ from accord.core.policy import paths
 from accord.core.policy.findings import Finding, read, refused
 from accord.core.policy.policy import Policy
 from accord.core.policy.reported_call import Place
+from accord.core.room.approval.call_patterns import path_matches
 from accord.core.room.policy import Category
 from accord.core.room.state import Risk
 
@@ -81,12 +82,12 @@ class PathRules:
     def is_secret(self, path: str) -> bool:
         own = self._policy.reads.secret
         names = self.relative(path)
-        if any(paths.matches(names, pattern) for pattern in own):
+        if any(path_matches(names, pattern) for pattern in own):
             return True
-        if any(paths.matches(names, pattern) for pattern in NOT_SECRET):
+        if any(path_matches(names, pattern) for pattern in NOT_SECRET):
             return False
         return any(
-            paths.matches(name, pattern) for pattern in SECRET_NAMES for name in (names, path)
+            path_matches(name, pattern) for pattern in SECRET_NAMES for name in (names, path)
         )
 
     def reading(self, path: str) -> Finding:
@@ -131,7 +132,7 @@ class PathRules:
             why = f"{verb} {path}, which is outside the worktree"
             return Finding(Category.FILE_WRITE, Risk.HIGH, why)
         name = self.relative(path)
-        if any(paths.matches(name, pattern) for pattern in CONTROL_FILES):
+        if any(path_matches(name, pattern) for pattern in CONTROL_FILES):
             why = f"{verb} {name}, which decides what runs or what is gated"
             return Finding(Category.FILE_WRITE, Risk.CRITICAL, why)
         for rule in self._policy.path:

@@ -1,8 +1,6 @@
 """Paths as text: joining, `..` and containment, without looking at a disk."""
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 GLOB_CHARACTERS = frozenset("*?[")
 
@@ -39,24 +37,3 @@ def fixed_part(path: str) -> str:
     parts = path.split("/")
     fixed = next((n for n, part in enumerate(parts) if GLOB_CHARACTERS & {*part}), len(parts))
     return "/".join(parts[:fixed]) or ("/" if path.startswith("/") else ".")
-
-
-@lru_cache(maxsize=1024)
-def path_pattern(pattern: str) -> re.Pattern[str]:
-    """`*` stays within a component, `**` crosses them, a last `/` means everything below."""
-    if pattern.endswith("/"):
-        pattern += "**"
-    text = re.escape(pattern)
-    text = text.replace(r"\*\*/", "(?:.*/)?").replace(r"\*\*", ".*")
-    text = text.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-    return re.compile(text)
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether a path, relative to the worktree or absolute, matches a pattern.
-
-    A pattern without a slash matches the last component anywhere, as in `.gitignore`.
-    """
-    if "/" not in pattern:
-        return path_pattern(pattern).fullmatch(path.rsplit("/", 1)[-1]) is not None
-    return path_pattern(pattern.removeprefix("./")).fullmatch(path) is not None

@@ -10,13 +10,17 @@ import msgspec
 from msgspec import Meta
 
 from accord.core.policy import paths
+from accord.core.room.approval.call_patterns import (
+    command_pattern_problems,
+    path_matches,
+    words_match,
+)
 from accord.core.room.policy import Category
 from accord.core.room.state import Risk
 
 POLICY_FILE = ".accord/policy.toml"
 MAX_POLICY_BYTES = 65_536
 VERSION = 1
-ONE_WORD, REST = "*", "**"
 
 Text = Annotated[str, Meta(min_length=1, max_length=512)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=256)]
@@ -56,7 +60,7 @@ class PathRule(Rule, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def matching(self, path: str) -> str | None:
         """The first pattern that matches this path."""
-        return next((each for each in self.write if paths.matches(path, each)), None)
+        return next((each for each in self.write if path_matches(path, each)), None)
 
 
 class ToolRule(Rule, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -93,25 +97,6 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 NO_POLICY = Policy(signed=False)
-
-
-def words_match(pattern: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether words match a pattern, word by word."""
-    for position, part in enumerate(pattern):
-        if part == REST and position == len(pattern) - 1:
-            return True
-        if position >= len(words) or not word_matches(part, words[position]):
-            return False
-    return len(words) == len(pattern)
-
-
-def word_matches(part: str, word: str) -> bool:
-    """`*` anywhere in a part is any text; it never turns a word into an option."""
-    if ONE_WORD not in part:
-        return part == word
-    if word.startswith("-") and not part.startswith("-"):
-        return False
-    return re.fullmatch(re.escape(part).replace(r"\*", ".*"), word, re.DOTALL) is not None
 
 
 def digest_of(text: str) -> str:
@@ -196,21 +181,11 @@ def _rule_problems(text: str, policy: Policy) -> Iterator[tuple[int, str]]:
     for number, rule in enumerate(policy.command):
         line = _line_of(text, "command", number, "run")
         for pattern in rule.run:
-            yield from ((line, problem) for problem in _pattern_problems(pattern, rule))
+            yield from ((line, problem) for problem in command_pattern_problems(pattern))
     for path in policy.reads.outside:
         if not path.startswith(("/", "~/")) or paths.normalize(path, "/home") in ("/", "/home"):
             line = _line_of(text, "reads", 0, "outside")
             yield line, f"{path}: name a directory from `/` or `~/`, and not the root of either"
-
-
-def _pattern_problems(pattern: str, rule: Rule) -> Iterator[str]:
-    words = pattern.split()
-    if not words or words[0].startswith(ONE_WORD):
-        yield f"{pattern!r} has to begin with a program"
-    elif REST in words[:-1]:
-        yield f"{pattern!r}: `**` stands at the end"
-    elif any(char in pattern for char in "'\"\\$`;&|<>()"):
-        yield f"{pattern!r}: write the words as a program gets them, without quotes and operators"
 
 
 def policy_fields(policy: Policy) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from accord.core.policy.reading_programs import read_paths
 from accord.core.policy.refusals import decides, hides_decision, opens_prompt
 from accord.core.policy.shell_syntax import Redirect, Script, ShellParser, SimpleCommand, Word
 from accord.core.room.policy import Category
-from accord.core.room.state import Risk
+from accord.core.room.state import CallSubject, Risk
 
 MAX_DEPTH = 5
 MAX_FOLDERS = 16
+READ = Category.FILE_READ
 SHELL, HIGH, MEDIUM = Category.SHELL_EXECUTE, Risk.HIGH, Risk.MEDIUM
 # Options of wrappers that take a value as the next word.
 VALUED_OPTIONS = {
@@ -39,14 +40,24 @@ VALUED_OPTIONS = {
     "taskset": "c",
 }
 OPERANDS_BEFORE = {"timeout": 1, "chrt": 1, "taskset": 1, "setarch": 1}
-NO_READ_THROUGH = frozenset({"xargs", "sudo", "doas", "watch", "strace", "env", "nohup"})
+NO_READ_THROUGH = frozenset(
+    {"xargs", "sudo", "doas", "watch", "strace", "env", "nohup", "setsid", "builtin"}
+)
 ACCORD_RUNNERS = frozenset({"uvx", "pipx", "uv", "npx", "poetry", "hatch", "pdm", "rye"})
 
 
 class ShellRules:
     """The rules for shell text of one call."""
 
-    def __init__(self, policy: Policy, places: PathRules, parse: ShellParser, cwd: str) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        places: PathRules,
+        parse: ShellParser,
+        cwd: str,
+        subjects: list[CallSubject | None],
+    ) -> None:
+        self._subjects = subjects
         self._policy = policy
         self._places = places
         self._parse = parse
@@ -59,6 +70,8 @@ class ShellRules:
         script = self._parse(text)
         if depth == 0:
             self._plain = script.plain
+            if not script.plain:
+                self._subjects.append(None)
         self._folders = self._folders_of(script)
         if script.problem:
             yield Finding(SHELL, HIGH, f"it cannot be read as a whole: {script.problem}")
@@ -125,14 +138,18 @@ class ShellRules:
         yield from self._own_directories(program, words)
         if not command.literal:
             yield from self._hidden(command)
-        if program == "cd" and len(words) == 1 and words[0].literal and not words[0].glob:
+        if program == "cd" and _is_plain_cd(words):
             yield from (self._places.reading(path) for path in self._absolute(words[0]))
             return
         rule = self._by_policy(command)
+        found = self._read(name, command) if self._plain and command.literal else None
+        if depth == 0 and (found is None or (rule is not None and rule.category is not READ)):
+            known = command.literal and not any(word.glob for word in command.words)
+            run = tuple(word.text for word in command.words)
+            self._subjects.append(CallSubject(run=run) if known else None)
         if rule is not None:
             yield rule
             return
-        found = self._read(name, command) if self._plain and command.literal else None
         if found is not None:
             yield from found
             return
@@ -163,7 +180,7 @@ class ShellRules:
             if name == "command" and [word.text for word in words[:1]] in (["-v"], ["-V"]):
                 return [read("looks for programs")]
             inner = _wrapped(name, words)
-            return None if inner is None or name == "builtin" else self._read_inner(inner, command)
+            return None if inner is None else self._read_inner(inner, command)
         git = take_apart(words) if name == "git" else None
         if git is not None and [word.text for word in words] != ["--version"]:
             named = git_read_paths(git)
@@ -350,11 +367,17 @@ class ShellRules:
             )
             return
         for path in self._absolute(target):
-            yield (
-                self._places.reading(path)
-                if redirect.operator == "<"
-                else self._places.writing(path)
-            )
+            if redirect.operator == "<":
+                yield self._places.reading(path)
+                continue
+            written = self._places.writing(path)
+            if written.category is not READ:
+                self._subjects.append(self._written_subject(path))
+            yield written
+
+    def _written_subject(self, path: str) -> CallSubject | None:
+        inside = self._places.is_inside(path)
+        return CallSubject(write=self._places.relative(path)) if inside else None
 
     def _assignment(self, name: str, value: Word, *, prefix: bool) -> Iterator[Finding]:
         allowed = HARMLESS_VARIABLES | {*self._policy.environment}
@@ -364,6 +387,11 @@ class ShellRules:
             yield Finding(SHELL, HIGH, f"{name}=… may change which programs run")
         elif not prefix:
             yield Finding(SHELL, MEDIUM, f"sets {name}")
+
+
+def _is_plain_cd(words: tuple[Word, ...]) -> bool:
+    """Whether `cd` names its folder; `-` and options do not."""
+    return len(words) == 1 and words[0].literal and not words[0].glob and words[0].text[:1] != "-"
 
 
 def _decision(program: str, texts: list[str]) -> str:

@@ -49,6 +49,7 @@ class ToolExecution(_Part, frozen=True, kw_only=True, omit_defaults=True):
     # `success`, `failure`, `unfinished`, `not_reported`, `taken_back` or `ran_after_taken_back`
     outcome: str = ""
     approved_by: tuple[Participant, ...] = ()
+    standing: tuple[Participant, ...] = ()  # who let it run by a standing grant only
     duration_ms: int | None = None
     output_hash: str = ""
     arguments: Mapping[str, Any] = {}
@@ -373,6 +374,7 @@ def _tool(tool: ToolExecution) -> dict[str, Any]:
         "name": tool.name,
         "path": tool.path or None,
         "approved_by": list(tool.approved_by),
+        "standing": list(tool.standing) or None,
         "duration_ms": tool.duration_ms,
     }
     return {key: value for key, value in fields.items() if value is not None}

@@ -6,7 +6,7 @@ from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, EventOrEffect
 from accord.core.kernel.messages import Body, Instant, MemberIds
 from accord.core.kernel.timestamps import MS_PER_SECOND
-from accord.core.room.approval import gate_timeouts, tools
+from accord.core.room.approval import gate_timeouts, standing_grants, tools
 from accord.core.room.conversation import interrupts, thinking
 from accord.core.room.membership import leaving
 from accord.core.room.policy import ServerPolicy
@@ -73,6 +73,7 @@ def tick(room: Room, command: Command, body: Tick) -> Iterator[EventOrEffect]:
     late = (
         *gate_timeouts.time_out_gates(room, command, after_restart=body.after_restart),
         *tools.expire_grants(room, command),
+        *(standing_grants.expire_standing_grants(room, command) if room.standing_grants else ()),
     )
     due = late or tuple(end_long_absences(room, command))
     yield from due
@@ -93,6 +94,7 @@ def due_instants(room: Room, policy: ServerPolicy) -> Iterator[Instant]:
     if room.paused_at is None:
         yield from (g.expires_at for g in room.gates.values() if g.expires_at is not None)
     yield from (t.expires_at for t in room.tools.values() if t.expires_at is not None)
+    yield from (g.expires_at for g in room.standing_grants.values())
     yield from (i.due for i in room.interrupts.values())
     yield from (s.expires_at for s in room.secrets.values() if s.expires_at is not None)
     yield from absence_deadlines(room, policy)

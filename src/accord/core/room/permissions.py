@@ -3,13 +3,14 @@
 from accord.core.kernel.authority import Permission
 from accord.core.kernel.messages import Body
 from accord.core.room import DECIDE
+from accord.core.room.approval import standing_grants
 from accord.core.room.approval.gate_timeouts import GateTimeout
 from accord.core.room.deadlines import Tick
 from accord.core.room.forking import merge_approval, pact_tasks
 
-# Messages that the server sends to itself; they have no wire form.
+# Messages without a form in PVP: those of the server to itself, and what only HTTP carries.
 INTERNAL_BODIES: frozenset[type[Body]] = frozenset(
-    {Tick, *pact_tasks.DECIDE, *merge_approval.DECIDE}
+    {Tick, *pact_tasks.DECIDE, *merge_approval.DECIDE, *standing_grants.DECIDE}
 )
 ALL_BODIES: tuple[type[Body], ...] = (*DECIDE, GateTimeout)
 PERMISSIONS: dict[str, Permission] = {

@@ -1,7 +1,8 @@
 """What is configured: the settings of a session, and the operator's for every session."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +12,9 @@ from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.decision_port import DecisionKernel
 from accord.core.kernel.limits import Limits
 from accord.core.room.fields import Seconds
+
+if TYPE_CHECKING:
+    from accord.core.room.state import ComputedClass
 
 
 class Category(StrEnum):
@@ -66,6 +70,16 @@ class Directory(Protocol):
         ...
 
 
+class CallRules(Protocol):
+    """Classes the calls that hooks and executors report, by the signed policy of a repository."""
+
+    def judge(
+        self, workspace: str, tool: str, arguments: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> "ComputedClass":
+        """What a reported call is; Refused if it is malformed, or refused to agents outright."""
+        ...
+
+
 class ServerPolicy(msgspec.Struct, frozen=True):
     """The operator's settings, the same for every room of a server."""
 
@@ -81,4 +95,5 @@ class ServerPolicy(msgspec.Struct, frozen=True):
     decision_kernel: DecisionKernel | None = (
         None  # rules on decisions; None if this server has none
     )
+    call_rules: CallRules | None = None  # None: this server takes the agents' word
     directory: Directory | None = None  # None: without tokens, where any id may join

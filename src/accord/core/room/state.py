@@ -94,6 +94,45 @@ class Grant(msgspec.Struct, frozen=True, gc=False):
     expires_at: str
 
 
+class CallSubject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that a call does, for patterns to match: a command's words, or a written file."""
+
+    run: tuple[str, ...] = ()
+    write: str = ""
+
+
+class ComputedClass(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the server itself found a reported call to be.
+
+    `policy` is the digest of the signed policy that it used, empty without one: then everything but
+    a read is gated. `subjects` is empty if the call could not be taken apart completely.
+    """
+
+    category: Category
+    risk: Risk
+    explanation: str
+    categories: tuple[Category, ...]
+    repository: str
+    policy: str = ""
+    subjects: tuple[CallSubject, ...] = ()
+    must_be_gated: bool = False
+
+
+class StandingGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """A member's vote for calls alike, until it is used up, over, or ended by an approver."""
+
+    id: str
+    grantor: str
+    agent: str
+    run: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    count: int
+    used: int = 0
+    created_at: Instant
+    expires_at: Instant
+    fork: str | None = None
+
+
 class ToolProposal(msgspec.Struct, frozen=True):
     """A tool proposal that has not finished; it may run once it has a grant."""
 
@@ -111,6 +150,8 @@ class ToolProposal(msgspec.Struct, frozen=True):
     fork: str | None = None
     gate_seconds: int | None = None  # its own gate time; None: the session's
     option_of: str | None = None  # the first of the options that it belongs to
+    computed: ComputedClass | None = None  # None: category and risk are the agent's own claim
+    claimed: tuple[str, str] = ("", "")  # the category and risk that the agent named
 
     @property
     def used(self) -> bool:
@@ -162,6 +203,7 @@ class Gate(msgspec.Struct, frozen=True):
     fork: str | None = None
     notes: tuple[str, ...] = ()  # what changed since it opened, such as a voter's removal
     votes: tuple[Vote, ...] = ()  # in order; `ballot.yes` decides which of them count
+    standing: Mapping[str, str] = {}  # who approved by a standing grant only, and by which
 
 
 class GateOutcome(StrEnum):
@@ -192,6 +234,7 @@ class EndedGate(msgspec.Struct, frozen=True):
     reason: str = ""
     fork: str | None = None
     taken_back: bool = False
+    standing: tuple[str, ...] = ()  # those of `by` who approved by a standing grant
 
 
 class AgentStream(msgspec.Struct, frozen=True, gc=False):
@@ -336,6 +379,7 @@ class Room(msgspec.Struct, frozen=True):
     ended_gates: Mapping[str, EndedGate] = {}  # the newest ones
     tools: Mapping[str, ToolProposal] = {}
     taken_back: Mapping[str, TakenBack] = {}
+    standing_grants: Mapping[str, StandingGrant] = {}
     streams: Mapping[str, AgentStream] = {}
     shelf: Mapping[str, Mapping[str, ContextItem]] = {}
     removed: Mapping[str, Mapping[str, int]] = {}

@@ -10,7 +10,13 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.room.decisions import decision_binding
 from accord.core.room.state import ABSENT_PRESENCES, EndedGate, Room, ToolProposal
 from accord.core.views.gate_card import gate_card, may_vote
-from accord.core.views.sessions import can_read_fork, fork_name, people_in, proposal_view
+from accord.core.views.sessions import (
+    can_read_fork,
+    fork_name,
+    people_in,
+    proposal_view,
+    standing_grant_view,
+)
 
 Entry = dict[str, Any]
 
@@ -22,6 +28,7 @@ class SessionConcerns(NamedTuple):
     stalls: list[Entry]
     ended_gates: list[Entry]
     other_gates: int  # open gates that this member may read and not vote on
+    standing_grants: tuple[Entry, ...] = ()
 
 
 class HomeLimits(NamedTuple):
@@ -33,6 +40,7 @@ class HomeLimits(NamedTuple):
     silences: int = 200
     questions: int = 200
     unread_threads: int = 200
+    standing_grants: int = 200
     argument_bytes: int = 2 << 20  # of all gates and held proposals together
 
 
@@ -67,6 +75,9 @@ def combine(
         "gates": [budget.fit(gate, "action") for gate in gates[: limits.gates]],
         "stalls": [budget.fit(stall, "proposal") for stall in stalls[: limits.stalls]],
         "ended_gates": ended[: limits.ended_gates],
+        "standing_grants": [grant for part in parts for grant in part.standing_grants][
+            : limits.standing_grants
+        ],
         "silences": list(silences[: limits.silences]),
         "questions": list(questions[: limits.questions]),
         "unread_threads": list(unread_threads[: limits.unread_threads]),
@@ -125,6 +136,10 @@ def session_concerns(room: Room, seat: str, since: Instant) -> SessionConcerns:
         stalls=[_in_session(room, stall) for stall in stalls_of(room, seat)],
         ended_gates=[_in_session(room, ended_gate_view(room, gate)) for gate in ended],
         other_gates=len(readable) - len(votable),
+        standing_grants=tuple(
+            _in_session(room, standing_grant_view(room, grant))
+            for grant in room.standing_grants.values()
+        ),
     )
 
 
@@ -145,6 +160,7 @@ def ended_gate_view(room: Room, gate: EndedGate) -> Entry:
         "tool_name": gate.tool_name,
         "outcome": gate.outcome.value,
         "by": list(gate.by),
+        "standing": list(gate.standing),
         "reason": gate.reason,
         "taken_back": gate.taken_back,
         "ended_at": to_iso(gate.at),

@@ -20,6 +20,7 @@ from accord.core.room.state import (
     Merge,
     Presence,
     Room,
+    StandingGrant,
     ToolProposal,
     can_see,
 )
@@ -124,6 +125,11 @@ def detail_in_forks(
             if seat is None or can_see(item, seat)
         ],
         "halted": dict(room.halted) if forks_shown else {},
+        "standing_grants": [
+            standing_grant_view(room, grant) for grant in room.standing_grants.values()
+        ]
+        if forks_shown
+        else [],
         "unmeetable": list(electorate.unmeetable_quorum(room))
         if forks_shown and not room.ended
         else [],
@@ -235,6 +241,7 @@ def gate_view(room: Room, gate: Gate) -> dict[str, Any]:
         },
         "initiator": gate.initiator,
         "approvals": sorted(gate.ballot.yes),
+        "standing": sorted(gate.standing.keys() & gate.ballot.yes),
         "rejections": [],
         "approvals_received": count.received,
         "approvals_required": count.required,
@@ -268,9 +275,42 @@ def proposal_view(room: Room, tool: ToolProposal) -> dict[str, Any]:
         "description": tool.description,
         "approved": tool.grant is not None,
         "used": tool.used,
+        "computed": computed_view(tool),
         "decision": decision_view(room, tool),
         "held": msgspec.to_builtins(held) if held else None,
         "fork": tool.fork,
+    }
+
+
+def computed_view(tool: ToolProposal) -> dict[str, Any] | None:
+    """What the server itself found the call to be, beside the agent's claim."""
+    if (found := tool.computed) is None:
+        return None
+    category, risk = tool.claimed
+    return {
+        "category": found.category.value,
+        "risk_level": found.risk.value,
+        "explanation": found.explanation,
+        "repository": found.repository,
+        "policy": found.policy or None,
+        "claimed_category": category,
+        "claimed_risk_level": risk,
+    }
+
+
+def standing_grant_view(room: Room, grant: StandingGrant) -> dict[str, Any]:
+    """A vote given beforehand: for what, how often, until when."""
+    return {
+        "id": grant.id,
+        "grantor": grant.grantor,
+        "agent": grant.agent,
+        "run": list(grant.run),
+        "write": list(grant.write),
+        "count": grant.count,
+        "used": grant.used,
+        "created_at": to_iso(grant.created_at),
+        "expires_at": to_iso(grant.expires_at),
+        "people": people_in(room, {grant.grantor, grant.agent}),
     }
 
 

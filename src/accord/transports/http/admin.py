@@ -16,6 +16,7 @@ from accord.api.people import (
     Person,
     Removal,
 )
+from accord.api.policies import PolicyRequest, SignedPolicyText
 from accord.api.tokens import IssuedToken, ListedToken, PublicKey, TokenRequest
 from accord.core.dialects.refusals import JSON_HEADERS, CodeSet
 from accord.core.kernel.actor import Actor
@@ -59,6 +60,10 @@ class PeopleAdmin(Protocol):
 
     async def people(self) -> Sequence[Person]:
         """Everyone who has a token, a device or an invitation, by id."""
+        ...
+
+    async def sign_policy(self, request: PolicyRequest) -> SignedPolicyText:
+        """Make a text the policy of a repository; returns what was recorded."""
         ...
 
     async def remove(self, id: str, workspace: str, reason: str = "") -> Removal:

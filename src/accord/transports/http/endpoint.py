@@ -11,7 +11,17 @@ from accord.core.kernel.refusal import Reason, Refused
 
 MAX_NUMBER_DIGITS = 16
 BodyKind = Literal[
-    "", "envelope", "token", "sign_in", "proof", "agent", "invitation", "git_action", "method"
+    "",
+    "envelope",
+    "token",
+    "sign_in",
+    "proof",
+    "agent",
+    "invitation",
+    "git_action",
+    "method",
+    "policy",
+    "standing_grant",
 ]
 ResponseKind = Literal["json", "events", "nothing"]
 Handler = Callable[[Any, Request], Awaitable[Response]]

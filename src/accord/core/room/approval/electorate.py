@@ -79,6 +79,7 @@ def enrol_voters(room: Room) -> Room:
 
 def drop_voter(room: Room, member: Member) -> Room:
     """A member left: an approval stays counted, a missing vote is no longer needed (OPEN-17)."""
+    room = end_standing_grants_of(room, member.id)
     return map_ballots(room, lambda gate: without_voter(gate.ballot, member, keeps_vote=True))
 
 
@@ -120,6 +121,8 @@ def unmeetable_quorum(room: Room) -> tuple[str, ...]:
 
 def update_voter(room: Room, before: Member | None, now: Member) -> Room:
     """A member's rights changed: a vote they could not cast today no longer counts (OPEN-17)."""
+    if not now.can_vote:
+        room = end_standing_grants_of(room, now.id)
 
     def change(gate: Gate) -> Ballot:
         ballot = replace(gate.ballot, gone=without_keys(gate.ballot.gone, now.id))
@@ -143,3 +146,32 @@ def note_removal(room: Room, member: Member, removed_by: str) -> Room:
         if member.can_vote and member.id in room.members_in(gate.fork)
     }
     return replace(room, gates={**room.gates, **concerned}) if concerned else room
+
+
+def without_standing_grants(room: Room, *ids: str) -> Room:
+    """The room without these grants and their votes."""
+    gates = dict(room.gates)
+    for gate in room.gates.values():
+        gone = {seat for seat, grant in gate.standing.items() if grant in ids}
+        if gone:
+            ballot = replace(gate.ballot, yes=gate.ballot.yes - gone)
+            standing = without_keys(gate.standing, *gone)
+            gates[gate.id] = replace(gate, ballot=ballot, standing=standing)
+    return replace(room, standing_grants=without_keys(room.standing_grants, *ids), gates=gates)
+
+
+def end_standing_grants_of(room: Room, member: str) -> Room:
+    """A member left or may no longer approve: what they granted ends, and what they were granted.
+
+    It does not come back with the member.
+    """
+    ids = [
+        id for id, grant in room.standing_grants.items() if member in (grant.grantor, grant.agent)
+    ]
+    by_grant = [
+        grant
+        for gate in room.gates.values()
+        for seat, grant in gate.standing.items()
+        if seat == member
+    ]
+    return without_standing_grants(room, *ids, *by_grant) if ids or by_grant else room

@@ -42,10 +42,13 @@ class ToolExecute(Body, frozen=True, omit_defaults=True, gc=False):
     tool_proposal: Id
     approved_by: tuple[Id, ...]
     grant: Grant | None = None
+    standing: tuple[Id, ...] = ()  # who approved it by a standing grant only
 
     def is_retry_of(self, said: Body) -> bool:
-        """Ignores `approved_by`, which only the server fills in."""
-        return isinstance(said, ToolExecute) and self == replace(said, approved_by=self.approved_by)
+        """Ignores `approved_by` and `standing`, which only the server fills in."""
+        return isinstance(said, ToolExecute) and self == replace(
+            said, approved_by=self.approved_by, standing=self.standing
+        )
 
 
 class ToolReject(Body, frozen=True, omit_defaults=True, gc=False):
@@ -117,7 +120,11 @@ def canonical_bytes(
 
 
 def issue_grant(
-    room: Room, command: Command, tool: ToolProposal, approved_by: tuple[str, ...]
+    room: Room,
+    command: Command,
+    tool: ToolProposal,
+    approved_by: tuple[str, ...],
+    standing: tuple[str, ...] = (),
 ) -> Iterator[Event]:
     expires_at = command.at + command.policy.grant_seconds * MS_PER_SECOND
     expires_iso = to_iso(expires_at)
@@ -126,7 +133,9 @@ def issue_grant(
         digest=grant_digest(tool, room.id, expires_iso),
         expires_at=expires_iso,
     )
-    execute = ToolExecute(tool_proposal=tool.id, approved_by=approved_by, grant=grant)
+    execute = ToolExecute(
+        tool_proposal=tool.id, approved_by=approved_by, grant=grant, standing=standing
+    )
     yield ToolCleared(said=execute, expires_at=expires_at, ref=tool.id, fork=tool.fork)
 
 

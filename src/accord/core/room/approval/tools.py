@@ -15,14 +15,14 @@ from accord.core.kernel.messages import Body, Failure
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room import admission
-from accord.core.room.approval import gates, grants, votes
+from accord.core.room.approval import computed_class, gates, grants, standing_grants, votes
 from accord.core.room.approval.gates import possible_categories
 from accord.core.room.approval.grants import ToolExecute, ToolReject
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.decisions import decision_binding, rulings
 from accord.core.room.fields import Id, Ids, SafeInt, ShortText, Text
 from accord.core.room.policy import Category
-from accord.core.room.state import Grant, Risk, Room, ToolProposal, without_keys
+from accord.core.room.state import ComputedClass, Grant, Risk, Room, ToolProposal, without_keys
 from accord.core.room.visibility import check_same_fork, outcome_of
 
 # Using a proposal that ended so is refused with GATE_FAILED; any other end is a wrong state.
@@ -51,10 +51,12 @@ class ToolPropose(Body, frozen=True, omit_defaults=True, gc=False):
         yield self.agent
 
     def is_retry_of(self, said: Body) -> bool:
-        """Ignores `requires_approval`, which the server may have changed."""
-        return isinstance(said, ToolPropose) and self == replace(
-            said, requires_approval=self.requires_approval
-        )
+        """Ignores what the server may have changed: `requires_approval`, and what it computed."""
+        if not isinstance(said, ToolPropose):
+            return False
+        has_class = computed_class.COMPUTED_KEY in (said.metadata or {})
+        claim = computed_class.without_computed(said) if has_class else said
+        return self == replace(claim, requires_approval=self.requires_approval)
 
 
 class ToolApprove(Body, frozen=True, omit_defaults=True, gc=False):
@@ -116,6 +118,7 @@ class ToolProposed(Event, frozen=True, kw_only=True, gc=False):
     name = "tool.proposed"
 
     said: ToolPropose
+    computed: ComputedClass | None = None  # None: category and risk are the agent's own claim
 
 
 class ToolStarted(Event, frozen=True, kw_only=True, gc=False):
@@ -158,15 +161,15 @@ class ToolExpired(Event, frozen=True, kw_only=True, gc=False):
     tool: str
 
 
-def needs_gate(room: Room, body: ToolPropose) -> bool:
+def needs_gate(
+    room: Room, body: ToolPropose, tool: ToolProposal, categories: frozenset[Category]
+) -> bool:
     """OPEN-21: settings, category, risk or the agent can each require a gate; none can waive it."""
-    configured, categories = (
-        frozenset(room.session_config.require_approval_for),
-        possible_categories(body.tool_name, body.category),
-    )
+    configured = frozenset(room.session_config.require_approval_for)
     by_config = Category.ALL in configured | categories or bool(configured & categories)
-    by_risk = body.risk_level in gates.ALWAYS_GATED_RISKS
-    return by_config or by_risk or body.requires_approval
+    by_risk = tool.risk in gates.ALWAYS_GATED_RISKS
+    by_rule = tool.computed is not None and tool.computed.must_be_gated
+    return by_config or by_risk or by_rule or body.requires_approval
 
 
 def propose_tool(room: Room, command: Command, body: ToolPropose) -> Iterator[EventOrEffect]:
@@ -182,18 +185,29 @@ def propose_tool(room: Room, command: Command, body: ToolPropose) -> Iterator[Ev
     if len(room.tools) >= (max_tools := command.policy.limits.tools):
         detail = f"{max_tools} proposals are open, the most a session may have; finish one first"
         raise limit_exceeded("tools", max_tools, detail)
-    tool = proposal_of(command.message.id, body, command.message.ref, command.message.fork)
-    categories = possible_categories(body.tool_name, body.category)
+    is_reported = body.metadata and not computed_class.KEYS.isdisjoint(body.metadata)
+    computed = computed_class.compute(room, command, body) if is_reported else None
+    said = body if computed is None else computed_class.with_computed(body, computed)
+    ref, fork = command.message.ref, command.message.fork
+    tool = proposal_of(command.message.id, said, ref, fork, computed)
+    categories = (
+        possible_categories(body.tool_name, body.category)
+        if computed is None
+        else frozenset({body.category, *computed.categories})
+    )
     decision_binding.check_decision_link(body.arguments)
     decision_binding.check_guards(room, tool, categories)
     objection = decision_binding.ruling_objection(room, tool)
     bound = decision_binding.decision_link_of(tool) is not None
-    gated = needs_gate(room, body) or bound or tool.option_of is not None
-    yield ToolProposed(said=replace(body, requires_approval=gated))
+    gated = needs_gate(room, body, tool, categories) or bound or tool.option_of is not None
+    yield ToolProposed(said=replace(said, requires_approval=gated), computed=computed)
     if objection is not None:
         return  # no gate opens before the decision allows the step
     if gated:
-        yield gates.open_tool_gate(room, command, tool, categories)
+        opened = gates.open_tool_gate(room, command, tool, categories)
+        yield opened
+        if room.standing_grants and not bound:
+            yield from standing_grants.cast_standing_votes(room, command, tool, opened)
     else:
         yield from grants.issue_grant(room, command, tool, ())
 
@@ -212,9 +226,14 @@ def check_tool_allowed(command: Command, body: ToolPropose) -> None:
 
 
 def proposal_of(
-    id: str, body: ToolPropose, prompt: str | None, fork: str | None = None
+    id: str,
+    body: ToolPropose,
+    prompt: str | None,
+    fork: str | None = None,
+    computed: ComputedClass | None = None,
 ) -> ToolProposal:
     """The proposal as the room's state holds it."""
+    claim = computed_class.without_computed(body) if computed is not None else body
     return ToolProposal(
         id=id,
         agent=body.agent,
@@ -227,6 +246,8 @@ def proposal_of(
         fork=fork,
         gate_seconds=gates.requested_seconds(body.metadata),
         option_of=votes.option_of(body.metadata),
+        computed=computed,
+        claimed=(claim.category, claim.risk_level),
     )
 
 
@@ -350,7 +371,7 @@ def expire_grants(room: Room, command: Command) -> Iterator[EventOrEffect]:
 
 
 def on_proposed(room: Room, event: ToolProposed, record: Record) -> Room:
-    tool = proposal_of(record.id, event.said, record.ref, record.fork)
+    tool = proposal_of(record.id, event.said, record.ref, record.fork, event.computed)
     return replace(room, tools={**room.tools, tool.id: tool})
 
 
@@ -385,6 +406,7 @@ def on_expired(room: Room, event: ToolExpired, record: Record) -> Room:
 
 
 DECIDE: Deciders = {
+    **standing_grants.DECIDE,
     ToolPropose: propose_tool,
     ToolApprove: approve_tool,
     ToolReject: reject_tool,
@@ -395,6 +417,7 @@ DECIDE: Deciders = {
 EVOLVE: Evolvers = {
     **decision_binding.EVOLVE,
     **grants.EVOLVE,
+    **standing_grants.EVOLVE,
     ToolProposed: on_proposed,
     ToolStarted: on_started,
     ToolPrinted: on_printed,

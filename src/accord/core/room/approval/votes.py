@@ -18,7 +18,7 @@ from accord.core.room.approval import gates, grants
 from accord.core.room.decisions import decision_binding
 from accord.core.room.fields import Id, ShortText
 from accord.core.room.forking import merge_approval
-from accord.core.room.state import Gate, GateOutcome, Room, ToolProposal, Vote
+from accord.core.room.state import Gate, GateOutcome, Room, ToolProposal, Vote, without_keys
 
 OPTION_KEY = "option_of"
 MAX_COMMENT = 4096
@@ -65,6 +65,7 @@ class GateApproved(Event, frozen=True, kw_only=True, gc=False):
     gate: str
     seat: str
     self_approved: bool = False
+    standing: str = ""  # the standing grant that voted, if the member did not do so now
 
 
 class GateRejected(Event, frozen=True, kw_only=True, gc=False):
@@ -84,6 +85,7 @@ class GatePassed(Event, frozen=True, kw_only=True, gc=False):
 
     gate: str
     approved_by: tuple[str, ...]
+    standing: tuple[str, ...] = ()  # those of `approved_by` who approved by a standing grant only
 
 
 def option_of(metadata: Mapping[str, Any] | None) -> str | None:
@@ -159,6 +161,7 @@ def vote_yes(room: Room, command: Command, body: Body, gate: Gate) -> Iterator[E
         ref=vote_ref(command, gate),
         fork=gate.fork,
     )
+    gate = replace(gate, standing=without_keys(gate.standing, member_id))
     voters = room.voters(gate.fork)
     tally = ballots.tally(with_approval(gate, member_id), voters, skip_absent=room.skips_absent)
     if tally.passed:
@@ -190,9 +193,11 @@ def with_approval(gate: Gate, member_id: str) -> Ballot:
 def pass_gate(room: Room, command: Command, gate: Gate, tally: Tally) -> Iterator[EventOrEffect]:
     """Pass the gate; a tool gets its grant, with the members whose approval counted."""
     approved_by = tuple(sorted(tally.counted))
-    yield GatePassed(gate=gate.id, approved_by=approved_by, fork=gate.fork)
+    standing = tuple(seat for seat in approved_by if seat in gate.standing)
+    yield GatePassed(gate=gate.id, approved_by=approved_by, standing=standing, fork=gate.fork)
     if tool := room.tools.get(gate.action):
-        yield from grants.issue_grant(room, command, tool, approved_by)
+        asked = tuple(seat for seat in approved_by if seat not in standing)
+        yield from grants.issue_grant(room, command, tool, asked, standing)
         yield from reject_other_options(room, tool)
     else:
         yield passed_notice(room, gate, approved_by)
@@ -245,10 +250,25 @@ def reject_by_server(room: Room, gate: Gate, reason: str) -> Iterator[EventOrEff
 def on_approved(room: Room, event: GateApproved, record: Record) -> Room:
     if not (gate := room.gates.get(event.gate)):
         return room
+    by_grant = {event.seat: event.standing} if event.standing else {}
+    standing = {**without_keys(gate.standing, event.seat), **by_grant}
     vote = Vote(event.seat, record.at, getattr(event.said, "comment", None) or "")
-    kept = tuple(other for other in gate.votes if other.by != event.seat)
-    gate = replace(gate, ballot=with_approval(gate, event.seat), votes=(*kept, vote))
-    return replace(room, gates={**room.gates, gate.id: gate})
+    votes = (*(other for other in gate.votes if other.by != event.seat), vote)
+    ballot = with_approval(gate, event.seat)
+    gate = replace(gate, ballot=ballot, votes=votes, standing=standing)
+    room = replace(room, gates={**room.gates, gate.id: gate})
+    return use_standing_grant(room, event.standing) if event.standing else room
+
+
+def use_standing_grant(room: Room, id: str) -> Room:
+    """Count one use; a grant that is used up is gone."""
+    grant = room.standing_grants.get(id)
+    if grant is None:
+        return room
+    used = replace(grant, used=grant.used + 1)
+    others = without_keys(room.standing_grants, id)
+    kept = others if used.used >= used.count else {**others, id: used}
+    return replace(room, standing_grants=kept)
 
 
 def on_rejected(room: Room, event: GateRejected, record: Record) -> Room:
@@ -269,6 +289,7 @@ def on_passed(room: Room, event: GatePassed, record: Record) -> Room:
     if merge := room.merges.get(gate.action):
         room = replace(room, merges={**room.merges, merge.id: replace(merge, gated=False)})
     ended = gates.ended_gate(room, gate, GateOutcome.APPROVED, record.at, event.approved_by)
+    ended = replace(ended, standing=event.standing)
     return gates.close_gate(room, gate, "passed", ended, ends_action=False)
 
 

@@ -199,7 +199,8 @@ def on_approval(builder: DecisionBuilder, event: GateApproved, record: Record) -
 def on_gate_passed(builder: DecisionBuilder, event: GatePassed, record: Record) -> None:
     builder.add_gate_ruling(event.gate)
     for seat in event.approved_by:
-        builder.add_approval(event.gate, seat)
+        if seat not in event.standing:  # a standing grant votes, but approves no commit
+            builder.add_approval(event.gate, seat)
 
 
 def on_rejection(builder: DecisionBuilder, event: GateRejected, record: Record) -> None:
@@ -246,6 +247,7 @@ def on_tool_cleared(builder: DecisionBuilder, event: ToolCleared, record: Record
         description=said.description,
         outcome=UNFINISHED,
         approved_by=approvers,
+        standing=tuple(map(builder.participant_of, event.said.standing)),
         arguments=builder.arguments_for_record(said.arguments),
         execution=record.id,
     )

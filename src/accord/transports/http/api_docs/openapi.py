@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.api import git_hooks, home, people, responses, threads, tokens
+from accord.api import git_hooks, home, people, policies, responses, threads, tokens
 from accord.core.dialects import asyncapi, msg, pvp_schema
 from accord.core.dialects.pvp_schema import Schema, public_name, tidy_schema
 from accord.transports.http.endpoint import Endpoint, QueryParameter
@@ -38,6 +38,9 @@ RESPONSE_TYPES: dict[tuple[str, str], type] = {
     ("GET", "/admin/keys"): tokens.KeyList,
     ("GET", "/admin/repos/{repo}/commits/{sha}/statement"): tokens.SignedStatement,
     ("POST", "/admin/keys"): tokens.PublicKey,
+    ("GET", "/policies/{repository}"): policies.SignedPolicyText,
+    ("POST", "/admin/policies"): policies.SignedPolicyText,
+    ("POST", "/sessions/{id}/standing-grants"): policies.GivenStandingGrant,
     ("POST", "/sign-in"): people.SignedIn,
     ("GET", "/sign-in"): people.Account,
     ("POST", "/sign-in/refresh"): people.RefreshedToken,
@@ -58,12 +61,14 @@ REQUEST_TYPES: dict[str, type] = {
     "proof": people.RefreshRequest,
     "agent": people.AgentEnrolment,
     "invitation": people.InvitationRequest,
+    "policy": policies.PolicyRequest,
+    "standing_grant": policies.StandingGrantRequest,
     "git_action": git_hooks.GitHookRequest,
 }
 # Names of the types that the server sends with exactly the declared fields.
 RESPONSE_OBJECTS = frozenset(
     name
-    for module in (responses, home, tokens, people, threads)
+    for module in (responses, home, tokens, people, policies, threads)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, responses.ResponseObject)
 )
@@ -71,6 +76,8 @@ PATH_PARAMETER_TEXTS = {
     "id": "The session id; in a POST, `new` to create a session.",
     "jti": "The token's id (`jti`), not the token itself.",
     "repo": "The repository's id, `accord.repo` in its configuration.",
+    "repository": "The repository's id, `accord.repo` in its configuration.",
+    "grant": "The standing grant's id.",
     "sha": "The commit's full id.",
     "device": "The device's id.",
     "person": "The person's id.",

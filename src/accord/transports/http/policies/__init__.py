@@ -1,0 +1,1 @@
+"""Signed policies and standing grants over HTTP."""
