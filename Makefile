@@ -46,7 +46,7 @@ demo: $(READY) ## Plays a whole session by itself in a throw-away repository and
 
 test: lint types ## Every check: lint, types, all tests, coverage of the core.
 	$(BIN)/python tools/page.py test
-	$(BIN)/python tools/chromium.py
+	$(BIN)/python tools/test_programs.py
 	TEST_HOSTS=$(HOSTS) $(BIN)/python -m tests.helpers.hosts.installation
 	TEST_HOSTS=$(HOSTS) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --durations=10 $(ARGS)
 	$(BIN)/coverage report --include='src/accord/core/*' --fail-under=$(CORE_COVERAGE)

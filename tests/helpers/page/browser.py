@@ -16,7 +16,7 @@ from playwright.async_api import (
 )
 
 from tests.helpers.servers.server_process import ServerProcess
-from tools import chromium
+from tools.test_programs import CHROMIUM
 
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 360, "height": 780}
@@ -28,9 +28,9 @@ EXPECTED_CONSOLE = ("Failed to load resource", "net::ERR_")
 @asynccontextmanager
 async def launch() -> AsyncIterator[Browser]:
     """A browser; without one the test fails in CI and is skipped elsewhere."""
-    path = chromium.find()
+    path = CHROMIUM.find()
     if path is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(chromium.HOW_TO)
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(CHROMIUM.how_to_install)
     # Root has no sandbox, and nothing here comes from elsewhere.
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

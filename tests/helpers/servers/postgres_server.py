@@ -14,8 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from tests.helpers.servers.other_user import as_other_user, give_to_other_user
+from tools.test_programs import POSTGRES
 
 START_TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.02
@@ -32,11 +34,11 @@ SETTINGS = {
 
 
 def program(name: str) -> str:
-    """The path of a program of PostgreSQL; Debian does not put the server's on the path."""
-    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(versions[-1]) if versions else shutil.which(name)
-    assert found, f"{name} is missing; install PostgreSQL (Debian: apt-get install postgresql)"
-    return found
+    """The path of a program of PostgreSQL."""
+    server = POSTGRES.find()
+    if server is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(POSTGRES.how_to_install)
+    return str(Path(server).resolve().with_name(name))
 
 
 def free_port() -> int:
