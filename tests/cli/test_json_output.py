@@ -6,6 +6,7 @@ import io
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,16 @@ def talk_in_a_thread(accord: RecordedOutput, server: ServerProcess) -> None:
     accord("agents", "resume", "claude")
 
 
+def connect_a_host(accord: RecordedOutput, session: str) -> None:
+    """A coding agent comes and goes."""
+    accord("connect", "gemini", "--session", session, "--yes")
+    accord("connect", "gemini", "--check", code=None)  # depends on the machine
+    with contextlib.chdir("."):  # a process of its own would leave ours where it is
+        accord("daemon", "status")
+    accord("disconnect", "gemini", "--yes")
+    subprocess.run([sys.executable, "-m", "accord", "daemon", "stop"], check=True, timeout=60)
+
+
 def commit_in_a_repository(
     accord: RecordedOutput, server: ServerProcess, session: str, remote: Path
 ) -> None:
@@ -246,6 +257,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         sign_in(accord, server)
         session = work_in_a_session(accord, server)
         talk_in_a_thread(accord, server)
+        connect_a_host(accord, session)
         commit_in_a_repository(accord, server, session, folder / "remote.git")
         keep_a_pact(accord)
         decide_by_rule(accord)

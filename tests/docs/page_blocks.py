@@ -18,6 +18,11 @@ EXECUTED_PAGES = [
     *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
 ]
+# These need a real host, so `tests/hosts` runs them.
+HOST_PAGES = {
+    name: ROOT / "docs" / "how-to" / f"connect-{page}.md"
+    for name, page in {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}.items()
+}
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 _BLOCK = re.compile(

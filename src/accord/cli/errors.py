@@ -19,6 +19,8 @@ from accord.core.dialects.error_codes import reason_of
 from accord.core.dialects.refusals import exit_refusal
 from accord.core.kernel.refusal import Reason, Refused
 from accord.engine.ports import DamagedError, ForeignStoreError, StoreError, UnknownStoreError
+from accord.hosts.configuration.entry import ConfigurationError
+from accord.hosts.connections import ConnectionRecordError
 from accord.settings.client import SettingsError
 from accord.settings.profiles import ProfileError
 from accord.show.text import escape_controls
@@ -68,6 +70,8 @@ def classify_error(error: Exception) -> tuple[Reason, str]:
             return classify_client_error(error)
         case SettingsError() | ProfileError():
             return Reason.MALFORMED, str(error)
+        case ConfigurationError() | ConnectionRecordError():
+            return Reason.WRONG_STATE, str(error)
         case DamagedError():
             return Reason.DAMAGED, str(error)
         case ForeignStoreError():

@@ -56,6 +56,10 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "pact": CommandEntry(
             "pact.command", "tasks in a repository, accepted by a reviewer who is not the owner"
         ),
+        "connect": CommandEntry(
+            "hosts.connect", "let Claude Code, Codex, Gemini CLI and others take part, gated"
+        ),
+        "disconnect": CommandEntry("hosts.disconnect", "undo that, to the byte"),
         "mcp": CommandEntry("mcp.command", "speak MCP on standard input and output, for hosts"),
         "daemon": CommandEntry("daemon.command", "see or stop the daemon that gate hooks ask"),
         "stdio": CommandEntry("stdio.command", "speak PVP on standard input and output"),

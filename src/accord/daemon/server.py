@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from accord import __version__
+from accord.core.kernel.timestamps import to_iso
 from accord.daemon.host_calls import HookRequest
 from accord.daemon.requests import RequestHandler
 from accord.daemon.takeover import STATUS, STOP, is_newer
@@ -99,7 +100,7 @@ class DaemonServer:
         return {
             "version": self._version,
             "pid": os.getpid(),
-            "started_at": int(self._started_at),
+            "started_at": to_iso(int(self._started_at * 1000)),
             "connections": self._handler.status(),
         }
 

@@ -142,6 +142,9 @@ def ask(arguments: list[str], deadline: float) -> dict[str, Any]:
         raise HookError("the hook is not configured right: run `accord connect` again.")
     record, host, event = arguments
     folder = os.path.dirname(os.path.dirname(os.path.abspath(record)))  # noqa: PTH100, PTH120 - `pathlib` is too slow here
+    payload = read_payload()
+    if is_elsewhere(record, payload):
+        return {"decision": NONE}
     request = {
         "version": VERSION,
         "record": record,
@@ -149,7 +152,7 @@ def ask(arguments: list[str], deadline: float) -> dict[str, Any]:
         "event": event,
         "cwd": working_directory(),
         "home": os.environ.get("HOME", ""),
-        "payload": read_payload(),
+        "payload": payload,
     }
     line = json.dumps(request).encode() + b"\n"
     os.chdir(folder)  # the path of a socket has a limit that the path of the directory may exceed
@@ -162,6 +165,61 @@ def ask(arguments: list[str], deadline: float) -> dict[str, Any]:
             if has_failed(started) or time.monotonic() > deadline:
                 raise HookError("the daemon could not start; daemon.log says why.") from None
             time.sleep(RETRY_SECONDS)
+
+
+# The directory that a host was started in. An agent's `cd` does not change it, so that no agent
+# leaves the gate by leaving the directory.
+PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+MAX_LINK_BYTES = 4096
+
+
+def is_elsewhere(record: str, payload: dict[str, Any]) -> bool:
+    """Whether the host works outside the connected repository, where this hook has no opinion.
+
+    It does only if all that is known about the host's directories says so.
+    """
+    root = repository_of(record)
+    if not root:
+        return False  # the daemon says what is wrong with the record
+    listed = payload.get("workspace_roots")
+    roots = listed if isinstance(listed, list) else []
+    named = [os.environ.get(name) for name in PROJECT_VARIABLES]
+    known = [working_directory(), payload.get("cwd"), *named, *roots]
+    places = [place for place in known if isinstance(place, str) and place.startswith("/")]
+    return bool(places) and not any(is_inside(root, place) for place in places)
+
+
+def repository_of(record: str) -> str:
+    """The top directory of the connected repository; empty if the record cannot be read."""
+    try:
+        with open(record, "rb") as file:  # noqa: PTH123 - `pathlib` is too slow here
+            root = json.loads(file.read(MAX_ANSWER_BYTES)).get("root")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return root if isinstance(root, str) else ""
+
+
+def is_inside(root: str, place: str) -> bool:
+    """Whether a directory is in the repository, or in another work tree of it."""
+    root, place = os.path.realpath(root), os.path.realpath(place)
+    if is_below(place, root):
+        return True
+    while not os.path.lexists(os.path.join(place, ".git")):  # noqa: PTH118 - the same
+        parent = os.path.dirname(place)  # noqa: PTH120 - the same
+        if parent == place:
+            return False
+        place = parent
+    try:
+        with open(os.path.join(place, ".git"), encoding="utf-8") as file:  # noqa: PTH118, PTH123 - the same
+            key, _, target = file.read(MAX_LINK_BYTES).strip().partition(": ")
+    except (OSError, ValueError):  # a directory: a repository of its own
+        return False
+    git_dir = os.path.realpath(os.path.join(place, target))  # noqa: PTH118 - the same
+    return key == "gitdir" and is_below(git_dir, os.path.join(root, ".git"))  # noqa: PTH118
+
+
+def is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 class ReplacedError(Exception):

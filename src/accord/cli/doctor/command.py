@@ -1,8 +1,9 @@
 """Check this machine and explain how to fix what is wrong.
 
 Checks Python, git, the server's settings (and where each changed one comes from), the limit on open
-files, the data directory and its keys, the store, the server and its certificate, the token and the
-clock. Changes nothing. Exits with 5 if something would keep Accord from working.
+files, the data directory and its keys, the store, the server and its certificate, the token, the
+clock, and every host that you connected. Changes nothing. Exits with 5 if something would keep
+Accord from working.
 
 Examples:
   accord doctor
@@ -48,12 +49,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run all checks and print the findings."""
-    from accord.cli.doctor.check_result import FAIL
     from accord.cli.doctor.health_checks import run_checks
 
-    results = list(run_checks(args.data_dir, args.url, args.config))
+    return print_results(list(run_checks(args.data_dir, args.url, args.config)), as_json=args.json)
+
+
+def print_results(results: "list[CheckResult]", *, as_json: bool) -> int:
+    """Print the findings; the exit code says whether something has to be fixed."""
+    from accord.cli.doctor.check_result import FAIL
+
     healthy = all(result.state != FAIL for result in results)
-    if args.json:
+    if as_json:
         from accord.show.output import print_json
 
         print_json({"healthy": healthy, "checks": [result._asdict() for result in results]})

@@ -23,6 +23,7 @@ from accord.cli.doctor import certificates, data_directory
 from accord.cli.doctor.check_result import FAIL, OK, WARN, CheckResult
 from accord.cli.doctor.config import check_config, listen_url
 from accord.cli.doctor.data_directory import CLOCK_SKEW_S
+from accord.cli.hosts.checks import check_connections
 from accord.cli.server_url import DEFAULT_PORT, check_url, connectable_url, serve_command
 from accord.client.connection.tls_errors import explain_tls_error
 from accord.client.errors import ClientError, Unreachable
@@ -61,6 +62,7 @@ def run_checks(
             url=running_url(known.home) or configured_url(chosen.config), home=data_dir
         )
     yield from check_server(known, serve_flags(data_dir, file))
+    yield from check_connections()
 
 
 def configured_url(config: ServerConfig) -> str:

@@ -20,7 +20,7 @@ from accord.cli.mcp.http_exchange import Exchange, NotSentError
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from accord.git.remote_server import RemoteServer
@@ -60,8 +60,11 @@ class BridgeError(Exception):
 class Bridge:
     """One client on standard input and output."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, env: Mapping[str, str], find: Callable[[], RemoteServer] | None = None
+    ) -> None:
         self.env = env
+        self._find = find  # the server of a connected agent, instead of that of the environment
         self.session = ""
         self.revision = ""
         self.opening: dict[str, Any] | None = None  # the client's `initialize`
@@ -302,6 +305,9 @@ class Bridge:
         known = self._server
         if known is not None:
             return known
+        if self._find is not None:
+            self._server = self._found(self._find)
+            return self._server
         from accord.git.remote_server import find_server
         from accord.settings.profiles import ProfileError
 
@@ -313,6 +319,14 @@ class Bridge:
             raise BridgeError(NO_PROFILE)
         self._server = found
         return found
+
+    def _found(self, find: Callable[[], RemoteServer]) -> RemoteServer:
+        from accord.client.errors import ClientError
+
+        try:
+            return find()
+        except ClientError as error:
+            raise BridgeError(f"accord mcp: {error}") from error
 
     def headers(self, message: dict[str, Any]) -> dict[str, str]:
         """The headers of a message: from its own fields without sessions, else from the session."""

@@ -65,15 +65,21 @@ def _tracked_names(repo: Repository, directory: Path) -> frozenset[str]:
     return frozenset(os.fsdecode(path).rpartition("/")[2] for path in listed.out.split(b"\0"))
 
 
+def ensure_repository_id(repo: Repository) -> str:
+    """The repository's id; it gets one if it has none."""
+    id = repo.try_text("config", "--local", "accord.repo")
+    if not id:
+        id = ulid(time.time_ns() // 1_000_000, os.urandom(10))
+        repo.run_text("config", "--local", "accord.repo", id)
+    return id
+
+
 def install(repo: Repository, *, aliases: bool = False, rewrite: bool = False) -> Installation:
     """Give the repository an id and install the hooks; idempotent."""
     if repo.is_bare and not any(Path(repo.git_file("worktrees")).glob("*")):
         raise Refused(Reason.WRONG_STATE, BARE_REPOSITORY_NOTICE)
     directory = hooks_directory(repo)
-    id = repo.try_text("config", "--local", "accord.repo")
-    if not id:
-        id = ulid(time.time_ns() // 1_000_000, os.urandom(10))
-        repo.run_text("config", "--local", "accord.repo", id)
+    id = ensure_repository_id(repo)
     directory.mkdir(parents=True, exist_ok=True)
     for hook in read_hooks(repo):
         write_hook(hook)

@@ -1,0 +1,1 @@
+"""`accord connect` and `accord disconnect`: agents of other vendors in a session."""

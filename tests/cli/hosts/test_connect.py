@@ -1,0 +1,313 @@
+"""`accord connect` and `disconnect` at a shell: shown first, asked, undone to the byte."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.hosts.adapters.table import HOSTS
+from tests.helpers.clients.cli import CommandRun, clean_environment
+from tests.helpers.servers.server_process import ServerProcess, run_server
+
+ACCORD = [sys.executable, "-m", "accord"]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with run_server(tmp_path_factory.mktemp("house")) as server:
+        yield server
+
+
+class Shell:
+    """A person's shell in a repository."""
+
+    def __init__(self, house: ServerProcess, home: Path, who: str, *roles: str) -> None:
+        self.who = who
+        self.home = home
+        self.repo = home / "repo"
+        self.repo.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", str(self.repo)], check=True)
+        request = {"id": who, "roles": roles or ["admin"]}
+        code = house.admin_request("POST", "/admin/invitations", request)["code"]
+        assert self("login", f"{house.url}#code={code}").code == 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return clean_environment(HOME=str(self.home), XDG_CONFIG_HOME=str(self.home / ".config"))
+
+    def __call__(self, *words: str, cwd: Path | None = None) -> CommandRun:
+        done = subprocess.run(
+            [*ACCORD, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=cwd or self.repo,
+            env=self.environment,
+            timeout=60,
+            check=False,
+        )
+        return CommandRun(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        done = self(*words, "--json")
+        assert done.code == code, done
+        return json.loads(done.out)
+
+    def on_terminal(self, answer: str, *words: str) -> tuple[int, str]:
+        """The exit code and all that is shown; `answer` is typed at the first question."""
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen(
+            [*ACCORD, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=self.repo,
+            env=self.environment,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.write(ours, answer.encode())
+        shown = b""
+        while True:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not data:
+                break
+            shown += data
+        os.close(ours)
+        return child.wait(), shown.decode(errors="replace")
+
+    def config_files(self) -> dict[str, bytes]:
+        """All files below home but our own and the repository's."""
+        return {
+            str(path.relative_to(self.home)): path.read_bytes()
+            for path in self.home.rglob("*")
+            if path.is_file()
+            and not path.is_relative_to(self.repo)
+            and not path.is_relative_to(self.home / ".config" / "accord")
+        }
+
+    def devices(self) -> set[str]:
+        """This person's devices and those of their agents."""
+        listed = self.json("people", "devices")["devices"]
+        return {each["principal"] for each in listed if self.who in (each["principal"], each["by"])}
+
+
+Start = Callable[..., Shell]
+
+
+@pytest.fixture
+def shell_of(house: ServerProcess, tmp_path: Path) -> Start:
+    def start(who: str, *roles: str) -> Shell:
+        return Shell(house, tmp_path / who, who, *roles)
+
+    return start
+
+
+@pytest.mark.parametrize("host", sorted(HOSTS))
+def test_a_host_is_connected_and_disconnected_without_a_trace(host: str, shell_of: Start) -> None:
+    shell = shell_of(f"ann{len(host)}")
+    settings = shell.home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{\n  // mine\n  "theme": "dark"\n}\n')
+    before = shell.config_files()
+
+    # Without the program nobody knows whether Codex trusts our hooks.
+    done = shell.json("connect", host, "--yes", code=5 if host == "codex" else 0)
+
+    assert done["written"]
+    assert done["agent"] == f"ann{len(host)}-{host}"
+    records = shell.home / ".config" / "accord" / "connections"
+    record = json.loads((records / f"{done['connection']}.json").read_text())
+    assert (record["agent"], record["session"]) == (done["agent"], done["session"])
+    members = shell.json("session", "show", done["session"])["members"]
+    agent = next(each for each in members if each["id"] == done["agent"])
+    assert (agent["type"], agent["roles"]) == ("agent", ["driver"])
+    assert done["agent"] in shell.devices()
+    assert shell.config_files() != before
+    assert record["key"] not in str(shell.config_files())
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=shell.repo, capture_output=True, check=True
+    )
+    assert status.stdout == b"", "nothing is written into the repository"
+
+    assert shell("disconnect", host, "--yes").code == 0
+    assert shell.config_files() == before
+    assert done["agent"] not in shell.devices()
+    members = shell.json("session", "show", done["session"])["members"]
+    assert done["agent"] not in {each["id"] for each in members}
+
+
+def test_connecting_again_changes_nothing(shell_of: Start) -> None:
+    shell = shell_of("bea")
+    first = shell.json("connect", "gemini", "--yes")
+    files = shell.config_files()
+
+    again = shell.json("connect", "gemini")
+
+    assert (again["connection"], again["files"]) == (first["connection"], [])
+    assert shell.config_files() == files
+
+
+def test_another_session_moves_the_same_agent(shell_of: Start) -> None:
+    shell = shell_of("cid")
+    first = shell.json("connect", "gemini", "--yes")
+    other = shell("session", "create", "--name", "other").out.strip()
+
+    second = shell.json("connect", "gemini", "--session", other)
+
+    assert (second["connection"], second["session"]) == (first["connection"], other)
+    members = shell.json("session", "show", other)["members"]
+    assert first["agent"] in {each["id"] for each in members}
+
+
+def test_a_dry_run_shows_the_diff_and_makes_nothing(shell_of: Start) -> None:
+    shell = shell_of("dan")
+
+    done = shell("connect", "claude-code", "--dry-run")
+
+    assert done.code == 0
+    assert '+            "onFailure": "block"' in done.out
+    assert '+      "alwaysLoad": true' in done.out
+    assert "claude --bare" in done.out
+    assert shell.config_files() == {}
+    assert shell.devices() == {"dan"}
+    assert shell.json("session", "list")["sessions"] == []
+
+
+def test_without_a_terminal_or_yes_nothing_is_written(shell_of: Start) -> None:
+    shell = shell_of("eli")
+
+    done = shell("connect", "codex")
+
+    assert done.code == 2
+    assert "add --yes" in done.err
+    assert shell.config_files() == {}
+    assert shell.devices() == {"eli"}
+
+
+@pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_on_a_terminal_the_person_decides(answer: str, written: bool, shell_of: Start) -> None:
+    who = f"fay{len(answer)}{written}"
+    shell = shell_of(who)
+
+    code, shown = shell.on_terminal(answer, "connect", "gemini")
+
+    assert code == 0
+    assert "Write this? [y/N]" in shown
+    assert bool(shell.config_files()) is written
+    assert (f"{who}-gemini" in shell.devices()) is written
+
+
+def test_a_broken_file_is_one_sentence_and_nothing_is_made(shell_of: Start) -> None:
+    shell = shell_of("gil")
+    (shell.home / ".claude.json").write_text('{"mcpServers": {"accord": {}}}')
+
+    done = shell("connect", "claude-code", "--yes")
+
+    assert done.code == 5
+    assert "already has mcpServers.accord" in done.err
+    assert "Nothing was changed" in done.err
+    assert set(shell.config_files()) == {".claude.json"}
+    assert shell.devices() == {"gil"}
+
+
+def test_outside_a_repository_and_without_a_connection_it_says_so(shell_of: Start) -> None:
+    shell = shell_of("hal")
+
+    outside = shell("connect", "codex", "--yes", cwd=shell.home)
+    assert (outside.code, "not a git repository" in outside.err) == (4, True)
+    for words in (("disconnect", "codex"), ("connect", "codex", "--check")):
+        missing = shell(*words)
+        assert (missing.code, "is not connected" in missing.err) == (4, True)
+
+
+def test_an_observer_connects_nothing(shell_of: Start) -> None:
+    shell = shell_of("ida", "observer")
+
+    done = shell("connect", "codex", "--yes")
+
+    assert done.code == 3
+    assert shell.config_files() == {}
+
+
+def test_an_agent_connects_nothing(shell_of: Start, house: ServerProcess) -> None:
+    shell = shell_of("jon")
+    token = house.issue_token("robot", "agent", ["driver"])
+    own = {"ACCORD_TOKEN": token, "ACCORD_URL": house.url}
+    done = subprocess.run(
+        [*ACCORD, "connect", "codex", "--yes"],
+        capture_output=True,
+        text=True,
+        cwd=shell.repo,
+        env=shell.environment | own,
+        check=False,
+    )
+
+    assert done.returncode == 3
+    assert "only a person can connect a host" in done.stderr
+
+
+def test_another_agent_id_needs_a_disconnect_first(shell_of: Start) -> None:
+    shell = shell_of("kim")
+    shell.json("connect", "gemini", "--yes", "--agent", "kims-gem")
+
+    done = shell("connect", "gemini", "--yes", "--agent", "another")
+
+    assert done.code == 5
+    assert "accord disconnect gemini" in done.err
+
+
+def test_disconnect_works_while_the_server_is_away(house: ServerProcess, tmp_path: Path) -> None:
+    with run_server(tmp_path / "own") as server:
+        shell = Shell(server, tmp_path / "lea", "lea")
+        shell.json("connect", "gemini", "--yes")
+
+    done = shell("disconnect", "gemini", "--yes")
+
+    assert done.code == 0
+    assert "did not confirm" in done.err
+    assert shell.config_files() == {}
+
+
+def test_the_mcp_server_speaks_as_the_agent_inside_the_repository_alone(shell_of: Start) -> None:
+    shell = shell_of("max")
+    shell.json("connect", "gemini", "--yes")
+    settings = json.loads((shell.home / ".gemini" / "settings.json").read_text())
+    server = settings["mcpServers"]["accord"]
+    words = [server["command"], *server["args"]]
+
+    inside = talk(words, shell.repo, shell.environment)
+    outside = talk(words, shell.home, shell.environment)
+
+    assert len(inside[2]["tools"]) == 14
+    assert outside[2]["tools"] == []
+    assert "not in a repository" in outside[1]["instructions"]
+    assert not inside[3].get("isError")
+    assert "no method" in outside[3]["message"]
+
+
+def talk(words: list[str], cwd: Path, env: dict[str, str]) -> dict[int, Any]:
+    """The results of a handshake, a listing and a call, by the id of the request."""
+    about = {"name": "test", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+    requests: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": {"name": "whats_waiting", "arguments": {}}},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **each}) + "\n" for each in requests)
+    done = subprocess.run(
+        words, input=lines, capture_output=True, text=True, cwd=cwd, env=env, timeout=60, check=True
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    return {each["id"]: each.get("result") or each.get("error") for each in answers}

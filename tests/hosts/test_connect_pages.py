@@ -1,0 +1,122 @@
+"""The how-to pages of the hosts, followed to the letter with the real programs."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page_blocks import HOST_PAGES, parse_steps
+from tests.docs.shell import Shell
+from tests.docs.test_docs import follow, sign_in
+from tests.helpers.hosts.scripted_model.script import Call, Script, Step
+from tests.helpers.hosts.scripted_model.server import serve
+from tests.helpers.hosts.table import chosen_hosts
+from tests.helpers.hosts.turns import Agent
+from tests.helpers.servers.server_process import ServerProcess
+from tests.hosts.conftest import MakeAgent
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
+
+MAKE = "mkdir release-notes"
+SHELLS = {
+    "claude": Call("Bash", {"command": MAKE}),
+    "codex": Call("exec_command", {"cmd": MAKE}),
+    "gemini": Call("run_shell_command", {"command": MAKE}),
+}
+
+
+def script_of(name: str) -> Script:
+    """A model that looks what waits, tries the command, and tries it again when it is told to."""
+    return Script(
+        {
+            "Make a directory": [
+                Step(calls=[Call("whats_waiting", {})]),
+                Step(calls=[SHELLS[name]]),
+                Step(say="It waits for approval."),
+            ],
+            "It is approved": [Step(calls=[SHELLS[name]]), Step(say="It is done.")],
+        }
+    )
+
+
+def install_program(agent: Agent) -> Path:
+    """A directory with the host as a command of its own name."""
+    programs = agent.root / "programs"
+    programs.mkdir()
+    program = programs / agent.host.name
+    # The shell's input is the rest of the page; only a protocol needs an input.
+    closed = '[ "$1" = app-server ] || exec </dev/null'
+    program.write_text(f'#!/bin/sh\n{closed}\nexec {shlex.join(agent.command)} "$@"\n')
+    program.chmod(0o755)
+    return programs
+
+
+@pytest.fixture
+def stopped_daemons(tmp_path: Path) -> Iterator[None]:
+    """Ends what a host or a hook left running in a home of this test."""
+    yield
+    for home in tmp_path.glob("*/home"):
+        subprocess.run(
+            [sys.executable, "-m", "accord", "daemon", "stop"],
+            env={"HOME": str(home), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            check=False,
+        )
+
+
+class Reader:
+    """Somebody who follows a page, with the host on the path and its settings in the same home."""
+
+    def __init__(self, agent: Agent, server: ServerProcess) -> None:
+        agent.prepare()
+        path = f"{install_program(agent)}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = agent.environment() | {"PATH": path, "COLUMNS": "100"}
+        self.shell = Shell(agent.setup.home, environment)
+        sign_in(self.shell, server, "alice")
+
+    def __enter__(self) -> Shell:
+        return self.shell
+
+    def __exit__(self, *_: object) -> None:
+        self.shell.close()
+
+
+@pytest.mark.usefixtures("stopped_daemons")
+@pytest.mark.parametrize("name", chosen_hosts())
+def test_a_reader_connects_a_host_and_approves_its_first_command(
+    name: str, server: ServerProcess, make_agent: MakeAgent
+) -> None:
+    page = HOST_PAGES[name]
+    with serve(script_of(name)) as model:
+        with Reader(make_agent(name, model, None), server) as shell:
+            follow(page, list(parse_steps(page.read_text("utf-8"))), shell)
+
+        assert not model.outside
+        shown = [each.request.own_results for each in model.exchanges]
+        waiting, refused = max(shown, key=len)
+        (done,) = shown[-1]
+        assert "gates" in waiting.text, "our MCP server answered"
+        assert "Accord" in refused.text, "our hook refused"
+        assert "Accord" not in done.text
+
+
+@pytest.mark.usefixtures("stopped_daemons")
+@pytest.mark.skipif("codex" not in chosen_hosts(), reason="Codex is not chosen")
+def test_a_working_directory_outside_the_repository_does_not_open_codex_gate(
+    server: ServerProcess, make_agent: MakeAgent, tmp_path: Path
+) -> None:
+    file = tmp_path / "codex" / "home" / "shop" / "sneaked-in"
+    call = Call("exec_command", {"cmd": f"touch {file}", "workdir": "/"})
+    with serve(Script({"Go": [Step(calls=[call]), Step(say="Tried.")]})) as model:
+        with Reader(make_agent("codex", model, None), server) as shell:
+            assert shell.run("git init -q shop && cd shop").code == 0
+            assert shell.run("accord connect codex --yes").code == 0
+            assert shell.run('codex exec "Go"').code == 0
+
+        (refused,) = max((each.request.own_results for each in model.exchanges), key=len)
+    assert "Accord" in refused.text
+    assert not file.exists()
