@@ -311,3 +311,17 @@ def test_call_without_a_directory_is_refused(agent: GatedAgent) -> None:
 
     assert answer.decision == "deny"
     assert "in which directory" in answer.reason
+
+
+def test_cursor_s_call_runs_in_its_only_workspace(make_agent: MakeAgent, people: People) -> None:
+    agent = make_agent("cursor")
+    payload = agent.shell_payload("git push")
+    del payload["cwd"]
+
+    agent.hook("pre-tool", {**payload, "workspace_roots": [str(agent.root)]})
+    answer = agent.hook("pre-tool", payload)
+
+    assert answer.json["permission"] == "deny"
+    assert answer.json["agent_message"] == answer.json["user_message"]
+    (proposal,) = proposals(people)
+    assert proposal.arguments["cwd"] == str(agent.root)

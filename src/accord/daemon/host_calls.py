@@ -81,7 +81,7 @@ def call_of(request: HookRequest, connection: Connection) -> HostCall:
     kind = CallKind.MCP if server else KIND_BY_TOOL[connection.host].get(tool, CallKind.OTHER)
     caption_key = CAPTIONS.get(connection.host, {}).get(tool, "")
     caption = arguments.pop(caption_key, "") if caption_key else ""
-    cwd = absolute(text_of(payload, "cwd") or request.cwd)
+    cwd = absolute(text_of(payload, "cwd") or workspace_of(payload) or request.cwd)
     arguments[HOST_CWD if CWD in arguments else CWD] = cwd
     return HostCall(
         tool=tool,
@@ -98,6 +98,15 @@ def call_of(request: HookRequest, connection: Connection) -> HostCall:
         model=text_of(payload, "model")[:MAX_NAME],
         transcript=text_of(payload, "transcript_path"),
     )
+
+
+def workspace_of(payload: Mapping[str, Any]) -> str:
+    """The only directory that Cursor has open; empty if there are several, or none."""
+    match payload.get("workspace_roots"):
+        case [str() as root]:
+            return root
+        case _:
+            return ""
 
 
 def arguments_of(payload: Mapping[str, Any]) -> dict[str, Any]:

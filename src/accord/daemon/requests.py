@@ -1,6 +1,7 @@
 """Answers one request of a hook, whatever it is about."""
 
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ from accord.settings.client import home_of
 log = logging.getLogger("accord.daemon")
 
 MAX_RUNS = 1024
+RUNTIME_DIRS = "/run/user"
 
 
 class RequestHandler:
@@ -31,7 +33,9 @@ class RequestHandler:
 
     def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
         self.directory = directory.resolve()
-        self.protected = tuple(str(path) for path in (self.directory, home_of(env).resolve()))
+        runtime = Path(RUNTIME_DIRS) / str(os.getuid()) / "accord"
+        own = (self.directory, home_of(env).resolve(), runtime)
+        self.protected = tuple(map(str, own))
         self._lock = threading.Lock()
         self._links: dict[str, AgentLink] = {}
         self._runs: dict[str, str] = {}
