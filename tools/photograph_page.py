@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page
 from tests.helpers.page.browser import launch, signed_in, visitor
 from tests.helpers.page.harbor import afternoon
 from tests.helpers.page.team import team_at
+from tests.helpers.page.threads_scene import threads_of_an_afternoon
 from tests.helpers.servers.server_process import ServerProcess, run_server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,8 +31,10 @@ async def main(folder: Path) -> None:
                 login = await afternoon(team)
                 gate = (await (await team.client("maya")).home()).gates[0].id
                 session = {"gate": f"/g/{gate}", "session": f"/s/{login['maya'].id}"}
+                review = await threads_of_an_afternoon(team)
+                threads = {"threads": "/threads", "thread": f"/threads/{review}"}
                 for look in LOOKS:
-                    await photograph(browser, server, folder, look, SCREENS | session)
+                    await photograph(browser, server, folder, look, SCREENS | session | threads)
 
 
 async def photograph_empty(browser: Browser, server: ServerProcess, folder: Path) -> None:

@@ -39,6 +39,7 @@ from accord.telemetry.metrics_endpoint import MetricsEndpoint
 from accord.telemetry.middleware import RequestStats, RequestStatsMiddleware, Tracer
 from accord.transports import bridge
 from accord.transports.bridge.member_handlers import MemberHandlers
+from accord.transports.bridge.queries import BridgeQueries
 from accord.transports.edge.connection_limits import ConnectionLimits
 from accord.transports.edge.origin import OriginMiddleware, names_this_server
 from accord.transports.http import (
@@ -57,6 +58,7 @@ from accord.transports.http.messages.endpoints import MessageEndpoints
 from accord.transports.http.people.sign_in import SignInEndpoints
 from accord.transports.http.policies.signed_policies import PolicyEndpoints
 from accord.transports.http.policies.standing_grants import StandingGrantEndpoints
+from accord.transports.http.repositories.decisions import DecisionEndpoints
 from accord.transports.http.routing_table import ALL_ADMIN_ENDPOINTS
 from accord.transports.intake import AuthPolicy, Intake
 from accord.transports.mcp import endpoint
@@ -179,6 +181,11 @@ class Server:
         )
         self.policies = PolicyEndpoints(self.callers, self.known_people)
         self.standing_grants = StandingGrantEndpoints(self.callers)
+        self.decisions = DecisionEndpoints(
+            self.callers,
+            BridgeQueries(self.engine),
+            lambda actor: MemberHandlers(self.engine, self.mirrors, actor),
+        )
         self.tasks: list[asyncio.Task[None]] = []
         self.certificate_reload: CertificateReloader | None = None
         self.stopping = asyncio.Event()
@@ -356,6 +363,7 @@ class Server:
             *self.git_hooks.routes(),
             *self.policies.routes(),
             *self.standing_grants.routes(),
+            *self.decisions.routes(),
             *self.sign_in.routes(),
             *sessions.routes(self.session_reader, self.callers.actor_of),
             *sessions.routes(

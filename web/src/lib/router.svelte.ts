@@ -4,6 +4,8 @@ export type Route =
   | { screen: "home" }
   | { screen: "gate"; gate: string }
   | { screen: "session"; session: string; fork?: string; at?: number }
+  | { screen: "threads"; thread?: string }
+  | { screen: "why"; at: string }
   | { screen: "people" }
   | { screen: "settings" }
   | { screen: "sign-in" }
@@ -15,6 +17,11 @@ const PATTERNS: Pattern[] = [
   [/^\/$/, () => ({ screen: "home" })],
   [/^\/g\/([^/]+)$/, ([gate = ""]) => ({ screen: "gate", gate })],
   [/^\/s\/([^/]+)(?:\/f\/([^/]+))?$/, sessionRoute],
+  [
+    /^\/threads(?:\/([^/]+))?$/,
+    ([thread]) => ({ screen: "threads", ...(thread ? { thread } : {}) }),
+  ],
+  [/^\/why$/, (_, query) => ({ screen: "why", at: query.get("at") ?? "" })],
   [/^\/people$/, () => ({ screen: "people" })],
   [/^\/settings$/, () => ({ screen: "settings" })],
   [/^\/sign-in$/, () => ({ screen: "sign-in" })],

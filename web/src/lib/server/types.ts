@@ -100,6 +100,17 @@ export interface Claims {
   name?: string;
 }
 
+/** What the server itself found a reported call to be; `policy` is the digest it used. */
+export interface ComputedCall {
+  category: Category;
+  risk_level: Risk;
+  explanation: string;
+  repository: string;
+  policy: string | null;
+  claimed_category: Category;
+  claimed_risk_level: Risk;
+}
+
 /** Content that is stored elsewhere, identified by its hash. */
 export interface ContentRef {
   hash: string;
@@ -151,6 +162,95 @@ export interface CreatedThread {
   created_at: string;
 }
 
+/** Something that was considered and not done: a fork, a proposal or a merge. */
+export interface DecisionAlternative {
+  kind: string;
+  id: string;
+  description: string;
+  reason: string;
+  by: string[];
+  branch: string;
+}
+
+/** An approval at a gate: of the whole commit, of `paths`, or only of something near it. `together`: the paths are covered only with what others approved. */
+export interface DecisionApproval {
+  by: string;
+  gate: string;
+  action: string;
+  comment: string;
+  at: string;
+  self_approved: boolean;
+  extent: 'context' | 'part' | 'whole';
+  paths: string[];
+  together: boolean;
+}
+
+/** All that the server has on record about one decision. `since` and `until` are the range of the session's messages, `stream`, `version` and `hash` the place on the log's chain at which it was made. */
+export interface DecisionDetail {
+  id: string;
+  repo: string;
+  sha: string;
+  title: string;
+  session: string;
+  session_name: string;
+  fork: string | null;
+  branch: string;
+  decision_type: string;
+  decided_at: string;
+  decided_by: string[];
+  approved_by: string[];
+  covers: string;
+  files: string[];
+  names: Record<string, string>;
+  approvals: DecisionApproval[];
+  alternatives: DecisionAlternative[];
+  tools: DecisionTool[];
+  conversation: DecisionMessage[];
+  parents: string[];
+  first_sha: string;
+  since: number;
+  until: number;
+  stream: string;
+  version: number;
+  hash: string;
+}
+
+/** The decision behind a commit; `covers` says what of the commit people approved. `repo` is the repository's id, `title` the reason that the last call gave. `covers` is `whole`, `part` or `none`, and empty in records that do not know. */
+export interface DecisionEntry {
+  id: string;
+  repo: string;
+  sha: string;
+  title: string;
+  session: string;
+  session_name: string;
+  fork: string | null;
+  branch: string;
+  decision_type: string;
+  decided_at: string;
+  decided_by: string[];
+  approved_by: string[];
+  covers: string;
+  files: string[];
+}
+
+/** Decisions that you may read, newest first; `kind` says how `at` was understood. */
+export interface DecisionList {
+  kind: 'commit' | 'decision' | 'newest' | 'path' | 'words';
+  path: string;
+  line: string;
+  decisions: DecisionEntry[];
+  has_more: boolean;
+}
+
+/** A message of the conversation, without secrets; `content` is quoted data of its sender. */
+export interface DecisionMessage {
+  id: string;
+  type: string;
+  sender: string;
+  content: string;
+  timestamp: string;
+}
+
 /** The rules' verdict on a step; `table` compares the judgements if there are several. */
 export interface DecisionRuling {
   batch: string;
@@ -165,6 +265,19 @@ export interface DecisionRuling {
   table: string;
 }
 
+/** A call that ran; `approved_by` are those who let it run. */
+export interface DecisionTool {
+  id: string;
+  name: string;
+  agent: string;
+  category: string;
+  risk: string;
+  description: string;
+  outcome: string;
+  approved_by: string[];
+  paths: string[];
+}
+
 /** How far one message reached one agent. */
 export type DeliveryState = 'acked' | 'delivered' | 'queued' | 'seen';
 
@@ -173,7 +286,7 @@ export interface DeviceList {
   devices: ListedDevice[];
 }
 
-/** How and when a gate ended; `by` are the people who approved or rejected it. `taken_back`: the approval was taken back before it was used. */
+/** How and when a gate ended; `by` approved or rejected it, some by a `standing` grant. `taken_back`: the approval was taken back before it was used. */
 export interface EndedGate {
   session: string;
   session_name: string;
@@ -184,6 +297,7 @@ export interface EndedGate {
   tool_name: string;
   outcome: GateOutcome;
   by: string[];
+  standing: string[];
   reason: string;
   taken_back: boolean;
   ended_at: string;
@@ -222,12 +336,13 @@ export interface ForkSummary {
   into: string | null;
 }
 
-/** An open gate in its session, with what you need to decide on it. `people` has the names of the ids in it. `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough, null that it would not count. `options` has all proposals of which one is to be chosen, this one included. */
+/** An open gate in its session, with what you need to decide on it. `people` has the names of the ids in it. `standing` are those who approved by a standing grant. `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough, null that it would not count. `options` has all proposals of which one is to be chosen, this one included. */
 export interface GateCard {
   id: string;
   request: GateTerms;
   initiator: string;
   approvals: string[];
+  standing: string[];
   rejections: string[];
   approvals_received: number;
   approvals_required: number;
@@ -315,6 +430,12 @@ export interface GitHookRequest {
   sha?: string | null;
 }
 
+/** A standing grant that was recorded. */
+export interface GivenStandingGrant {
+  id: string;
+  session: string;
+}
+
 /** Permission to run exactly one proposal, once, until it expires. */
 export interface Grant {
   id: string;
@@ -350,6 +471,7 @@ export interface Home {
   gates: GateCard[];
   stalls: Stall[];
   ended_gates: EndedGate[];
+  standing_grants: StandingGrantCard[];
   silences: Silence[];
   questions: Question[];
   unread_threads: ThreadDetail[];
@@ -594,7 +716,7 @@ export interface OpenMerge {
   changed: string | null;
 }
 
-/** An unfinished proposal, its ruling, and whether that holds it. `category` and `risk_level` are the proposer's own claim. Where the arguments were too large for a list of gates they are omitted; the session has them. */
+/** An unfinished proposal, its ruling, and whether that holds it. `category` and `risk_level` are the proposer's own claim, unless the server computed them: then `computed` says what it found, and the claim can only have raised it. Where the arguments were too large for a list of gates they are omitted; the session has them. */
 export interface OpenProposal {
   id: string;
   agent: string;
@@ -606,6 +728,7 @@ export interface OpenProposal {
   description: string;
   approved: boolean;
   used: boolean;
+  computed: ComputedCall | null;
   decision: DecisionRuling | null;
   held: ProposalHold | null;
   fork: string | null;
@@ -639,6 +762,14 @@ export interface Person {
 /** Everyone with a token, a device or an invitation, by id. */
 export interface PersonList {
   people: Person[];
+}
+
+/** A policy to sign: the exact text of the file, and its SHA-256 in hexadecimal. */
+export interface PolicyRequest {
+  repository: string;
+  digest: string;
+  text: string;
+  workspace?: string;
 }
 
 /** Post a message. `metadata.to` addresses participants; an event needs `event_type` there. */
@@ -809,6 +940,7 @@ export interface SessionDetail {
   context: ContextItemSummary[];
   secrets: SecretSummary[];
   halted: Record<string, string>;
+  standing_grants: StandingGrantSummary[];
   unmeetable: string[];
 }
 
@@ -817,6 +949,7 @@ export interface SessionHome {
   gates: GateCard[];
   stalls: Stall[];
   ended_gates: EndedGate[];
+  standing_grants: StandingGrantCard[];
   silences: Silence[];
   questions: Question[];
   unread_threads: ThreadDetail[];
@@ -875,6 +1008,15 @@ export interface SignedIn {
   token: string | null;
 }
 
+/** The newest policy that an operator signed for a repository. */
+export interface SignedPolicyText {
+  repository: string;
+  digest: string;
+  text: string;
+  by: string;
+  signed_at: string;
+}
+
 /** A DSSE envelope around an in-toto statement. */
 export interface SignedStatement {
   payloadType: string;
@@ -914,6 +1056,46 @@ export interface Standing {
   confidence: string;
   sha256: string;
   convergence?: string | null;
+}
+
+/** A standing grant in its session. */
+export interface StandingGrantCard {
+  id: string;
+  grantor: string;
+  agent: string;
+  run: string[];
+  write: string[];
+  count: number;
+  used: number;
+  created_at: string;
+  expires_at: string;
+  people: Record<string, string>;
+  session: string;
+  session_name: string;
+}
+
+/** Your yes beforehand: for which calls of which agent, how often, and for how many seconds. */
+export interface StandingGrantRequest {
+  agent: string;
+  count: number;
+  seconds: number;
+  run?: string[];
+  write?: string[];
+  comment?: string | null;
+}
+
+/** A member's yes, given beforehand, to calls alike of one agent. */
+export interface StandingGrantSummary {
+  id: string;
+  grantor: string;
+  agent: string;
+  run: string[];
+  write: string[];
+  count: number;
+  used: number;
+  created_at: string;
+  expires_at: string;
+  people: Record<string, string>;
 }
 
 /** A signature of the payload's DSSE encoding, in base64. */
@@ -1341,6 +1523,7 @@ export interface ToolExecute {
   tool_proposal: string;
   approved_by: string[];
   grant?: Grant | null;
+  standing?: string[];
 }
 
 /** Output of a running tool. */

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.api import git_hooks, home, people, policies, responses, threads, tokens
+from accord.api import decisions, git_hooks, home, people, policies, responses, threads, tokens
 from accord.core.dialects import asyncapi, msg, pvp_schema
 from accord.core.dialects.pvp_schema import Schema, public_name, tidy_schema
 from accord.transports.http.endpoint import Endpoint, QueryParameter
@@ -28,6 +28,8 @@ RESPONSE_TYPES: dict[tuple[str, str], type] = {
     ("POST", MESSAGES_PATH): responses.MessageReceipt,
     ("GET", MESSAGES_PATH): responses.MessageList,
     ("GET", "/home"): home.Home,
+    ("GET", "/decisions"): decisions.DecisionList,
+    ("GET", "/decisions/{decision}"): decisions.DecisionDetail,
     ("GET", "/sessions"): responses.SessionList,
     ("GET", "/sessions/{id}"): responses.SessionDetail,
     ("GET", "/sessions/{id}/context"): responses.ContextItemDetail,
@@ -68,7 +70,7 @@ REQUEST_TYPES: dict[str, type] = {
 # Names of the types that the server sends with exactly the declared fields.
 RESPONSE_OBJECTS = frozenset(
     name
-    for module in (responses, home, tokens, people, policies, threads)
+    for module in (responses, home, tokens, people, policies, threads, decisions)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, responses.ResponseObject)
 )
@@ -79,6 +81,7 @@ PATH_PARAMETER_TEXTS = {
     "repository": "The repository's id, `accord.repo` in its configuration.",
     "grant": "The standing grant's id.",
     "sha": "The commit's full id.",
+    "decision": "The decision's id, which begins with `dec_`.",
     "device": "The device's id.",
     "person": "The person's id.",
     "action": "The action, such as `commit-context` or `commit-created`.",

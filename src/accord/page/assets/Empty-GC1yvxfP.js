@@ -1,1 +1,0 @@
-import{H as e,J as t,K as n,N as r,S as i,Y as a,at as o,it as s,j as c,k as l}from"./disclose-version-Dfme2Q_P.js";var u=r([[`section`,{class:`svelte-1m5lo4h`},[`h2`,{class:`svelte-1m5lo4h`},` `],` `,,]]);function d(r,d){var f=u(),p=n(f),m=t(p,!0),h=a(p,2);i(h,()=>d.children??o),s(f),e(()=>l(m,d.title)),c(r,f)}export{d as t};

@@ -1,0 +1,1 @@
+"""What the server knows of repositories: the decisions behind their commits."""
