@@ -12,7 +12,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from accord.transports.http.page import (
+    ASSETS_ROOT,
     BUILT_PAGE,
+    INDEX,
     PageMiddleware,
     page,
     page_files,
@@ -106,6 +108,34 @@ def test_page_contains_the_licences_of_its_packages() -> None:
 
     assert "svelte" in text
     assert "SIL OPEN FONT LICENSE" in text.upper()
+
+
+STATIC_IMPORT = re.compile(r"""(?:from|import|src=|href=)\s*["']\.?/([\w./-]+\.(?:js|css))""")
+
+
+def script_of(screen: str) -> str:
+    return next(n for n in page_files() if n.startswith(f"/assets/{screen}-") and n.endswith("js"))
+
+
+def loaded_first(screen: str) -> int:
+    """Compressed bytes of script and style that the screen of this name needs."""
+    found, wanted = set[str](), [INDEX, script_of(screen)]
+    while wanted:
+        name = wanted.pop()
+        if name in found or name not in page_files():
+            continue
+        found.add(name)
+        text = page_files()[name].data.decode()
+        # What is imported at once; a screen that is loaded later is in a call of `import()`.
+        static = re.findall(
+            r"""(?:from|import|src=|href=)\s*["']\.?/([\w./-]+\.(?:js|css))""", text
+        )
+        wanted += [f"/{each}" if "/" in each else f"{ASSETS_ROOT}{each}" for each in static]
+    return sum(len(file.compressed or file.data) for n, file in page_files().items() if n in found)
+
+
+def test_screen_of_a_gate_loads_little() -> None:
+    assert 20 << 10 < loaded_first("Gate") < 60 << 10
 
 
 @pytest.mark.network
