@@ -33,14 +33,23 @@ Row = tuple[int, bytes, bytes]
 # rules that they belong to; everything else must fold as it did then.
 ADDED_FIELDS: dict[str, frozenset[str]] = {
     "Room": frozenset(
-        {"gate_seconds", "gate_seconds_by_agent", "ended_gates", "taken_back", "created_with"}
+        {
+            "gate_seconds",
+            "gate_seconds_by_agent",
+            "ended_gates",
+            "taken_back",
+            "created_with",
+            "standing_grants",
+        }
     ),
     "SharedSecret": frozenset({"sharer_left"}),
     "Member": frozenset({"removed_by"}),
-    "Gate": frozenset({"notes", "votes"}),
-    "ToolProposal": frozenset({"gate_seconds", "option_of"}),
+    "Gate": frozenset({"notes", "votes", "standing"}),
+    "ToolProposal": frozenset({"gate_seconds", "option_of", "computed", "claimed"}),
     "Merge": frozenset({"needs_approval", "head", "changed"}),
-    "People": frozenset({"known", "codes", "devices", "renewals", "enrolled", "id_secret"}),
+    "People": frozenset(
+        {"known", "codes", "devices", "renewals", "enrolled", "id_secret", "policies"}
+    ),
     "Token": frozenset({"device"}),
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Permission
@@ -118,7 +118,8 @@ class ToolProposed(Event, frozen=True, kw_only=True, gc=False):
     name = "tool.proposed"
 
     said: ToolPropose
-    computed: ComputedClass | None = None  # None: category and risk are the agent's own claim
+    # Unset, not None: a record without it encodes to the bytes it was stored as.
+    computed: ComputedClass | UnsetType = UNSET
 
 
 class ToolStarted(Event, frozen=True, kw_only=True, gc=False):
@@ -200,7 +201,7 @@ def propose_tool(room: Room, command: Command, body: ToolPropose) -> Iterator[Ev
     objection = decision_binding.ruling_objection(room, tool)
     bound = decision_binding.decision_link_of(tool) is not None
     gated = needs_gate(room, body, tool, categories) or bound or tool.option_of is not None
-    yield ToolProposed(said=replace(said, requires_approval=gated), computed=computed)
+    yield ToolProposed(said=replace(said, requires_approval=gated), computed=computed or UNSET)
     if objection is not None:
         return  # no gate opens before the decision allows the step
     if gated:
@@ -371,7 +372,7 @@ def expire_grants(room: Room, command: Command) -> Iterator[EventOrEffect]:
 
 
 def on_proposed(room: Room, event: ToolProposed, record: Record) -> Room:
-    tool = proposal_of(record.id, event.said, record.ref, record.fork, event.computed)
+    tool = proposal_of(record.id, event.said, record.ref, record.fork, event.computed or None)
     return replace(room, tools={**room.tools, tool.id: tool})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from accord.core.kernel import ballot as ballots
@@ -65,7 +66,9 @@ class GateApproved(Event, frozen=True, kw_only=True, gc=False):
     gate: str
     seat: str
     self_approved: bool = False
-    standing: str = ""  # the standing grant that voted, if the member did not do so now
+    # The standing grant that voted, if the member did not do so now. Unset, not empty: a record
+    # without it encodes to the bytes it was stored as.
+    standing: str | UnsetType = UNSET
 
 
 class GateRejected(Event, frozen=True, kw_only=True, gc=False):
@@ -85,7 +88,8 @@ class GatePassed(Event, frozen=True, kw_only=True, gc=False):
 
     gate: str
     approved_by: tuple[str, ...]
-    standing: tuple[str, ...] = ()  # those of `approved_by` who approved by a standing grant only
+    # Those of `approved_by` who approved by a standing grant only; unset if there are none.
+    standing: tuple[str, ...] | UnsetType = UNSET
 
 
 def option_of(metadata: Mapping[str, Any] | None) -> str | None:
@@ -194,7 +198,9 @@ def pass_gate(room: Room, command: Command, gate: Gate, tally: Tally) -> Iterato
     """Pass the gate; a tool gets its grant, with the members whose approval counted."""
     approved_by = tuple(sorted(tally.counted))
     standing = tuple(seat for seat in approved_by if seat in gate.standing)
-    yield GatePassed(gate=gate.id, approved_by=approved_by, standing=standing, fork=gate.fork)
+    yield GatePassed(
+        gate=gate.id, approved_by=approved_by, standing=standing or UNSET, fork=gate.fork
+    )
     if tool := room.tools.get(gate.action):
         asked = tuple(seat for seat in approved_by if seat not in standing)
         yield from grants.issue_grant(room, command, tool, asked, standing)
@@ -289,7 +295,7 @@ def on_passed(room: Room, event: GatePassed, record: Record) -> Room:
     if merge := room.merges.get(gate.action):
         room = replace(room, merges={**room.merges, merge.id: replace(merge, gated=False)})
     ended = gates.ended_gate(room, gate, GateOutcome.APPROVED, record.at, event.approved_by)
-    ended = replace(ended, standing=event.standing)
+    ended = replace(ended, standing=event.standing or ())
     return gates.close_gate(room, gate, "passed", ended, ends_action=False)
 
 

@@ -199,7 +199,7 @@ def on_approval(builder: DecisionBuilder, event: GateApproved, record: Record) -
 def on_gate_passed(builder: DecisionBuilder, event: GatePassed, record: Record) -> None:
     builder.add_gate_ruling(event.gate)
     for seat in event.approved_by:
-        if seat not in event.standing:  # a standing grant votes, but approves no commit
+        if seat not in (event.standing or ()):  # a standing grant votes, but approves no commit
             builder.add_approval(event.gate, seat)
 
 
