@@ -224,6 +224,14 @@ class WakeMachine(RuleBasedStateMachine):
         assert self.terminal.wrong == []
 
     def teardown(self) -> None:
+        try:
+            self.check_the_end()
+        finally:
+            self.run(self.local.stop())
+            self.runner.close()
+            self.folder.cleanup()
+
+    def check_the_end(self) -> None:
         self.terminal.line_empty, self.terminal.typed_at = True, None
         self.beat()
         for _ in range(6):  # beyond the longest a wake may be under way, and beyond the cost bound
@@ -234,9 +242,6 @@ class WakeMachine(RuleBasedStateMachine):
         assert self.terminal.wrong == []
         for thread in self.names:
             self.check_nothing_lost(thread)
-        self.run(self.local.stop())
-        self.runner.close()
-        self.folder.cleanup()
 
     def check_nothing_lost(self, thread: str) -> None:
         read = {"thread_id": thread, "limit": 200, "peek": True}
@@ -258,5 +263,5 @@ class WakeMachine(RuleBasedStateMachine):
 
 TestWakes = WakeMachine.TestCase
 TestWakes.settings = settings(
-    max_examples=300 if LONG else 12, stateful_step_count=50 if LONG else 20, deadline=None
+    max_examples=300 if LONG else 30, stateful_step_count=50 if LONG else 20, deadline=None
 )
