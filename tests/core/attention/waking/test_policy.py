@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.core.attention.waking.policy import PostedMessage, woken_by
+from accord.core.attention.waking.policy import PostedMessage, WakePolicy, woken_by
 from accord.core.attention.waking.politeness import NOTICE, loop_was_noticed, polite_run
 from accord.core.attention.waking.prompt import (
     CUT,
@@ -15,6 +15,7 @@ from accord.core.attention.waking.prompt import (
     quoted,
     wake_prompt,
 )
+from accord.core.kernel.limits import Limits
 
 PARTICIPANTS = ("planner", "coder", "reviewer")
 
@@ -151,3 +152,11 @@ def test_secrets_are_removed_and_long_words_are_cut() -> None:
     assert prompt.count(CUT) == 2
     assert len(prompt.encode()) <= MAX_PROMPT_BYTES
     assert quoted("short") == "> short"
+
+
+@proves("UNI-23", "MSG-3.8-7", "MSG-7-3")
+def test_the_times_of_waking_and_of_keys_are_the_ruled_ones() -> None:
+    policy = WakePolicy()
+    seconds = [each // 1000 for each in (policy.recheck_ms, policy.quiet_ms, policy.max_defer_ms)]
+    assert seconds == [5, 20, 60]
+    assert Limits().idempotency_seconds == 24 * 3600
