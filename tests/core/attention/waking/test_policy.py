@@ -16,6 +16,7 @@ from accord.core.attention.waking.prompt import (
     wake_prompt,
 )
 from accord.core.kernel.limits import Limits
+from tests.spec import proves
 
 PARTICIPANTS = ("planner", "coder", "reviewer")
 
