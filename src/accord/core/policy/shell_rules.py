@@ -22,6 +22,7 @@ from accord.core.room.state import CallSubject, Risk
 
 MAX_DEPTH = 5
 MAX_FOLDERS = 16
+MAX_FOLDER_CHANGES = 4
 READ = Category.FILE_READ
 SHELL, HIGH, MEDIUM = Category.SHELL_EXECUTE, Risk.HIGH, Risk.MEDIUM
 # Options of wrappers that take a value as the next word.
@@ -64,6 +65,7 @@ class ShellRules:
         self._cwd = cwd
         self._folders: tuple[str, ...] = (cwd,)
         self._plain = False
+        self._lost = False  # it changes its working directory more often than is followed
 
     def findings(self, text: str, depth: int = 0) -> Iterator[Finding]:
         """Everything that bash would do for this text."""
@@ -77,7 +79,7 @@ class ShellRules:
             yield Finding(SHELL, HIGH, f"it cannot be read as a whole: {script.problem}")
             if reason := hides_decision(text):
                 yield refused(reason)
-        if len(self._folders) > MAX_FOLDERS:
+        if self._lost or len(self._folders) > MAX_FOLDERS:
             yield Finding(SHELL, HIGH, "it changes its working directory too often to follow")
             self._folders = self._folders[:MAX_FOLDERS]
         if not script.commands and not script.problem:
@@ -102,8 +104,9 @@ class ShellRules:
                 word = command.words[1]
                 targets.append(self._places.absolute(word.text, "") if word.home else word.text)
         folders = list(self._folders)
+        self._lost = self._lost or len(targets) > MAX_FOLDER_CHANGES
         for folder in self._folders:
-            folders += possible_folders(folder, tuple(targets[: MAX_FOLDERS // 2]))
+            folders += possible_folders(folder, tuple(targets[:MAX_FOLDER_CHANGES]))
         return tuple(dict.fromkeys(folders))
 
     # One command
