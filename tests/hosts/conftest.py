@@ -1,6 +1,9 @@
 """Hosts for the tests of this directory: installed, with a home of their own each."""
 
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +26,16 @@ def make_agent(tmp_path: Path) -> MakeAgent:
         return Agent(HOSTS[name], command, tmp_path / name, model, mcp)
 
     return make
+
+
+@pytest.fixture
+def stopped_daemons(tmp_path: Path) -> Iterator[None]:
+    """Ends what a host or a hook left running in a home of this test."""
+    yield
+    for home in tmp_path.glob("*/home"):
+        subprocess.run(
+            [sys.executable, "-m", "accord", "daemon", "stop"],
+            env={"HOME": str(home), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            check=False,
+        )

@@ -2,9 +2,7 @@
 
 import os
 import shlex
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,19 +51,6 @@ def install_program(agent: Agent) -> Path:
     program.write_text(f'#!/bin/sh\n{closed}\nexec {shlex.join(agent.command)} "$@"\n')
     program.chmod(0o755)
     return programs
-
-
-@pytest.fixture
-def stopped_daemons(tmp_path: Path) -> Iterator[None]:
-    """Ends what a host or a hook left running in a home of this test."""
-    yield
-    for home in tmp_path.glob("*/home"):
-        subprocess.run(
-            [sys.executable, "-m", "accord", "daemon", "stop"],
-            env={"HOME": str(home), "PATH": os.environ["PATH"]},
-            capture_output=True,
-            check=False,
-        )
 
 
 class Reader:
