@@ -258,3 +258,28 @@ async def test_session_is_opened_from_home(browser: Browser, page_server: Server
         await expect(
             page.get_by_role("navigation", name="Main").get_by_text("Search relevance spike")
         ).to_be_visible()
+
+
+async def test_standing_grant_is_shown_and_ended(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    async with (
+        open_gate(team, "Granted") as (session, _),
+        signed_in(browser, page_server, *MAYA) as maya,
+    ):
+        page = await maya.open("/")
+        await page.get_by_role("article").wait_for()
+        grant = {"agent": "claude", "run": ["uv run pytest"], "count": 20, "seconds": 1800}
+        path = f"/sessions/{session['maya'].id}/standing-grants"
+        made = await page.evaluate(SEND, [path, grant])
+        assert made in {200, 201}
+        await expect(page.get_by_text("0 of 20 used")).to_be_visible()
+        assert await serious_findings(page) == []
+        await page.get_by_role("button", name="End", exact=True).click()
+
+        await expect(page.get_by_text("0 of 20 used")).to_have_count(0)
+
+
+SEND = """async ([path, body]) => (await fetch(path, {
+  method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+})).status"""

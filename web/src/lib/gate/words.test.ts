@@ -11,6 +11,7 @@ function gate(changes: Partial<GateCard> = {}): GateCard {
     session_name: "Login",
     initiator: "claude",
     approvals: [],
+    standing: [],
     rejections: [],
     request: {
       action_type: "tool",

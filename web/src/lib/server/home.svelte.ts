@@ -25,6 +25,7 @@ export const EMPTY_HOME: Home = {
   ended_gates: [],
   silences: [],
   questions: [],
+  standing_grants: [],
   unread_threads: [],
   counts: NO_COUNTS,
   has_more: false,
@@ -44,6 +45,7 @@ export function withSession(home: Home, part: SessionHome): Home {
     gates,
     stalls,
     ended_gates: ended,
+    standing_grants: [...others(home.standing_grants), ...part.standing_grants],
     counts: {
       ...home.counts,
       gates: gates.length,
