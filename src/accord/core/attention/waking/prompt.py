@@ -56,7 +56,7 @@ def wake_prompt(*, thread: str, unread: int, by: str, words: str = "", summary: 
     ]
     if words:
         lines += [
-            f"{_inline(by)} {QUOTE_NOTICE}",
+            f"Sender {_inline(by)} {QUOTE_NOTICE}",  # an id may begin like a quoted line
             quoted(words, _QUOTED_BYTES // 2),
         ]
     if summary:
