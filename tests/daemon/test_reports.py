@@ -13,7 +13,6 @@ from accord.core.room.state import Presence
 from tests.daemon.conftest import MakeAgent
 from tests.helpers.hosts.gated_agent import GatedAgent, People, wait_until
 from tests.helpers.hosts.samples import read_sample
-from tests.helpers.servers.server_process import ServerProcess
 from tests.spec import proves
 
 # The samples of one turn, for each host: prompt, stop.
@@ -277,20 +276,3 @@ def test_model_of_codex_is_declared_with_the_call(make_agent: MakeAgent, people:
     (proposal,) = (each.body for each in people.history("tool.propose"))
     assert isinstance(proposal, ToolPropose)
     assert (proposal.metadata or {})["model"] == "gpt-5.5"
-
-
-def test_call_that_needed_no_gate_is_recorded_once_it_ran(
-    shared_server: ServerProcess, shared_home: Path, tmp_path: Path
-) -> None:
-    people = People(shared_server, require_approval_for=["deploy"])
-    root = shared_home / tmp_path.name
-    root.mkdir()
-    agent = GatedAgent(people, shared_home, "claude-code", root)
-    payload = agent.shell_payload("touch made.txt")
-
-    assert agent.hook("pre-tool", payload).output == ""
-    assert people.history("tool.propose") == []
-    agent.hook("post-tool", {**payload, "tool_response": {"stdout": "", "stderr": ""}})
-
-    assert len(people.history("tool.propose")) == len(people.history("tool.result")) == 1
-    assert people.state.gates == ()

@@ -16,7 +16,7 @@ from accord.api.responses import OpenProposal, SessionDetail
 from accord.client.errors import ClientError, ServerRefused
 from accord.core.policy.classify import classify
 from accord.core.policy.findings import Classification
-from accord.core.policy.policy import NO_POLICY
+from accord.core.policy.policy import NO_POLICY, Policy
 from accord.core.policy.reported_call import Place, ReportedCall, reported_metadata
 from accord.core.room.approval.gates import ALWAYS_GATED_RISKS, possible_categories
 from accord.core.room.approval.grants import ToolExecute
@@ -76,7 +76,7 @@ def decide(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> Decis
         return deny(f"the session {state.id} has ended ({state.status}). {CONNECT_AGAIN}")
     if all(member.id != link.connection.agent for member in state.members):
         return deny(f"{link.connection.agent} is not in the session {state.id}. {CONNECT_AGAIN}")
-    if not needs_gate(state, call.tool, found):
+    if not needs_gate(state, link.policy or NO_POLICY, call.tool, found):
         return NO_DECISION
     return ask_people(link, classified)
 
@@ -99,16 +99,14 @@ def classify_call(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -
     return ClassifiedCall(call, reported, classify(reported, policy, parse_shell), arguments)
 
 
-def needs_gate(state: SessionDetail, tool: str, found: Classification) -> bool:
-    """As the server decides it (`core/room/approval/tools.py`)."""
-    if found.is_read:
-        return Category.ALL in state.config.require_approval_for or (
-            Category.FILE_READ in state.config.require_approval_for
-        )
+def needs_gate(state: SessionDetail, policy: Policy, tool: str, found: Classification) -> bool:
+    """Whether the server would gate it; it computes the same from the call and its own policy."""
     configured = frozenset(state.config.require_approval_for)
+    if found.is_read:
+        return bool(configured & {Category.ALL, Category.FILE_READ})
     categories = possible_categories(tool, found.category) | frozenset(found.categories)
     by_config = Category.ALL in configured | categories or bool(configured & categories)
-    return by_config or found.risk in ALWAYS_GATED_RISKS
+    return not policy.signed or by_config or found.risk in ALWAYS_GATED_RISKS
 
 
 def away_decision(link: AgentLink, found: Classification) -> Decision:

@@ -208,8 +208,9 @@ def on_tool_result(report: Report) -> None:
 
 def propose_ungated(link: AgentLink, classified: gate.ClassifiedCall) -> str:
     """Record a call that needed no gate; reads are too many and change nothing."""
-    state, found = link.state, classified.found
-    is_gated = state is None or gate.needs_gate(state, classified.call.tool, found)
+    state, policy, found = link.state, link.policy, classified.found
+    tool = classified.call.tool
+    is_gated = state is None or policy is None or gate.needs_gate(state, policy, tool, found)
     if found.is_read or found.refusal or is_gated:
         return ""
     return gate.propose(link, classified, requires_approval=False)
