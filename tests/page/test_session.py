@@ -7,7 +7,7 @@ from playwright.async_api import Browser, Page, expect
 
 from accord.client import Client
 from tests.helpers.page.accessibility import serious_findings
-from tests.helpers.page.browser import signed_in
+from tests.helpers.page.browser import Theme, signed_in
 from tests.helpers.page.team import Team, propose_migration
 from tests.helpers.servers.server_process import ServerProcess
 
@@ -196,3 +196,36 @@ async def test_reading_older_rows_is_not_disturbed(
 
         await page.locator(".jump").click()
         await expect(page.get_by_text("Question 50.")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize(("theme", "phone"), [("light", False), ("dark", False), ("light", True)])
+async def test_a_full_session_is_accessible(
+    browser: Browser, page_server: ServerProcess, team: Team, theme: Theme, *, phone: bool
+) -> None:
+    room = await team.session("Everything", "maya", "jonas", "claude")
+    maya, claude = room["maya"], room["claude"]
+    await maya.add_context("adr/014-rate-limits.md", "Five tries")
+    prompt = await maya.prompt("Limit the login", "claude", context_keys=["adr/014-rate-limits.md"])
+    async with claude.think(prompt) as thinking:
+        await thinking.write("Two counters.")
+    edit = {"path": "limits.py", "old_string": "LIMIT = 10\n", "new_string": "LIMIT = 5\n"}
+    written = await claude.propose("edit", edit, category="file_write", prompt=prompt)
+    await maya.approve(written)
+    granted = await claude.decision(written)
+    await claude.execute(granted)
+    await claude.output(granted, "\x1b[32mok\x1b[0m \x1b[33mwarned\x1b[0m\n")
+    await claude.output(granted, "careful\n", stream="stderr")
+    await claude.result(granted, success=False, duration_ms=31_000)
+    async with claude.respond(prompt) as out:
+        await out.write("# Done\n\n- `a`\n\n```py\nx = 1\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    await claude.propose("edit", edit, category="file_write", prompt=prompt, description="Smaller")
+    await propose_migration(claude)
+    async with signed_in(browser, page_server, "maya", *ADMIN, theme=theme, phone=phone) as person:
+        page = await person.open(f"/s/{maya.id}")
+        await expect(page.get_by_text("Migrate the staging database?").first).to_be_visible()
+        assert await serious_findings(page) == []
+        await page.get_by_role("feed").focus()
+        await page.keyboard.press("Home")
+        await page.get_by_role("feed").evaluate("(box) => { box.scrollTop = 0; }")
+        await expect(page.get_by_text("Limit the login")).to_be_visible()
+        assert await serious_findings(page) == []
