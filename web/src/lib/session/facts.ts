@@ -434,7 +434,7 @@ const HANDLERS: Record<string, Handler> = {
       at: message.ts,
       seq: message.seq ?? 0,
       approvedBy: textsOf(fields.approved_by),
-      standing: Boolean(fields.standing),
+      standing: textsOf(fields.standing).length > 0,
       grant: grant.id
         ? {
             id: textOf(grant.id),

@@ -1,7 +1,7 @@
 /** One session as the page holds it: what the server said, folded; and what this person is about to say. */
 
 import { account } from "../server/account.svelte";
-import { get, Refusal } from "../server/http";
+import { get, Refusal, request } from "../server/http";
 import { messageId } from "../server/message_id";
 import { SessionSocket } from "../server/session_socket";
 import type {
@@ -438,6 +438,13 @@ export class SessionRoom {
       { key, reason: "Removed from the page" },
       this.#inFork(),
     );
+  }
+
+  /** Anyone who may approve ends a standing grant. */
+  async endGrant(grant: string): Promise<void> {
+    const path = `/sessions/${encodeURIComponent(this.id)}/standing-grants/${encodeURIComponent(grant)}`;
+    await request("DELETE", `${path}?reason=${encodeURIComponent("Ended from the page")}`);
+    await this.#readDetail();
   }
 
   async configure(changes: Record<string, unknown>, reason: string): Promise<void> {
