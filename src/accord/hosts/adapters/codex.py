@@ -73,6 +73,7 @@ ADAPTER = HostAdapter(
     limits=(
         "Codex runs a hook only after you have trusted it, and says nothing when it skips one.",
         TYPED_INPUT,
+        "Codex lets a call pass when it ends our hook because of its own timeout.",
         "The person who starts it can leave the gate out: `codex --disable hooks`.",
     ),
     disabled_by=disabled_by,
