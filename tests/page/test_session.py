@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from accord.api.policies import StandingGrantRequest
 from accord.client import Client
 from tests.helpers.page.accessibility import serious_findings
 from tests.helpers.page.browser import Theme, signed_in
@@ -229,3 +230,17 @@ async def test_a_full_session_is_accessible(
         await page.get_by_role("feed").evaluate("(box) => { box.scrollTop = 0; }")
         await expect(page.get_by_text("Limit the login")).to_be_visible()
         assert await serious_findings(page) == []
+
+
+async def test_a_standing_grant_shows_and_can_be_ended(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Standing", "maya", "jonas", "claude")
+    request = StandingGrantRequest(agent="claude", count=5, seconds=1800, run=("uv run pytest *",))
+    await (await team.client("jonas")).give_standing_grant(room["jonas"].id, request)
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        grants = page.get_by_role("listitem").filter(has_text="uv run pytest")
+        await expect(grants).to_contain_text("0 of 5 used")
+        await grants.get_by_role("button", name="End").click()
+        await expect(grants).to_have_count(0)
