@@ -15,6 +15,7 @@ from tests.helpers.page.browser import launch, signed_in, visitor
 from tests.helpers.page.harbor import afternoon
 from tests.helpers.page.team import team_at
 from tests.helpers.page.threads_scene import threads_of_an_afternoon
+from tests.helpers.page.why_scene import commit_of_a_session
 from tests.helpers.servers.server_process import ServerProcess, run_server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +33,8 @@ async def main(folder: Path) -> None:
                 gate = (await (await team.client("maya")).home()).gates[0].id
                 session = {"gate": f"/g/{gate}", "session": f"/s/{login['maya'].id}"}
                 review = await threads_of_an_afternoon(team)
-                threads = {"threads": "/threads", "thread": f"/threads/{review}"}
+                await commit_of_a_session(team)
+                threads = {"threads": "/threads", "thread": f"/threads/{review}", "why": "/why"}
                 for look in LOOKS:
                     await photograph(browser, server, folder, look, SCREENS | session | threads)
 
