@@ -14,6 +14,8 @@ const RETRIED_CODES = new Set(["RATE_LIMITED", "INTERNAL_ERROR", "TIMEOUT", "TRA
 export interface SessionListener {
   /** New messages in the order of the session; never one twice. Called at most once a frame. */
   received(messages: ReceivedEnvelope[]): void;
+  /** What was held back because the session was not joined can be sent now. */
+  attached?(): void;
   /** The session cannot be joined, or is over; `why` is the server's sentence. */
   closed(why: string): void;
 }
@@ -141,6 +143,7 @@ export class SessionSocket {
   #attached(): void {
     this.#isAttached = true;
     for (const text of this.#outbox.texts()) this.#socket?.send(text);
+    this.listener.attached?.();
   }
 
   /** All that arrived within a frame is handed over at once. */

@@ -71,6 +71,8 @@ export class SessionRoom {
     this.draft = new SharedDraft(account.current?.id ?? "");
     this.socket = new SessionSocket(id, {
       received: (messages) => this.received(messages),
+      // A draft that was written before the session was joined, or while the server was away.
+      attached: () => this.#draftLater(),
       closed: () => void this.#readDetail(),
     });
   }
