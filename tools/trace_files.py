@@ -12,12 +12,14 @@ at import time does not count, nor do functions that also run while nothing is a
 import argparse
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.tools import ToolPropose
 from accord.core.room.policy import Category
 from accord.core.room.state import Risk
+from accord.data_dir import DATABASE_NAME
 from accord.git.hooks.dispatch import HOOK_NAMES
 from tests.helpers.git.hook_timeout import HOOK_IMPORT, extend_hook_timeout
 from tests.helpers.git.work_tree import WorkTree
@@ -100,16 +103,33 @@ def trace() -> FunctionsOfFiles:
         work = _work_tree(folder, server, recording)
         server.start()
         try:
-            time.sleep(SETTLE_S)
-            recording.set_phase(IDLE)
-            time.sleep(IDLE_S)
-            recording.set_phase(NOTHING)
+            _record_idleness(server, recording)
             asyncio.run(_commit_with_approval(server, work, recording))
         finally:
             server.stop()
         _expect(bool(work.note()), "the hooks wrote no note")
         _expect("Approved-By" in work.trailers(), f"the commit is not covered: {work.message()}")
         return recording.functions_of_files()
+
+
+def _record_idleness(server: ServerProcess, recording: Recording) -> None:
+    """Record what a server does by itself, signing what was stored before among it."""
+    time.sleep(SETTLE_S)
+    signed = _signed_heads(server)
+    server.issue_token("watcher")
+    time.sleep(SETTLE_S / 5)
+    recording.set_phase(IDLE)
+    time.sleep(IDLE_S)
+    deadline = time.monotonic() + ANSWER_TIMEOUT_S
+    while _signed_heads(server) == signed:
+        _expect(time.monotonic() < deadline, "the server signed nothing")
+        time.sleep(SETTLE_S / 5)
+    recording.set_phase(NOTHING)
+
+
+def _signed_heads(server: ServerProcess) -> int:
+    with closing(sqlite3.connect(server.home / DATABASE_NAME)) as log:
+        return int(log.execute("SELECT count(*) FROM heads").fetchone()[0])
 
 
 def _work_tree(folder: Path, server: ServerProcess, recording: Recording) -> WorkTree:

@@ -58,7 +58,7 @@ def test_the_commands_of_this_version_are_there() -> None:
         *("serve", "demo", "doctor", "session", "gates", "approve", "reject", "token", "keys"),
         *("verify", "backup", "restore", "compact", "stdio", "decide", "git", "pact", "why"),
         *("login", "whoami", "logout", "invite", "people", "mcp", "daemon"),
-        *("connect", "disconnect"),
+        *("connect", "disconnect", "policy"),
         *("thread", "inbox", "agents", "store"),
     }
 

@@ -1,4 +1,4 @@
-"""Class the calls of coding agents: check, test and sign a policy; give standing grants.
+"""Check, test and sign how calls of agents are classed; give standing grants.
 
 `.accord/policy.toml` says what category and risk a call has. It counts once a person with an admin
 token signed it, and only as it was signed: after any change sign it again. A standing grant is your

@@ -1,4 +1,4 @@
-"""See which threads have messages that you have not read, and what waits for your answer.
+"""See which threads you have not read, and what waits for your answer.
 
 Reading the inbox acknowledges nothing: a message stays unread until `accord thread read --ack` or
 `accord thread ack`. With --watch, new messages are printed as they arrive; their senders see them
