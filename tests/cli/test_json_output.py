@@ -122,6 +122,9 @@ def work_in_a_session(accord: RecordedOutput, server: ServerProcess) -> str:
     accord("session", "show", session)
     accord("session", "log", session)
     accord("session", "export", session)
+    given = accord("policy", "grant", "claude", "--run", "pytest **", "--session", session)
+    accord("policy", "list")
+    accord("policy", "revoke", given["id"])
     accord("session", "remove", session, "claude")
     accord("session", "readmit", session, "claude", "--roles", "driver")
     accord("session", "leave", session, env=bob)
@@ -163,6 +166,7 @@ def commit_in_a_repository(
     """Hooks, a commit with its record, and everything that reads it."""
     accord("git", "install")
     accord("git", "status")
+    sign_a_policy(accord)
     accord("git", "bind", session)
     Path("a.txt").write_text("one\n")
     git("add", "a.txt")
@@ -190,6 +194,14 @@ def commit_in_a_repository(
 
 def git(*words: str) -> None:
     subprocess.run(["git", *words], check=True, timeout=60, capture_output=True)
+
+
+def sign_a_policy(accord: RecordedOutput) -> None:
+    """How calls are classed in this repository."""
+    accord("policy", "init", "--stack", "python")
+    accord("policy", "check")
+    accord("policy", "test", "git push")
+    accord("policy", "sign", "--yes")
 
 
 def keep_a_pact(accord: RecordedOutput) -> None:

@@ -34,7 +34,7 @@ secret = ["keys/**"]
 run = ["pytest **", "make test", "deploy *"]
 category = "shell_execute"
 risk = "low"
-why = "tests"
+reason = "tests"
 [[command]]
 run = ["lint *"]
 category = "file_read"

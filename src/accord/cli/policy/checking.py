@@ -85,8 +85,8 @@ def meaning_lines(policy: "Policy", path: Path, digest: str) -> Iterable[str]:
 
 
 def _class_of(rule: "Rule") -> str:
-    why = f" ({rule.why})" if rule.why else ""
-    return f"{rule.category}, {rule.risk}{why}"
+    reason = f" ({rule.reason})" if rule.reason else ""
+    return f"{rule.category}, {rule.risk}{reason}"
 
 
 def test(args: argparse.Namespace) -> int:

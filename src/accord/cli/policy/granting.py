@@ -34,7 +34,7 @@ async def _grant(args: argparse.Namespace) -> int:
     )
     receipt = await client.give_standing_grant(session, wanted)
     if args.json:
-        print_json({"standing_grant": receipt.id, "session": session})
+        print_json({"id": receipt.id, "session": session})
         return 0
     patterns = ", ".join([*args.run, *(f"write {path}" for path in args.write)])
     what = f"{args.agent} may do {args.count} calls like {patterns}"
@@ -100,7 +100,7 @@ async def _revoke(args: argparse.Namespace) -> int:
     client = connection.client_for(args)
     await client.end_standing_grant(found["session"], found["id"], args.reason or "")
     if args.json:
-        print_json({"standing_grant": found["id"], "ended": True})
+        print_json({"id": found["id"], "ended": True})
     else:
         print(one_line(f"Ended: {patterns_of(found)} of {found['agent']} needs a vote again"))
     return 0

@@ -121,7 +121,7 @@ def _fetch(call: ReportedCall, policy: Policy) -> Finding:
             below = pattern.startswith("*.") and host.endswith(pattern[1:])
             if host and (below or host == pattern):
                 return Finding(
-                    rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}"
+                    rule.category, rule.risk, f"{pattern}: {rule.reason or 'a rule of the policy'}"
                 )
     return Finding(Category.NETWORK_REQUEST, Risk.MEDIUM, f"fetches from {host or 'an address'}")
 
@@ -130,7 +130,7 @@ def _tool(call: ReportedCall, policy: Policy) -> Finding:
     server = call.place.mcp_server if call.kind is CallKind.MCP else ""
     for rule in policy.tool:
         if rule.server == server and any(word_matches(each, call.tool) for each in rule.tools):
-            return Finding(rule.category, rule.risk, rule.why or "a rule of the policy")
+            return Finding(rule.category, rule.risk, rule.reason or "a rule of the policy")
     if call.kind is CallKind.MCP:
         return Finding(
             Category.EXTERNAL_API, Risk.MEDIUM, f"calls {call.tool} of {server or 'a server'}"

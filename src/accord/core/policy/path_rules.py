@@ -137,7 +137,7 @@ class PathRules:
             return Finding(Category.FILE_WRITE, Risk.CRITICAL, why)
         for rule in self._policy.path:
             if (pattern := rule.matching(name)) is not None:
-                why = f"{verb} {name} ({pattern}: {rule.why or 'a rule of the policy'})"
+                why = f"{verb} {name} ({pattern}: {rule.reason or 'a rule of the policy'})"
                 return Finding(rule.category, rule.risk, why)
         if self.is_secret(path):
             return Finding(Category.SECRET_ACCESS, Risk.HIGH, f"{verb} {name}, which holds secrets")

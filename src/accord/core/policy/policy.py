@@ -40,7 +40,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     category: Category
     risk: Risk = Risk.MEDIUM
-    why: Annotated[str, Meta(max_length=256)] = ""
+    reason: Annotated[str, Meta(max_length=256)] = ""
 
 
 class CommandRule(Rule, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -170,7 +170,7 @@ class ShellRules:
             if rule.category is Category.FILE_READ and not self._plain:
                 return None
             return Finding(
-                rule.category, rule.risk, f"{pattern}: {rule.why or 'a rule of the policy'}"
+                rule.category, rule.risk, f"{pattern}: {rule.reason or 'a rule of the policy'}"
             )
         return None
 

@@ -29,13 +29,13 @@ secret = ["secrets/**"]
 write = [".github/**", ".gitlab-ci.yml", "Dockerfile", "docker-compose*.yml"]
 category = "deploy"
 risk = "high"
-why = "changes what is built or shipped"
+reason = "changes what is built or shipped"
 
 [[command]]
 run = ["git add **", "git commit **"]
 category = "file_write"
 risk = "low"
-why = "records work in this repository"
+reason = "records work in this repository"
 """
 
 
@@ -56,13 +56,13 @@ STACKS: dict[str, Stack] = {
 run = ["pytest **", "python -m pytest **", "tox **", "ruff **", "mypy **", "uv run pytest **"]
 category = "shell_execute"
 risk = "low"
-why = "runs tests and checks"
+reason = "runs tests and checks"
 
 [[path]]
 write = ["pyproject.toml", "requirements*.txt", "uv.lock", "poetry.lock"]
 category = "file_write"
 risk = "high"
-why = "changes what is installed"
+reason = "changes what is installed"
 """,
         ("/usr/lib/python3", "/usr/local/lib/python3"),
     ),
@@ -74,13 +74,13 @@ why = "changes what is installed"
 run = ["npm test **", "npm run test **", "npm run lint **", "npx tsc --noEmit **", "npx eslint **"]
 category = "shell_execute"
 risk = "low"
-why = "runs tests and checks"
+reason = "runs tests and checks"
 
 [[path]]
 write = ["package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock"]
 category = "file_write"
 risk = "high"
-why = "changes what is installed and what scripts run"
+reason = "changes what is installed and what scripts run"
 """,
     ),
     "rust": Stack(
@@ -91,13 +91,13 @@ why = "changes what is installed and what scripts run"
 run = ["cargo test **", "cargo build **", "cargo check **", "cargo clippy **", "cargo fmt **"]
 category = "shell_execute"
 risk = "low"
-why = "builds and tests"
+reason = "builds and tests"
 
 [[path]]
 write = ["Cargo.toml", "Cargo.lock", "build.rs", ".cargo/**"]
 category = "file_write"
 risk = "high"
-why = "changes what is built and installed"
+reason = "changes what is built and installed"
 """,
         ("~/.cargo/registry/src",),
     ),
@@ -109,13 +109,13 @@ why = "changes what is built and installed"
 run = ["go test **", "go build **", "go vet **", "gofmt **", "golangci-lint run **"]
 category = "shell_execute"
 risk = "low"
-why = "builds and tests"
+reason = "builds and tests"
 
 [[path]]
 write = ["go.mod", "go.sum"]
 category = "file_write"
 risk = "high"
-why = "changes what is built and installed"
+reason = "changes what is built and installed"
 """,
         ("~/go/pkg/mod", "/usr/local/go/src"),
     ),
