@@ -183,6 +183,24 @@ def test_the_state_vouches_for_its_tokens() -> None:
     assert not CONTEXT.knows_id(people, "J2", "")
 
 
+@pytest.mark.parametrize(
+    ("change", "at", "holds"),
+    [
+        ({}, T0, True),
+        ({}, T0 + 13 * HOUR, False),
+        ({"id": "carol"}, T0, False),
+        ({"workspace": "elsewhere"}, T0, False),
+    ],
+    ids=["valid", "expired", "of another", "for another workspace"],
+)
+def test_a_valid_token_is_a_credential(change: dict[str, Any], at: int, holds: bool) -> None:
+    people = given(TokenIssued(token=token(**change)))
+
+    assert people.has_credential("default", "alice", at) is holds
+    revoked = given(TokenIssued(token=token(**change)), TokenRevoked(jti="J1"))
+    assert not revoked.has_credential("default", "alice", at)
+
+
 def test_the_directory_knows_who_ever_had_a_token_and_of_which_kind() -> None:
     issued = token()
     people = given(TokenIssued(token=issued))

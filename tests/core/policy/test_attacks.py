@@ -130,6 +130,7 @@ WRITES = [
     "gpg --list-keys",
     "openssl enc -in a", "ssh-add -l", "echo $SECRET", "echo ${!x}", "cat $FILE", "ls *",
     "cat *.py", "cat -- *",
+    "grep", "grep a*b f", "head -n", "find . -name",
     "grep x *", "cat [a]*", "cat ?", "rg x *", "head -n1 *", "wc -l -* ",
 ]  # fmt: skip
 OUTSIDE = [

@@ -29,7 +29,7 @@ READS = [
     "cat ./*.md", "timeout 5 git status", "time ls", "command ls", "ls\nls src", "ls || true",
     "nice ls", "md5sum a", "basename a/b", "realpath a", "od -c a", "xxd a", "strings a", "rev a",
     "cat 'a b'", 'cat "a b"', "cat HEAD~1", "git diff stash@{0}", "ls -- -x", "echo a;", "",
-    "  ls  ", "cat .env.example", "ls .git", "cat src/.gitignore",
+    "  ls  ", "cat /dev/null", "cat a | cat -", "cat .env.example", "ls .git", "cat src/.gitignore",
 ]  # fmt: skip
 
 

@@ -85,6 +85,16 @@ def test_targets_are_what_the_call_names(
     assert targets_of(arguments) == [CallTarget(*pair) for pair in expected]  # type: ignore[arg-type]
 
 
+def test_a_card_names_what_the_call_would_reach() -> None:
+    call = tool_propose(arguments={"path": "src/a.py"}, requires_approval=True)
+    room = room_with_open_gate(script_step(CLAUDE, call, id="w"))
+    gate = next(gate for gate in room.gates.values() if gate.action == "w")
+
+    assert gate_card.gate_card(room, gate, "alice")["targets"] == [
+        {"kind": "path", "value": "src/a.py", "source": "call", "detail": ""}
+    ]
+
+
 def test_a_call_that_names_very_much_lists_the_first() -> None:
     text = " ".join(f"https://h{number}.example" for number in range(50))
     assert len(targets_of({"command": text})) == MAX_TARGETS

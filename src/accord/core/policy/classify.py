@@ -65,7 +65,7 @@ def _findings(
             subjects += _written(tuple(patched_paths(call.patch or "")), places, cwd)
         case CallKind.FETCH:
             yield _fetch(call, policy)
-        case CallKind.MCP | CallKind.OTHER:
+        case _:  # MCP and all others
             yield _tool(call, policy)
 
 

@@ -71,10 +71,6 @@ def refused(why: str) -> Finding:
     return Finding(Category.SHELL_EXECUTE, Risk.CRITICAL, why, why)
 
 
-def higher(first: Risk, second: Risk) -> Risk:
-    return max(first, second, key=RISKS.index)
-
-
 NOTHING_FOUND = Finding(Category.SHELL_EXECUTE, Risk.HIGH, "what it does cannot be read")
 
 

@@ -197,8 +197,6 @@ class ShellRules:
             if found is None:
                 return None
             named, shown, extra = found.paths, name, list(self._folders) if not found.paths else []
-        if any(word.home and word.raw[:1] != "~" for word in named):
-            return None
         reads = [self._places.reading(path) for path in extra]
         for word in named:
             if word.text == "-":
@@ -207,8 +205,6 @@ class ShellRules:
         return [read(f"{shown} only reads"), *reads]
 
     def _read_inner(self, inner: tuple[Word, ...], command: SimpleCommand) -> list[Finding] | None:
-        if not inner:
-            return None
         return self._read(inner[0].text, SimpleCommand(inner, (), command.redirects, command.piped))
 
     def _absolute(self, word: Word) -> list[str]:

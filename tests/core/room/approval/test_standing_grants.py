@@ -1,6 +1,5 @@
 """Standing grants: which calls they vote on, and when they end."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -8,7 +7,9 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AllOf, AnyOf, Everyone, Majority, Named, OfLabel, OfRole
+from accord.core.kernel.context import fold
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room import CONTEXT
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.standing_grants import (
@@ -19,15 +20,16 @@ from accord.core.room.approval.standing_grants import (
 from accord.core.room.approval.tools import ToolProposed
 from accord.core.room.approval.votes import GateApproved, GatePassed
 from accord.core.room.policy import Category
-from accord.core.room.state import CallSubject, ComputedClass, Risk, Room
+from accord.core.room.state import CallSubject, Risk, Room
 from accord.core.views import home, sessions
+from tests.helpers.room.call_rules import REPORTED, policy_with
+from tests.helpers.room.logged_room import LoggedRoom
 from tests.helpers.room.scenario import (
     ALICE,
     BOB,
     CAROL,
     CLAUDE,
     CODEX,
-    DEFAULT_POLICY,
     T0,
     after,
     create_step,
@@ -42,39 +44,13 @@ from tests.helpers.room.scenario import (
     role_change,
     script_step,
     seconds_after_start,
-    tick_step,
+    tick_at,
     tool_propose,
     types_of,
     when,
 )
 
-REPORTED: dict[str, Any] = {"reported": {}}
 GRANT = StandingGrantCreate(agent="claude", run=("pytest **",), count=2, seconds=600)
-
-
-class FixedRules:
-    """Finds every call to be what the test says."""
-
-    def __init__(self, **found: Any) -> None:
-        fields: dict[str, Any] = {
-            "category": Category.SHELL_EXECUTE,
-            "risk": Risk.LOW,
-            "explanation": "runs the tests",
-            "categories": (Category.SHELL_EXECUTE,),
-            "repository": "repo",
-            "policy": "0" * 64,
-            "subjects": (CallSubject(run=("pytest", "-q")),),
-        }
-        self.found = ComputedClass(**{**fields, **found})
-
-    def judge(
-        self, workspace: str, tool: str, arguments: Mapping[str, Any], metadata: Mapping[str, Any]
-    ) -> ComputedClass:
-        return self.found
-
-
-def policy_with(**found: Any) -> Any:
-    return replace(DEFAULT_POLICY, call_rules=FixedRules(**found))
 
 
 def room_with_grant(grant: StandingGrantCreate = GRANT, **config: Any) -> Room:
@@ -168,6 +144,43 @@ def test_without_a_report_the_claim_is_taken_and_no_grant_votes() -> None:
     assert after(room, facts).tools["p"].computed is None
 
 
+def test_a_server_without_rules_takes_the_claim_of_a_report() -> None:
+    room = room_with_grant()
+
+    facts = when(room, CLAUDE, tool_propose(metadata=REPORTED), id="p")
+
+    assert types_of(facts) == [ToolProposed, GateOpened]
+    assert after(room, facts).tools["p"].computed is None
+
+
+def test_a_grant_does_not_vote_in_a_fork_without_its_grantor() -> None:
+    talk = LoggedRoom.with_members((BOB, Role.NAVIGATOR), (CLAUDE, Role.DRIVER))
+    talk.send(ALICE, GRANT, id="s")
+    fork = talk.fork("Aside", CLAUDE, by=BOB)
+
+    facts = talk.send(
+        CLAUDE, tool_propose(metadata=REPORTED), id="p", fork=fork, house=policy_with()
+    )
+
+    assert types_of(facts) == [ToolProposed, GateOpened]
+    assert talk.room.standing_grants["s"].used == 0
+
+
+def test_a_vote_of_a_grant_that_is_gone_is_still_a_vote() -> None:
+    talk = LoggedRoom.with_members(
+        (BOB, Role.APPROVER), (CLAUDE, Role.DRIVER), default_gate_quorum=AnyOf(2)
+    )
+    talk.send(ALICE, GRANT, id="s")
+    before = talk.room
+    facts = talk.send(CLAUDE, tool_propose(metadata=REPORTED), id="p", house=policy_with())
+    without = replace(before, standing_grants={})
+
+    room = fold(CONTEXT, without, facts.records)
+
+    assert gate_on(room, "p").ballot.yes == {"alice"}
+    assert room.standing_grants == {}
+
+
 def test_a_computed_class_is_the_servers_alone() -> None:
     with expect_refusal(Reason.MALFORMED, "computed"):
         when(room_with_grant(), CLAUDE, tool_propose(metadata={"computed": {}}), id="p")
@@ -256,7 +269,8 @@ def test_a_grant_ends_with_its_time_and_with_its_agent() -> None:
     late = seconds_after_start(601)
 
     assert types_of(propose(room, at=late)) == [ToolProposed, GateOpened]
-    facts = when(room, tick_step(late).actor, tick_step(late).body, at=late)
+    assert types_of(tick_at(room, seconds_after_start(599))) == []
+    facts = tick_at(room, late)
     assert StandingGrantsExpired in types_of(facts)
     assert after(room, facts).standing_grants == {}
     assert given(leave_step(CLAUDE), room=room).standing_grants == {}
@@ -330,8 +344,9 @@ def test_a_grant_is_shown_in_the_session_and_at_home() -> None:
     assert home.combine([home.session_concerns(room, "bob", 0)])["standing_grants"] == [at_home]
 
 
-def test_files_match_too() -> None:
-    room = room_with_grant(replace(GRANT, run=(), write=("src/**",)))
+@pytest.mark.parametrize("pattern", ["src/**", "src/", "./src/*.py"])
+def test_files_match_too(pattern: str) -> None:
+    room = room_with_grant(replace(GRANT, run=(), write=(pattern,)))
     inside: dict[str, Any] = {"subjects": (CallSubject(write="src/a.py"),)}
 
     assert has_grant(after(room, propose(room, **inside)), "p")

@@ -5,6 +5,7 @@ import pytest
 
 from accord.core.kernel.authority import Role
 from accord.core.provenance import decision as decisions
+from accord.core.room.approval.standing_grants import StandingGrantCreate
 from accord.core.room.approval.tools import ToolResult
 from accord.core.room.conversation.responses import (
     ResponseChunk,
@@ -18,6 +19,7 @@ from accord.core.views.commit_decision.decision_builder import (
     records_in_range,
 )
 from accord.core.views.commit_decision.draft_decision import draft_decision
+from tests.helpers.room.call_rules import REPORTED, policy_with
 from tests.helpers.room.commit_decisions import (
     decision_of,
     draft_commit_decision,
@@ -82,6 +84,20 @@ def test_who_approved_is_who_voted_and_the_gate_passed() -> None:
 
     assert (approval.by, approval.action, approval.comment) == ("human:bob", "t", "Looks fine")
     assert approval.at
+
+
+def test_a_standing_grant_votes_for_a_call_and_approves_no_commit() -> None:
+    room = room_with_approver_and_agent()
+    grant = StandingGrantCreate(agent="claude", run=("pytest **",), count=1, seconds=600)
+    room.send(BOB, grant)
+    room.send(CLAUDE, tool_propose(metadata=REPORTED), id="t", ref=START_ID, house=policy_with())
+    room.send(CLAUDE, tool_result("t"))
+
+    made = decision_of(room)
+
+    assert [each.id for each in made.tool_executions] == ["t"]
+    assert made.votes == ()
+    assert made.decided_by == ("agent:claude", "human:alice")
 
 
 def test_names_that_people_chose_are_kept_beside_their_ids() -> None:
