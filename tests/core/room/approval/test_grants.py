@@ -127,7 +127,7 @@ arguments = st.dictionaries(st.text(max_size=3), json, max_size=3)
 def written(value: Any) -> str:
     """Apart from the order of keys: what tells two values apart, true from 1 included."""
     if isinstance(value, dict):
-        return repr(sorted((key, written(inner)) for key, inner in value.items()))
+        return f"object {sorted((key, written(inner)) for key, inner in value.items())}"
     return repr([written(inner) for inner in value]) if isinstance(value, list) else repr(value)
 
 

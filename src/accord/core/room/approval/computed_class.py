@@ -74,8 +74,8 @@ def without_computed(said: "ToolPropose") -> "ToolPropose":
     """The proposal as its agent sent it."""
     metadata = said.metadata or {}
     try:
-        shown = msgspec.convert(metadata[COMPUTED_KEY], ShownClass)
-    except msgspec.ValidationError:  # an agent wrote it before the key had a meaning
+        shown = msgspec.convert(metadata.get(COMPUTED_KEY), ShownClass)
+    except msgspec.ValidationError:  # an agent wrote it before the key had a meaning, or none did
         return said
     return replace(
         said,
