@@ -283,6 +283,31 @@ def test_one_vote_for_each_grantor_however_many_grants() -> None:
     assert types_of(propose(room)) == [ToolProposed, GateOpened, GateApproved]
 
 
+def test_the_end_of_a_grant_leaves_other_gates_alone() -> None:
+    room = room_with_grant(default_gate_quorum=AnyOf(2))
+    room = after(room, propose(room))
+    room = after(room, when(room, CLAUDE, tool_propose(), id="other"))
+    room = given(script_step(ALICE, gate_approve(ALICE, gate_on(room, "other").id)), room=room)
+
+    room = given(script_step(BOB, StandingGrantEnd("s")), room=room)
+
+    assert gate_on(room, "p").ballot.yes == frozenset()
+    assert gate_on(room, "other").ballot.yes == {"alice"}
+
+
+def test_a_retry_is_known_as_one_though_the_server_added_a_class() -> None:
+    ask = tool_propose(metadata=REPORTED)
+    (proposed, *_) = when(room_with_grant(), CLAUDE, ask, policy=policy_with())
+
+    assert isinstance(proposed, ToolProposed)
+    assert proposed.said != ask
+    assert ask.is_retry_of(proposed.said)
+    # An agent may have used the key before it had a meaning.
+    old = tool_propose(metadata={"computed": "by me"})
+    assert old.is_retry_of(old)
+    assert not ask.is_retry_of(old)
+
+
 def test_an_option_is_never_voted_on_beforehand() -> None:
     room = room_with_grant()
     room = after(room, when(room, CLAUDE, tool_propose(), id="first"))

@@ -37,6 +37,8 @@ from tests.helpers.room.scenario import (
     CODEX,
     expect_refusal,
     gate_approve,
+    gate_on,
+    gate_reject,
     join_step,
     leave_step,
     prompt_submit,
@@ -266,6 +268,25 @@ def test_a_merge_that_is_refused_changes_nothing() -> None:
 
     assert talk.room is before
     assert talk.allows(BOB, fork_create("Inner"), fork="aside")
+
+
+def test_a_gated_merge_is_executed_after_its_approval_and_never_after_a_rejection() -> None:
+    talk = room_with_fork()
+    merge = talk.propose_merge("aside", strategy=MergeStrategy.REPLACE)
+
+    with expect_refusal(Reason.WRONG_STATE, f"The merge {merge} is not approved yet"):
+        talk.decide(ALICE, merge_execute(merge))
+    talk.send(BOB, gate_reject(BOB, gate_on(talk.room, merge).id))
+    with expect_refusal(Reason.GATE_FAILED, "propose it again"):
+        talk.decide(ALICE, merge_execute(merge))
+
+
+def test_an_agent_does_not_execute_a_manual_merge() -> None:
+    talk = room_with_fork()
+    merge = talk.propose_merge("aside", strategy=MergeStrategy.MANUAL)
+
+    with expect_refusal(Reason.FORBIDDEN, "Only a human can execute a manual merge"):
+        talk.decide(CLAUDE, merge_execute(merge))
 
 
 def test_a_record_of_a_merge_of_nothing_changes_nothing() -> None:

@@ -50,6 +50,12 @@ def test_a_block_written_twice_is_the_block_written_once(text: str, begun: bool)
     assert once.startswith(text.rstrip())
 
 
+def test_a_block_without_an_end_is_text_and_stays() -> None:
+    text = "# Mine\n<!-- pact:begin\nnever ended"
+
+    assert state_and_task_files.with_managed_block(text, "new").startswith(f"{text}\n\n")
+
+
 def test_a_body_with_markers_is_refused() -> None:
     with pytest.raises(Refused):
         state_and_task_files.with_managed_block("", "x <!-- pact:end --> y")
