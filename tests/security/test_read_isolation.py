@@ -64,6 +64,25 @@ def numbers(_: Told) -> Iterator[Query]:
         yield Query({"after": after, "limit": 3})
 
 
+def turns(_: Told) -> Iterator[Query]:
+    yield Query({"limit": 50})
+    for before in range(1, 60, 3):
+        yield Query({"before": before, "limit": 5})
+
+
+def searches(_: Told) -> Iterator[Query]:
+    for name in sorted(KEPT):
+        yield Query({"at": secret(name)})
+
+
+def standing_grants(_: Told) -> Iterator[Query]:
+    yield Query(body={"agent": "claude", "patterns": [{"run": "ls"}], "count": 1, "seconds": 60})
+
+
+def policies(_: Told) -> Iterator[Query]:
+    yield Query(body={"repository": "repo-1", "text": ""})
+
+
 def behind(here: Told) -> Iterator[Query]:
     yield Query({"limit": 1000})
     for id in (here.first, *here.hidden.values()):
@@ -173,6 +192,13 @@ READS: dict[tuple[str, str], Callable[[Told], Iterator[Query]]] = {
     ("GET", "/sessions/{id}"): nothing_more,
     ("GET", "/sessions/{id}/context"): items,
     ("GET", "/sessions/{id}/transcript"): numbers,
+    ("GET", "/sessions/{id}/turns"): turns,
+    ("POST", "/sessions/{id}/standing-grants"): standing_grants,
+    ("DELETE", "/sessions/{id}/standing-grants/{grant}"): nothing_more,
+    ("GET", "/decisions"): searches,
+    ("GET", "/decisions/{decision}"): nothing_more,
+    ("GET", "/policies/{repository}"): nothing_more,
+    ("POST", "/admin/policies"): policies,
     ("POST", "/admin/tokens"): wishes,
     ("GET", "/admin/tokens"): nothing_more,
     ("DELETE", "/admin/tokens/{jti}"): nothing_more,
@@ -192,12 +218,13 @@ FOUND: dict[tuple[str, str], set[str]] = {
     ("GET", "/sessions/{id}/messages"): KEPT,
     ("GET", "/sessions/{id}/events"): KEPT | {"value"},
     ("GET", "/sessions/{id}"): {
-        *("key", "inner-key", "whispered-key", "open", "waits", "question"),
+        *("key", "inner-key", "whispered-key", "open", "waits", "question", "secret-key"),
     },
     ("GET", "/sessions/{id}/context"): {
         *("key", "newer", "whispered-key", "whispered", "inner-key", "inner"),
     },
     ("GET", "/sessions/{id}/transcript"): KEPT,
+    ("GET", "/sessions/{id}/turns"): KEPT,
 }
 # Who asks, and which words are not for them.
 READERS: dict[str, tuple[str, ...]] = {
@@ -258,6 +285,9 @@ def path(route: tuple[str, str], here: Told) -> str:
         "{device}": MADE_UP,
         "{invitation}": MADE_UP,
         "{person}": MADE_UP,
+        "{grant}": MADE_UP,
+        "{decision}": MADE_UP,
+        "{repository}": "repo-1",
     }
     where = route[1]
     for name, value in names.items():
