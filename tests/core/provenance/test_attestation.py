@@ -108,6 +108,18 @@ def test_it_says_what_is_covered_in_part() -> None:
     assert f"for commit {SHA}, covered in part by approvals of human:bob for a.py, b.py;" in line
 
 
+def test_it_says_that_several_people_cover_it_together() -> None:
+    entries = [("human:bob", ("a.py",)), ("human:eve", ("b.py",))]
+    coverage = tuple(
+        PathCoverage(approver=who, proposal="t", paths=paths) for who, paths in entries
+    )
+    whole = msgspec.structs.replace(DECISION, covers="whole", approvals=(), coverage=coverage)
+
+    line = statements.explain_statement(Statement(SHA, (whole,)), "K1")
+
+    assert "covered together by approvals of human:bob for a.py; human:eve for b.py;" in line
+
+
 def test_approvals_from_before_coverage_was_checked_prove_nothing() -> None:
     old = decisions.to_json(msgspec.structs.replace(DECISION, covers=""))
 

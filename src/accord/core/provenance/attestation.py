@@ -14,6 +14,7 @@ import rfc8785
 from accord.core.kernel.redaction import Redactor, redact, redact_json
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance import decision as decisions
+from accord.core.provenance.coverage.result import WHOLE
 from accord.core.provenance.decision import DecisionCommit
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -152,7 +153,11 @@ def _explain_approval(decision: DecisionCommit) -> str:
         f"{entry.approver} for {', '.join(entry.paths[:MAX_SHOWN_PATHS])}"
         for entry in decision.coverage[:MAX_SHOWN_PATHS]
     ]
-    return f"covered in part by approvals of {'; '.join(parts)}" if parts else NO_APPROVAL
+    if not parts:
+        return NO_APPROVAL
+    # Several people may cover all of it together, and none of them alone.
+    how_much = "together" if decision.covers == WHOLE else "in part"
+    return f"covered {how_much} by approvals of {'; '.join(parts)}"
 
 
 def _json_object(text: str | bytes) -> Mapping[str, Any]:
