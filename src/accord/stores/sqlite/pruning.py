@@ -11,6 +11,8 @@ from accord.stores.sqlite.writer import write_transaction
 
 # A batch is one commit and blocks the writer for some milliseconds.
 BATCH = 200
+# A server that commits without a pause lets another process wait long for its turn.
+BUSY_TIMEOUT_MS = 60_000
 
 CUT_SQL = "SELECT stream, version, hash, at, by, reason, state, key, signature FROM cuts"
 _ROW_EXISTS_SQL = """
@@ -44,6 +46,7 @@ class Pruner:
 
     def __init__(self, path: str) -> None:
         self._db = connect(path)
+        self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
         self._db.pragma("secure_delete", 1)
 
     def keep(self, cut: RetentionCut) -> None:
