@@ -185,7 +185,7 @@ async def commit_change(demo: DemoSession) -> None:
     await demo.watcher.wait_for_next(ResponseEnd)
     git = demo.repository.git
     demo.narrator.print_command("git log -1 --format=%B", git("log", "-1", "--format=%B"), cut=True)
-    note = await complete_note(demo)
+    note = msgspec.json.decode(git("notes", "--ref=pvp", "show"))
     (decision,) = note["decisions"]
     demo.narrator.print_lines("")
     demo.narrator.print_fact("git notes", summarize_note(note))
@@ -200,16 +200,6 @@ async def commit_change(demo: DemoSession) -> None:
     demo.narrator.check(
         "Its note lists the rejected alternative", decision["alternatives_considered"]
     )
-
-
-async def complete_note(demo: DemoSession) -> dict[str, Any]:
-    """The note of the commit; completed first if the server did not answer the hook in time."""
-    note: dict[str, Any] = msgspec.json.decode(demo.repository.git("notes", "--ref=pvp", "show"))
-    if "conversation" not in note:
-        env = {**GIT_ENVIRONMENT, "ACCORD_HOME": str(demo.server.home)}
-        await run_accord("git", "heal", cwd=demo.repository.path, env=env)
-        note = msgspec.json.decode(demo.repository.git("notes", "--ref=pvp", "show"))
-    return note
 
 
 def summarize_note(note: dict[str, Any]) -> str:

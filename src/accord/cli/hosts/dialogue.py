@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 NO_TERMINAL = "Nothing was changed, because there is no terminal to ask on; add --yes to agree"
 EDITED = (
-    "{path} was changed by somebody else since Accord wrote it. Only Accord's own entries are "
+    "{path} was changed since Accord wrote it. Only Accord's own entries are "
     "taken out; everything else stays as it is now."
 )
 LINKED = "{path} is a symbolic link; the file that it leads to, {target}, is changed."

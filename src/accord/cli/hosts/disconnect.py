@@ -1,7 +1,7 @@
 """Disconnect a coding agent from this repository.
 
 Takes out what `accord connect` wrote, so that the host's files are again as they were, and revokes
-the agent's key; with its last key the agent leaves its sessions. If somebody changed a file since,
+the agent's key; with its last key the agent leaves its sessions. If a file was changed since,
 only Accord's own entries are taken out.
 
 Examples:
