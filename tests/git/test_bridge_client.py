@@ -157,6 +157,28 @@ def dribbling(peer: socket.socket, over: threading.Event) -> None:
         pass
 
 
+def busy(peer: socket.socket, over: threading.Event) -> None:
+    del over
+    peer.recv(65536)
+    peer.sendall(b'{"error": {"code": "INTERNAL_ERROR", "message": "busy"}}\n')
+
+
+def test_the_refusal_of_the_socket_is_not_replaced_by_that_of_the_port(
+    env: dict[str, str],
+) -> None:
+    """The port may belong to another server, which knows nothing of the commit."""
+    path = Path(env["ACCORD_HOME"]) / "bridge.sock"
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    line.bind(str(path))
+    path.chmod(0o600)
+    line.listen()
+    facts = {"repo": "repo-1", "sha": SHA}
+    with listener(line, busy):
+        response = bridge_client.request_or_error("extended-metadata", env, facts, HOOK_TIMEOUT_S)
+
+    assert response == {"error": {"code": "INTERNAL_ERROR", "message": "busy"}}
+
+
 def flooding(peer: socket.socket, over: threading.Event) -> None:
     """Says more than anybody should read."""
     try:

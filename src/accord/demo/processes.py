@@ -15,6 +15,7 @@ POLL_INTERVAL_S = 0.02
 BASE_BRANCH, TOPIC_BRANCH = "main", "fix/title"
 README_TEXT = "# Teh parser\n\nTakes text apart.\n"
 GIT_ENVIRONMENT = {
+    "ACCORD_DEBUG": "1",  # hooks say why, should the record be incomplete
     "ACCORD_TIMEOUT": "30",  # a busy machine must not spoil what is shown
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",

@@ -87,8 +87,11 @@ def request_or_error(
         if response is not None and not response.get("error"):
             return response
         first_error = first_error or response
-    if _is_port_allowed(env) and (response := _request_over_http(payload, env, deadline)):
-        return response
+    if _is_port_allowed(env):
+        response = _request_over_http(payload, env, deadline)
+        if response is not None and not response.get("error"):
+            return response
+        first_error = first_error or response  # the preferred server's refusal is the reason
     if first_error is None and action in REMOTE_ACTIONS:
         return remote_server.request(action, env, sent, deadline)
     return first_error

@@ -120,6 +120,14 @@ def test_it_says_that_several_people_cover_it_together() -> None:
     assert "covered together by approvals of human:bob for a.py; human:eve for b.py;" in line
 
 
+def test_it_says_that_no_approval_covers_a_decision() -> None:
+    nothing = msgspec.structs.replace(DECISION, covers="none", approvals=(), coverage=())
+
+    line = statements.explain_statement(Statement(SHA, (nothing,)), "K1")
+
+    assert f"for commit {SHA}, {statements.NO_APPROVAL};" in line
+
+
 def test_approvals_from_before_coverage_was_checked_prove_nothing() -> None:
     old = decisions.to_json(msgspec.structs.replace(DECISION, covers=""))
 

@@ -173,3 +173,51 @@ def test_a_record_made_of_the_environment_is_completed_later(
     assert healed["recorded"] == [{"commit": alice.head(), "decisions": [after]}]
     assert "Add a login" in alice.note()
     assert not pending_file(alice).exists()
+
+
+@pytest.mark.parametrize("completed_by", ["heal", "the next commit"])
+def test_a_record_is_completed_when_the_server_stopped_after_it_made_the_message(
+    alice: WorkTree, elsewhere: ServerElsewhere, server: ServerProcess, completed_by: str
+) -> None:
+    """The message names session and decision, and the server dies while the person edits it."""
+    elsewhere.prompt("Add a login")
+    alice.write("login.py", "pass\n")
+    editor = f"kill -9 {server.pid}; true"
+    ran = alice.with_environment(GIT_EDITOR=editor).run(
+        "git", "commit", "-q", "-e", "-m", "feat: log in"
+    )
+    assert ran.code == 0, ran.err
+    (before,) = alice.decision_ids()
+    assert f"PVP-Decision: {before}" in alice.git("log", "-1", "--format=%B")
+    assert ran.err.startswith("accord: This commit has only a record of its message: ")
+    assert "Add a login" not in alice.note()
+
+    server.restart()
+    elsewhere.prompt("Add a page")
+    if completed_by == "heal":
+        healed = alice.accord("git", "heal", "--json").json
+        assert healed["recorded"] == [{"commit": alice.head(), "decisions": [before]}]
+        note, ids = alice.note(), alice.decision_ids()
+    else:
+        commit(alice, "feat: add a page", "page.py")
+        note, ids = alice.note("HEAD~"), alice.decision_ids("HEAD~")
+
+    assert ids == [before]
+    assert "Add a login" in note
+    assert "Add a page" not in note
+    assert not pending_file(alice).exists()
+
+
+def test_a_commit_of_an_unknown_session_does_not_hold_up_the_next(
+    alice: WorkTree, elsewhere: ServerElsewhere, server: ServerProcess
+) -> None:
+    elsewhere.prompt("Add a login")
+    server.kill()
+    commit(alice, "feat: from elsewhere\n\nPVP-Session: ses_01HX7K9P4QZCVD3N8MYW6R5T2B", "1.py")
+    commit(alice, "feat: add a login", "login.py")
+    server.restart()
+
+    alice.accord("git", "heal")
+
+    assert "Add a login" in alice.note()
+    assert alice.git("rev-parse", "HEAD~").strip() in pending_file(alice).read_text()

@@ -23,6 +23,8 @@ TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from accord.git.hooks.post_commit import CommitRecord
+
 REBASE_DIRS = ("rebase-merge", "rebase-apply")
 CHERRY_PICK_FILE = "CHERRY_PICK_HEAD"
 # Exists while a rebase is stopped, so that the user can amend a commit or add new ones.
@@ -160,10 +162,10 @@ def run_post_commit(repo: Repository, words: Sequence[str]) -> int:
     """Record the commit if it has PVP context or squashed other commits."""
     del words
     commit = repo.head_commit()
-    has_record = _record_commit(repo, commit)
+    record = _record_commit(repo, commit)
     if not marker_files.is_marked(repo):
         _report_to_fork(repo, commit)
-    _let_commit_wait(repo, commit, has_record=has_record)
+    _let_commit_wait(repo, commit, record)
     _report_replaced_hooks(repo)
     return 0
 
@@ -181,27 +183,33 @@ def _report_to_fork(repo: Repository, commit: Commit) -> None:
     post_commit.report_commit(repo, commit, branch)
 
 
-def _let_commit_wait(repo: Repository, commit: Commit, *, has_record: bool) -> None:
+def _let_commit_wait(repo: Repository, commit: Commit, record: CommitRecord | None) -> None:
     """If no server answered, list the commit for later, and say so once.
 
-    One that has a record does not wait, unless that was made of its message alone, which names a
-    session of the environment and no decision.
+    One that has a record does not wait, unless that was made of its message alone because no
+    server answered. The server may have answered while the message was made, and not since.
     """
     missed = marker_files.take_unreached(repo)
-    message = commit.message.lower()
-    is_from_environment = "pvp-session:" in message and "pvp-decision:" not in message
-    if missed is None or ((has_record or "pvp" in message) and not is_from_environment):
+    has_record = bool(record and record.ids)
+    reason = missed.reason if missed else ""
+    if record and record.no_answer:
+        expects_server = missed or marker_files.expects_server(repo, os.environ)
+        reason = (reason or record.no_answer) if expects_server else ""
+    elif has_record or "pvp" in commit.message.lower():
+        reason = ""
+    if not reason:
         return
     session = os.environ.get("PVP_SESSION_ID") or os.environ.get("ACCORD_SESSION") or ""
     branch = repo.current_branch()
+    made_at = missed.made_at if missed else marker_files.now_ms()
     marker_files.add_pending(
-        repo, marker_files.PendingCommit(commit.sha, missed.made_at, session.strip(), branch)
+        repo, marker_files.PendingCommit(commit.sha, made_at, session.strip(), branch)
     )
     if marker_files.tell_once(repo):
         from accord.git.hooks.message_hooks import print_notice
 
         what = "only a record of its message" if has_record else "no record yet"
-        print_notice(f"This commit has {what}: {missed.reason}. {WAITS_HINT}")
+        print_notice(f"This commit has {what}: {reason}. {WAITS_HINT}")
 
 
 def _report_replaced_hooks(repo: Repository) -> None:
@@ -229,9 +237,9 @@ def run_post_merge(repo: Repository, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _record_commit(repo: Repository, commit: Commit) -> bool:
-    """Record the commit if there is something to record; whether it has a record now."""
-    has_record = False
+def _record_commit(repo: Repository, commit: Commit) -> CommitRecord | None:
+    """Record the commit if there is something to record; its record."""
+    record = None
     squashed = marker_files.take_squashed(repo)
     mentions_pvp = "pvp" in commit.message.lower()
     if (mentions_pvp or squashed or _may_merge_fork(repo, commit)) and not _is_made_by_rebase(
@@ -239,9 +247,9 @@ def _record_commit(repo: Repository, commit: Commit) -> bool:
     ):
         from accord.git.hooks import post_commit
 
-        has_record = post_commit.record_new_commit(repo, commit, squashed)
+        record = post_commit.record_new_commit(repo, commit, squashed)
     marker_files.take_pending_record(repo)
-    return has_record
+    return record
 
 
 def _is_made_by_rebase(repo: Repository, commit: Commit) -> bool:

@@ -192,7 +192,7 @@ def note_answer(
     """Keep from a response to `commit-context` what a later commit without a server needs."""
     code, message = refusal_in(response)
     if response is None or code in RETRY_CODES:
-        if is_bound(repo) or env.get(SESSION_VARIABLE):
+        if expects_server(repo, env):
             mark_unreached(repo, message or no_answer_reason(env))
         return
     _remove(_shared(repo, TOLD_FILE))
@@ -200,6 +200,11 @@ def note_answer(
         _remove(_shared(repo, BOUND_FILE))
     elif response.get("session"):
         set_bound(repo, is_bound=True)
+
+
+def expects_server(repo: Repository, env: Mapping[str, str]) -> bool:
+    """Whether a server should answer: the repository is bound, or a variable names a session."""
+    return is_bound(repo) or bool(env.get(SESSION_VARIABLE))
 
 
 def is_bound(repo: Repository) -> bool:
@@ -219,7 +224,12 @@ def set_bound(repo: Repository, *, is_bound: bool) -> None:
 def mark_unreached(repo: Repository, reason: str) -> None:
     """Remember, until `post-commit`, that no server answered."""
     plain = " ".join(reason.split())[:MAX_REASON_LENGTH]
-    _write(repo.git_file(UNREACHED_FILE), f"{time.time_ns() // 1_000_000} {plain}")
+    _write(repo.git_file(UNREACHED_FILE), f"{now_ms()} {plain}")
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch, as records are dated."""
+    return time.time_ns() // 1_000_000
 
 
 def clear_unreached(repo: Repository) -> None:
@@ -276,7 +286,8 @@ def pending_commits(repo: Repository) -> list[PendingCommit]:
 
 def add_pending(repo: Repository, commit: PendingCommit) -> None:
     """Let a commit wait; when too many do, the oldest is given up."""
-    _save(repo, [*pending_commits(repo), commit][-MAX_PENDING:])
+    others = [each for each in pending_commits(repo) if each.sha != commit.sha]
+    _save(repo, [*others, commit][-MAX_PENDING:])
 
 
 def remove_pending(repo: Repository, shas: Iterable[str]) -> None:

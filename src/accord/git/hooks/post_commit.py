@@ -16,6 +16,7 @@ from accord.core.provenance.coverage.recheck import CommittedFile
 from accord.core.provenance.notes.note import CommitReview, Note, reviews_note
 from accord.git import bridge_client, commit_content
 from accord.git.commit_content import Patch
+from accord.git.hooks import marker_files
 from accord.git.hooks.message_hooks import committer_name, print_notice
 from accord.git.process import GitError
 from accord.git.records import decisions
@@ -57,27 +58,37 @@ class CommitDetails(NamedTuple):
         return [escape_invalid_utf8(change.path) for change in self.changes[:MAX_FILES]]
 
 
-def record_new_commit(repo: Repository, commit: Commit, squashed: list[str]) -> bool:
-    """Whether the new commit has a record; a failure is printed and does not raise."""
+class CommitRecord(NamedTuple):
+    """The decisions of a commit, and why the server made no record of it that it could have made.
+
+    With a reason, the record was made of the message alone, and a server completes it later.
+    """
+
+    ids: frozenset[str] = frozenset()
+    no_answer: str = ""
+
+
+def record_new_commit(repo: Repository, commit: Commit, squashed: list[str]) -> CommitRecord:
+    """The record of a new commit; a failure is printed and does not raise."""
     try:
-        return bool(record_commit(repo, commit, squashed))
+        return record_commit(repo, commit, squashed)
     except GitError as error:
         summary = str(error).removeprefix("fatal: ").removeprefix("error: ").partition("\n")[0]
         print_notice(f"No record of this commit was written: {summary}; {RETRY_HINT}")
-        return False
+        return CommitRecord()
 
 
 def record_commit(
     repo: Repository, commit: Commit, squashed: list[str], origin: CommitOrigin | None = None
-) -> frozenset[str]:
-    """Link a commit to its decision and to those of the commits it squashed; their ids."""
+) -> CommitRecord:
+    """Link a commit to its decision and to those of the commits it squashed."""
     message = parse_message(commit.message)
     squashed = squashed if squashed and _contains_squashed(repo, squashed, commit.sha) else []
     forks = (
         _merged_forks(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
     )
     if not (message.has_context or squashed or forks):
-        return frozenset()
+        return CommitRecord()
     patch = commit_content.patch_of(repo, commit)
     origin = origin or CommitOrigin(repo.current_branch(), PREVIOUS_HEAD)
     known = _known_ids(repo, message.decision_ids) or _ids_of_copied_commit(
@@ -85,17 +96,17 @@ def record_commit(
     )
     earlier = _ids_of_commits(repo, squashed) | known
     needs_record = message.has_context and not known
-    new = (
+    new, no_answer = (
         _new_records(repo, details_of(commit, message, patch, origin.branch), forks)
         if needs_record or forks
-        else {}
+        else NewRecords({})
     )
     ids = frozenset(new) | earlier
     if ids:
         decisions.attach_decisions(
             repo, {commit.sha: DecisionLink(ids, frozenset({patch.patch_id} - {""}))}, new
         )
-    return ids
+    return CommitRecord(ids, no_answer)
 
 
 def _contains_squashed(repo: Repository, squashed: list[str], sha: str) -> bool:
@@ -156,26 +167,42 @@ def _merged_forks(repo: Repository, commit: Commit) -> dict[str, set[str]]:
     return forks_by_session
 
 
+class NewRecords(NamedTuple):
+    """Records by decision id, and why no server answered; empty if one did."""
+
+    notes: dict[str, Note]
+    no_answer: str = ""
+
+
 def _new_records(
     repo: Repository, details: CommitDetails, forks: Mapping[str, set[str]]
-) -> dict[str, Note]:
+) -> NewRecords:
     """Records from the server; without forks to merge, the commit's own message is the fallback."""
     if not forks:
-        return _record_from_server(repo, details) or _record_from_message(details)
-    records: dict[str, Note] = {}
+        made = _record_from_server(repo, details)
+        return made if made.notes else NewRecords(_record_from_message(details), made.no_answer)
+    notes: dict[str, Note] = {}
     for session, names in forks.items():
-        records |= _record_from_server(repo, details, session=session, merges=sorted(names))
-    return records
+        notes |= _record_from_server(repo, details, session=session, merges=sorted(names)).notes
+    return NewRecords(notes)
 
 
-def _record_from_server(repo: Repository, details: CommitDetails, **more: Any) -> dict[str, Note]:
-    """The record that the server makes of the commit; empty if no server responds."""
+def _record_from_server(repo: Repository, details: CommitDetails, **more: Any) -> NewRecords:
+    """The record that the server makes of the commit."""
     if not bridge_client.is_reachable(os.environ):
-        return {}
+        return NewRecords({}, marker_files.no_answer_reason(os.environ))
     timeout_s = bridge_client.response_timeout(os.environ)
     response = request_record(repo, details, timeout_s, **more)
-    note = response.get("note") if response else None
-    return dict.fromkeys(decision_ids_of(note), note) if isinstance(note, dict) else {}
+    code, message = marker_files.refusal_in(response)
+    if response is None or code in marker_files.RETRY_CODES:
+        return NewRecords({}, message or marker_files.no_answer_reason(os.environ))
+    note = response.get("note")
+    if not isinstance(note, dict):
+        if os.environ.get("ACCORD_DEBUG"):
+            why = f"{code} {message}" if code else " ".join(sorted(response))
+            print_notice(f"The server made no record of this commit: {why}")
+        return NewRecords({})
+    return NewRecords(dict.fromkeys(decision_ids_of(note), note))
 
 
 def report_commit(repo: Repository, commit: Commit, branch: str) -> None:
@@ -248,12 +275,16 @@ def _record_from_message(details: CommitDetails) -> dict[str, Note]:
 
 def _decision_id_of(commit: Commit) -> str:
     """A decision id derived from the commit, so that making the record twice gives the same id."""
+    return f"dec_{ulid(committed_at_ms(commit), bytes.fromhex(commit.sha))}"
+
+
+def committed_at_ms(commit: Commit) -> int:
+    """When the commit was made by its own date; 0 if that is out of range."""
     from datetime import datetime
 
-    at = 0
-    with suppress(ValueError, OverflowError):  # a commit date may be out of range
-        at = int(1000 * datetime.fromisoformat(commit.at).timestamp())
-    return f"dec_{ulid(at, bytes.fromhex(commit.sha))}"
+    with suppress(ValueError, OverflowError):
+        return int(1000 * datetime.fromisoformat(commit.at).timestamp())
+    return 0
 
 
 def _default_decision_type(message: CommitMessage) -> str:

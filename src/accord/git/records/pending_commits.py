@@ -14,7 +14,7 @@ from accord.git.repository import Repository
 
 TOO_SLOW = "the records of earlier commits come first, and took longer than a hook may wait"
 # The server knows no session for them, or several: another one may, or a later one.
-KEPT_CODES = frozenset({marker_files.NOT_FOUND, "CONFLICT"})
+KEPT_CODES = frozenset({marker_files.NOT_FOUND, "SESSION_NOT_FOUND", "CONFLICT"})
 
 
 class RecordedCommits(NamedTuple):
@@ -43,12 +43,18 @@ def record_pending(repo: Repository) -> RecordedCommits:
             if response is None or code in marker_files.RETRY_CODES:
                 reason = message or marker_files.no_answer_reason(os.environ)
                 return RecordedCommits(recorded, reason)
-            if code in KEPT_CODES:
+            if code in KEPT_CODES and not _names_session(repo, pending):
                 break
+            if code in KEPT_CODES:
+                continue  # nothing of another session belongs to it, so the next one need not wait
             if ids := _attach(repo, pending, response):
                 recorded[pending.sha] = ids
         marker_files.remove_pending(repo, [pending.sha])
     return RecordedCommits(recorded)
+
+
+def _names_session(repo: Repository, pending: PendingCommit) -> bool:
+    return bool(pending.session or parse_message(repo.commit(pending.sha).message).session_id)
 
 
 def _request_record(repo: Repository, pending: PendingCommit, left: float) -> dict[str, Any] | None:

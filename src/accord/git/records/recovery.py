@@ -4,12 +4,14 @@ Only commits that a reflog of this repository shows as made here are considered;
 from elsewhere have their records elsewhere.
 """
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from accord.core.provenance.commit_message.parser import parse_message
-from accord.git.hooks import post_commit
+from accord.git.hooks import marker_files, post_commit
+from accord.git.hooks.marker_files import PendingCommit
 from accord.git.records import decisions
 from accord.git.repository import Commit, Repository
 
@@ -52,9 +54,13 @@ def recover_records(repo: Repository) -> dict[str, frozenset[str]]:
         entry = local[commit.sha]
         branch = "" if entry.ref == HEAD else entry.ref
         whole = commit._replace(reflog=entry.action)
-        ids_by_sha[commit.sha] = post_commit.record_commit(
+        record = post_commit.record_commit(
             repo, whole, [], post_commit.CommitOrigin(branch, entry.before)
         )
+        ids_by_sha[commit.sha] = record.ids
+        if record.no_answer and marker_files.expects_server(repo, os.environ):
+            made_at = post_commit.committed_at_ms(commit)
+            marker_files.add_pending(repo, PendingCommit(commit.sha, made_at, "", branch))
     return {sha: ids for sha, ids in ids_by_sha.items() if ids}
 
 
