@@ -116,8 +116,9 @@ ASIDE = Script(
 
 
 @proves("GIT-MAP-2", "PVP-1.2-5", "PVP-3.1-1", "PVP-18.5-1")
+@pytest.mark.parametrize("server_runs", [True, False], ids=["", "without a server at first"])
 async def test_a_fork_is_a_branch_and_its_merge_a_merge_commit(
-    server: ServerProcess, repo: WorkTree
+    server: ServerProcess, repo: WorkTree, *, server_runs: bool
 ) -> None:
     id = repo.accord("session", "create", "--name", "Titles").out.strip()
     told = {"ACCORD_HOME": str(server.home)}
@@ -143,8 +144,14 @@ async def test_a_fork_is_a_branch_and_its_merge_a_merge_commit(
         merge = await room.alice.propose_merge(fork, "A title helps")
         await room.alice.execute_merge(merge)
         await room.wait_for(MergeExecute, 1)
+    if not server_runs:
+        server.kill()
     repo.git("merge", "-q", "--no-edit", branch)
     merged = repo.head()
+    if not server_runs:
+        assert repo.decision_ids() == []
+        server.restart()
+        repo.accord("git", "heal")
 
     assert branch == f"pvp/{fork}"
     for sha in (by_agent, by_hand):

@@ -233,7 +233,7 @@ def run_post_merge(repo: Repository, arguments: Sequence[str]) -> int:
     )  # git sets GITHEAD_<sha> for each merged commit
     is_new_merge = len(commit.parents) > 1 and not is_squash and not is_fast_forward
     if is_new_merge:
-        _record_commit(repo, commit)
+        _let_commit_wait(repo, commit, _record_commit(repo, commit))
     return 0
 
 

@@ -85,7 +85,7 @@ def record_commit(
     message = parse_message(commit.message)
     squashed = squashed if squashed and _contains_squashed(repo, squashed, commit.sha) else []
     forks = (
-        _merged_forks(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
+        merged_forks(repo, commit) if len(commit.parents) > 1 and not message.has_context else {}
     )
     if not (message.has_context or squashed or forks):
         return CommitRecord()
@@ -151,7 +151,7 @@ def _known_ids(repo: Repository, ids: Iterable[str]) -> frozenset[str]:
     return frozenset(decisions.read_records(repo, islice(ids, decisions.MAX_IDS)))
 
 
-def _merged_forks(repo: Repository, commit: Commit) -> dict[str, set[str]]:
+def merged_forks(repo: Repository, commit: Commit) -> dict[str, set[str]]:
     """The forks whose commits a merge brings in, by session."""
     first, *others = commit.parents
     shas = repo.run_text(
@@ -181,10 +181,12 @@ def _new_records(
     if not forks:
         made = _record_from_server(repo, details)
         return made if made.notes else NewRecords(_record_from_message(details), made.no_answer)
-    notes: dict[str, Note] = {}
-    for session, names in forks.items():
-        notes |= _record_from_server(repo, details, session=session, merges=sorted(names)).notes
-    return NewRecords(notes)
+    made_by_session = [
+        _record_from_server(repo, details, session=session, merges=sorted(names))
+        for session, names in forks.items()
+    ]
+    notes = {id: note for made in made_by_session for id, note in made.notes.items()}
+    return NewRecords(notes, next((made.no_answer for made in made_by_session), ""))
 
 
 def _record_from_server(repo: Repository, details: CommitDetails, **more: Any) -> NewRecords:

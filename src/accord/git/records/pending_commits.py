@@ -60,10 +60,14 @@ def _names_session(repo: Repository, pending: PendingCommit) -> bool:
 def _request_record(repo: Repository, pending: PendingCommit, left: float) -> dict[str, Any] | None:
     commit = repo.commit(pending.sha)
     patch = commit_content.patch_of(repo, commit)
-    details = post_commit.details_of(commit, parse_message(commit.message), patch, pending.branch)
+    message = parse_message(commit.message)
+    details = post_commit.details_of(commit, message, patch, pending.branch)
     more: dict[str, Any] = {"made_at": pending.made_at}
     if pending.session:
         more["session"] = pending.session
+    elif len(commit.parents) > 1 and not message.has_context:
+        for session, forks in post_commit.merged_forks(repo, commit).items():
+            more |= {"session": session, "merges": sorted(forks)}
     return post_commit.request_record(repo, details, left, **more)
 
 
