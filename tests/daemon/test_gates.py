@@ -325,3 +325,25 @@ def test_cursor_s_call_runs_in_its_only_workspace(make_agent: MakeAgent, people:
     assert answer.json["agent_message"] == answer.json["user_message"]
     (proposal,) = proposals(people)
     assert proposal.arguments["cwd"] == str(agent.root)
+
+
+def test_calls_of_an_agent_in_a_fork_wait_there_and_end_with_its_merge(
+    make_agent: MakeAgent, people: People
+) -> None:
+    agent = make_agent()
+    assert not agent.ask("ls").decision
+    fork = people.fork("Aside", agent.connection.agent)
+    agent.connect_again(fork=fork)
+
+    refused = agent.ask("touch made")
+    assert "accord approve" in refused.reason
+    (gate,) = people.state.gates
+    assert gate.fork == fork
+    people.approve(gate.id)
+    assert agent.ask("touch made").decision == "allow"
+    people.merge(fork)
+    wait_until(lambda: "was merged" in agent.ask("ls").reason)
+
+    told = agent.ask("touch made").reason
+    assert "accord connect claude-code --fork main" in told
+    assert not people.state.gates

@@ -76,9 +76,20 @@ def decide(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> Decis
         return deny(f"the session {state.id} has ended ({state.status}). {CONNECT_AGAIN}")
     if all(member.id != link.connection.agent for member in state.members):
         return deny(f"{link.connection.agent} is not in the session {state.id}. {CONNECT_AGAIN}")
+    if any(fork.merged for fork in state.forks if fork.id == link.connection.fork):
+        return deny(merged_sentence(link))
     if not needs_gate(state, link.policy or NO_POLICY, call.tool, found):
         return NO_DECISION
     return ask_people(link, classified)
+
+
+def merged_sentence(link: AgentLink) -> str:
+    """What to do when the fork of a connection has ended."""
+    connection = link.connection
+    return (
+        f"the fork {connection.fork} of the session {connection.session} was merged and can only "
+        f"be read. Ask the user to run `accord connect {connection.host} --fork main`."
+    )
 
 
 def classify_call(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> ClassifiedCall:
@@ -210,7 +221,7 @@ def propose(link: AgentLink, classified: ClassifiedCall, *, requires_approval: b
         arguments=classified.arguments,
         agent=connection.agent,
         risk_level=found.risk,
-        description=call.caption or shown_call(call),
+        description=call.caption or shown_call(call, connection.root),
         requires_approval=requires_approval,
         category=found.category,
         metadata=metadata,
@@ -256,11 +267,11 @@ def waiting(link: AgentLink, classified: ClassifiedCall, proposal: str) -> Decis
     )
 
 
-def shown_call(call: HostCall) -> str:
-    """The call in one line."""
-    shown = call.arguments.get("command") or call.arguments.get("file_path") or ""
-    text = f"{call.tool}: {shown}" if isinstance(shown, str) and shown else call.tool
-    return " ".join(text.split())[:MAX_SHOWN_CALL]
+def shown_call(call: HostCall, root: str) -> str:
+    """The command or file of a call in one line; the tool's name is shown beside it."""
+    shown = call.arguments.get("command") or call.arguments.get("file_path")
+    text = shown if isinstance(shown, str) and shown else call.tool
+    return " ".join(text.removeprefix(f"{root}/").split())[:MAX_SHOWN_CALL]
 
 
 def allowed(proposal: str) -> Decision:

@@ -5,12 +5,15 @@ inserted where is enough: as long as nobody else changed the file, cutting it ou
 file as it was. After a change by somebody else, our entries are found by what they say.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +32,9 @@ from accord.hosts.configuration.entry import Path as EntryPath
 from accord.hosts.connections import connections_dir
 
 STATE_FILE = "changed-files.json"
+LOCK_FILE = "changed-files.lock"
+LOCK_TIMEOUT_S = 10.0
+LOCK_POLL_S = 0.02
 MAX_FILE_BYTES = 32 << 20
 NEW_FILE_MODE = 0o600
 NEW_DIRECTORY_MODE = 0o700
@@ -249,8 +255,39 @@ def write_change(change: Change) -> None:
         raise
 
 
+@contextmanager
+def locked_states(env: Mapping[str, str], timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """While no other process of ours writes the files of hosts; raises ConfigurationError."""
+    folder = connections_dir(env)
+    folder.mkdir(mode=NEW_DIRECTORY_MODE, parents=True, exist_ok=True)
+    handle = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_FILE_MODE)
+    deadline = time.monotonic() + timeout_s
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() >= deadline:
+                    raise ConfigurationError(
+                        "Another `accord connect` or `disconnect` is writing; run it again"
+                    ) from None
+                time.sleep(LOCK_POLL_S)
+        yield
+    finally:
+        os.close(handle)  # releases the lock
+
+
 def apply_changes(env: Mapping[str, str], changes: Sequence[Change]) -> None:
-    """Write all files, and what is needed to undo it; on an error, files written before go back."""
+    """Write all files, and what is needed to undo it; on an error, files written before go back.
+
+    A file that another `connect` wrote since it was read is not written.
+    """
+    with locked_states(env):
+        _apply_changes(env, changes)
+
+
+def _apply_changes(env: Mapping[str, str], changes: Sequence[Change]) -> None:
     for change in changes:
         if change.is_needed:
             ensure_writable(change)

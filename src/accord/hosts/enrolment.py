@@ -60,6 +60,7 @@ class ConnectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     agent: str
     id: str = ""
+    fork: str = ""
 
 
 async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Connection:
@@ -87,6 +88,7 @@ async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Co
         created_at=int(time.time()),
         repository=request.repository,
         person=person.id,
+        fork=request.fork,
     )
 
 

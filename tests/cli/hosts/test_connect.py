@@ -6,6 +6,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,49 @@ def test_another_session_moves_the_same_agent(shell_of: Start) -> None:
     assert (second["connection"], second["session"]) == (first["connection"], other)
     members = shell.json("session", "show", other)["members"]
     assert first["agent"] in {each["id"] for each in members}
+
+
+def test_an_agent_moves_into_a_fork_of_which_it_is_a_member_and_back(shell_of: Start) -> None:
+    shell = shell_of("cora")
+    missing = shell("connect", "gemini", "--yes", "--fork", "aside")
+    assert (missing.code, "There is no fork aside" in missing.err) == (4, True)
+    assert shell.config_files() == {}
+    first = shell.json("connect", "gemini", "--yes")
+    session, agent = first["session"], first["agent"]
+    assert shell("session", "fork", session, "Without it").out.strip() == "without-it"
+    stranger = shell("connect", "gemini", "--fork", "without-it")
+    assert "is not in the fork without-it" in stranger.err
+    assert f"accord session fork {session}" in stranger.err
+    shell("session", "fork", session, "Aside", "--with", agent)
+
+    moved = shell("connect", "gemini", "--fork", "aside")
+    assert f"Gemini CLI is connected as {agent}, session {session}, fork aside." in moved.out
+    assert shell.json("connect", "gemini")["fork"] == "aside", "it stays there"
+    shell("session", "merge", session, "aside")
+    merged = shell("connect", "gemini", "--fork", "aside")
+    assert (merged.code, "was merged" in merged.err) == (5, True)
+    assert shell.json("connect", "gemini", "--fork", "main")["fork"] is None
+
+
+def test_two_that_connect_at_once_leave_one_connection_and_disconnect_to_the_byte(
+    shell_of: Start,
+) -> None:
+    shell = shell_of("cyd")
+    settings = shell.home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"theme": "dark"}\n')
+    before = shell.config_files()
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: shell("connect", "gemini", "--yes"), range(4)))
+
+    assert sorted({each.code for each in done}) in ([0], [0, 5])
+    assert all("run the command again" in each.err for each in done if each.code)
+    records = shell.home / ".config" / "accord" / "connections"
+    assert len(list(records.glob("gemini-*.json"))) == 1
+    assert settings.read_text().count('"BeforeTool"') == 1
+    assert shell("disconnect", "gemini", "--yes").code == 0
+    assert shell.config_files() == before
 
 
 def test_a_dry_run_shows_the_diff_and_makes_nothing(shell_of: Start) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from accord.api.people import AgentEnrolment, SignedIn
 from accord.api.responses import SessionDetail
@@ -23,6 +24,8 @@ from accord.client.identity import parse_address
 from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body
 from accord.core.room.approval.votes import GateApprove, GateReject
+from accord.core.room.forking.merges import MergeExecute, MergePropose
+from accord.core.room.state import MergeStrategy
 from accord.daemon.takeover import LOCK_FILE
 from accord.hosts.connections import (
     Connection,
@@ -123,6 +126,21 @@ class People:
         gate = gate or self.only_gate
         self.send(GateReject(gate=gate, rejector=id, reason=reason), gate, id)
 
+    def fork(self, name: str, *members: str) -> str:
+        """Ann forks with these members; returns the fork's id."""
+
+        async def create() -> str:
+            async with self.client() as ann:
+                session = await ann.join(self.session, listen=False)
+                return await session.fork(name, members)
+
+        return asyncio.run(create())
+
+    def merge(self, fork: str) -> None:
+        """Ann merges a fork."""
+        proposal = self.send(MergePropose(fork, "main", MergeStrategy.APPEND, "It works"))
+        self.send(MergeExecute(proposal), proposal)
+
     @property
     def only_gate(self) -> str:
         """The id of the one open gate."""
@@ -168,6 +186,11 @@ class GatedAgent:
             }
         )
         self.record = save_connection(self.env, self.connection)
+
+    def connect_again(self, **fields: Any) -> None:
+        """Change the record, as `accord connect` does."""
+        self.connection = replace(self.connection, **fields)
+        save_connection(self.env, self.connection)
 
     @property
     def config(self) -> Path:

@@ -9,6 +9,7 @@ changes nothing and finds out whether the host runs our hook and reaches the ser
 Examples:
   accord connect claude-code
   accord connect codex --session ses_01JZ0Q6Y5W3V8T2N4M6K8H0F2D --yes
+  accord connect gemini --fork try-a-grammar
   accord connect gemini --dry-run
   accord connect codex --check
 """
@@ -40,12 +41,13 @@ EXIT_NOT_GATED = 5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The host, --session, --agent, --yes, --dry-run, --check and --json."""
+    """The host, --session, --fork, --agent, --yes, --dry-run, --check and --json."""
     from accord.hosts.adapters.table import HOSTS
 
     add = parser.add_argument
     add("host", metavar="HOST", choices=tuple(HOSTS), help=", ".join(HOSTS))
     add("--session", metavar="ID", help="the session (default: ACCORD_SESSION; else you are asked)")
+    add("--fork", metavar="FORK", help="the fork that it works in; main is the session itself")
     add("--agent", metavar="ID", help="the agent's id (default: YOU-HOST)")
     add("--yes", action="store_true", help="agree to everything that is asked")
     add("--dry-run", action="store_true", help="show what would be written, and stop")
@@ -98,6 +100,8 @@ async def connect(adapter: "HostAdapter", args: argparse.Namespace) -> int:
         return 0
     from accord.hosts.enrolment import ConnectionRequest
 
+    agent = args.agent or (known.agent if known else f"{person.id}-{adapter.name}")
+    fork = await fork_of(args, known, session, agent, url, token)
     request = ConnectionRequest(
         host=adapter.name,
         title=adapter.title,
@@ -105,8 +109,9 @@ async def connect(adapter: "HostAdapter", args: argparse.Namespace) -> int:
         repository=repository_id(repo),
         url=url,
         session=session or await create_session(args, url, token, root.name),
-        agent=args.agent or f"{person.id}-{adapter.name}",
+        agent=agent,
         id=id,
+        fork=fork,
     )
     connection = await establish(known, request, token, person, changes)
     finish(args, adapter, connection, changes, written=True)
@@ -201,9 +206,15 @@ def print_intent(
             "directory, and becomes a member of the session."
         )
     else:
-        say(f"{adapter.title} is connected here as {known.agent}, session {known.session}.")
+        say(f"{adapter.title} is connected here as {known.agent}, {place_of(known)}.")
     for limit in adapter.limits:
         say(f"Note: {limit}")
+
+
+def place_of(connection: "Connection") -> str:
+    """The session, and the fork if there is one."""
+    fork = f", fork {connection.fork}" if connection.fork else ""
+    return f"session {connection.session}{fork}"
 
 
 def repository_id(repo: Any) -> str:
@@ -235,6 +246,39 @@ async def choose_session(
         if each.standing == "member" and each.status in OPEN_STATUSES
     ]
     return pick(mine) if mine else ""
+
+
+async def fork_of(
+    args: argparse.Namespace,
+    known: "Connection | None",
+    session: str,
+    agent: str,
+    url: str,
+    token: "Token",
+) -> str:
+    """The fork that the agent works in, empty for the session itself; raises Refused."""
+    from accord.client import Client
+    from accord.core.kernel.ids import TRUNK_NAMES
+
+    stays = args.fork is None and known is not None and known.session == session
+    name: str = known.fork if stays and known else args.fork or ""
+    if stays or name in TRUNK_NAMES:
+        return name if stays else ""
+    forks = (await Client(url, token=token).session(session)).forks if session else ()
+    fork = next((each for each in forks if each.id == name), None)
+    if fork is None:
+        raise Refused(
+            Reason.NOT_FOUND, f"There is no fork {name}; `accord session forks` lists them"
+        )
+    if fork.merged:
+        raise Refused(Reason.WRONG_STATE, f"The fork {name} was merged and can only be read")
+    if agent not in fork.members:
+        raise Refused(
+            Reason.NO_MEMBER,
+            f"{agent} is not in the fork {name}; connect it without --fork, then make a fork with "
+            f'it: `accord session fork {session} "NAME" --with {agent}`',
+        )
+    return name
 
 
 async def create_session(args: argparse.Namespace, url: str, token: "Token", name: str) -> str:
@@ -283,7 +327,8 @@ async def establish(
     if known is None:
         connection = await enrol(request, token, person)
     else:
-        connection = replace(known, session=request.session, repository=request.repository)
+        place = {"session": request.session, "fork": request.fork}
+        connection = replace(known, repository=request.repository, **place)
     try:
         await join_session(connection)
         save_connection(os.environ, connection)
@@ -317,6 +362,7 @@ def finish(
                 "connection": connection.id if connection else None,
                 "agent": connection.agent if connection else None,
                 "session": connection.session if connection else None,
+                "fork": connection.fork or None if connection else None,
                 "files": [str(each.path) for each in changes if each.is_needed],
                 "limits": list(adapter.limits),
                 "written": written,
@@ -325,6 +371,6 @@ def finish(
     elif not written:
         say("This was a dry run: nothing was changed.")
     elif connection is not None:
-        say(f"{adapter.title} is connected as {connection.agent}, session {connection.session}.")
+        say(f"{adapter.title} is connected as {connection.agent}, {place_of(connection)}.")
         say(f"{adapter.next_step}. `accord connect {adapter.name} --check` tests the connection.")
     return 0
