@@ -1,12 +1,16 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vitest/config";
+import { lexerOnly } from "./build/lexer.ts";
 import { licences } from "./build/licences.ts";
 import { preloadFont } from "./build/preload.ts";
 
 const BROWSERS = ["chrome125", "firefox128", "safari17.5"];
+// What most screens need is one file: many small ones compress badly, and each is a request.
+const FIRST =
+  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp)|\/src\/lib\/(?!notices)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|Pieces|names|spell|words)/;
 
 export default defineConfig({
-  plugins: [svelte(), licences(), preloadFont("inter-latin-wght")],
+  plugins: [lexerOnly(), svelte(), licences(), preloadFont("inter-latin-wght")],
   // Absolute, because the page is served at many addresses.
   base: "/",
   build: {
@@ -19,6 +23,16 @@ export default defineConfig({
     assetsInlineLimit: 0,
     sourcemap: false,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: "first", test: FIRST },
+            { name: "icons", test: /\/lucide\//, minShareCount: 2 },
+          ],
+        },
+      },
+    },
   },
   test: {
     environment: "happy-dom",

@@ -72,7 +72,7 @@ def test_page_allows_only_its_own_files_and_no_html_strings(client: TestClient) 
 
 
 def test_assets_are_immutable_and_compressed(client: TestClient) -> None:
-    path = next(name for name in page_files() if re.fullmatch(r"/assets/index-.*\.js", name))
+    path = next(name for name in page_files() if re.fullmatch(r"/assets/first-.*\.js", name))
 
     response = client.get(path, headers={"accept-encoding": "gzip"})
 

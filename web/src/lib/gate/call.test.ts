@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { callOf, commandOf, questionOf, questionText, stepOf } from "./call";
+import { type DiffLine, linesOf } from "../text/diff";
+import { type Call, callOf, commandOf, questionOf, questionText, stepOf } from "./call";
 
 const ask = (tool: string, category: string, args: Record<string, unknown>) =>
   questionText(questionOf(tool, category, args));
+
+function linesIn({ change }: Call): DiffLine[] {
+  return change ? linesOf(change) : [];
+}
 
 describe("the question of a gate", () => {
   it("is put together from the call", () => {
@@ -50,9 +55,9 @@ describe("the exact call", () => {
         const call = callOf("tool", args);
         const shown =
           call.text +
-          (call.change?.lines
+          linesIn(call)
             .map((line) => line.sign + line.words.map((word) => word.text).join(""))
-            .join("\n") ?? "") +
+            .join("\n") +
           (call.change?.path ?? "");
         for (const word of JSON.stringify(args).match(/q\d/g) ?? []) expect(shown).toContain(word);
       }),
@@ -60,8 +65,8 @@ describe("the exact call", () => {
   });
   it("shows writes as a diff", () => {
     expect(
-      callOf("w", { path: "a", content: "x\ny\n" })
-        .change?.lines.map((line) => line.sign)
+      linesIn(callOf("w", { path: "a", content: "x\ny\n" }))
+        .map((line) => line.sign)
         .join(""),
     ).toBe("++");
   });

@@ -1,14 +1,9 @@
 /** What a call is, in words made by the page from tool, category and arguments alone. */
 
-import { type DiffLine, diffLines, patchLines } from "../text/diff";
+import type { FileChange } from "../text/diff";
 import { oneLine } from "../text/spell";
 
 export type Arguments = Record<string, unknown>;
-
-export interface FileChange {
-  path: string;
-  lines: DiffLine[];
-}
 
 /** A call as it is shown: the exact text, and the change of a file if it is one. */
 export interface Call {
@@ -96,7 +91,7 @@ function changeOf(args: Arguments): Call | null {
         return {
           text: head,
           command: false,
-          change: { path: path.text, lines: diffLines(old, fresh) },
+          change: { path: path.text, before: old, after: fresh },
         };
       }
     }
@@ -110,7 +105,7 @@ function changeOf(args: Arguments): Call | null {
       return {
         text: head,
         command: false,
-        change: { path: path.text, lines: diffLines("", content.text) },
+        change: { path: path.text, before: "", after: content.text },
       };
     }
   }
@@ -120,7 +115,7 @@ function changeOf(args: Arguments): Call | null {
     return {
       text: withRest("apply a patch", args, used),
       command: false,
-      change: { path: path?.text ?? "patch", lines: patchLines(patch.text) },
+      change: { path: path?.text ?? "patch", patch: patch.text },
     };
   }
   return null;

@@ -1,6 +1,6 @@
 /** Three-way merging of text: by line, and by word where both changed the same lines. Nothing is lost. */
 
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 
 interface Change {
   start: number;

@@ -1,6 +1,10 @@
 /** Changes of text, line by line, with the words that changed inside a line. */
 
-import { diffArrays, diffWordsWithSpace } from "diff";
+// The whole package has more kinds of comparison than the page needs.
+import { diffArrays } from "diff/lib/diff/array.js";
+
+/** A change of a file: both texts, or a patch as its author wrote it. */
+export type FileChange = { path: string } & ({ before: string; after: string } | { patch: string });
 
 export type Sign = "+" | "-" | " ";
 export interface Word {
@@ -12,6 +16,10 @@ export interface DiffLine {
   words: Word[];
   old: number | null;
   new: number | null;
+}
+
+export function linesOf(change: FileChange): DiffLine[] {
+  return "patch" in change ? patchLines(change.patch) : diffLines(change.before, change.after);
 }
 
 /** Longer texts are compared as a whole: all removed, all added. */
@@ -102,10 +110,19 @@ function plain(text: string): Word[] {
   return text ? [{ text, changed: false }] : [];
 }
 
+/** Words, runs of spaces, and each other sign for itself. */
+function tokens(text: string): string[] {
+  return text.match(/[\p{L}\p{N}_]+|\s+|[\s\S]/gu) ?? [];
+}
+
 function changedWords(before: string, after: string, removed: boolean): Word[] {
   if (before.length > MAX_WORD_LINE || after.length > MAX_WORD_LINE)
     return plain(removed ? before : after);
-  const parts = diffWordsWithSpace(before, after);
+  const parts = diffArrays(tokens(before), tokens(after)).map(({ added, removed, value }) => ({
+    added,
+    removed,
+    value: value.join(""),
+  }));
   const kept = parts
     .filter((part) => !part.added && !part.removed)
     .reduce((sum, part) => sum + part.value.length, 0);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { lines, spans } from "./ansi";
+import { lines } from "./ansi";
+import { spans } from "./ansi_colors";
 import { counts, diffLines, patchLines } from "./diff";
 import { safeLink } from "./links";
 import { GrowingMarkdown, parseBlocks } from "./markdown";

@@ -1,1 +1,0 @@
-import{F as e,J as t,N as n,W as r,X as i,Z as a,j as o,ot as s,st as c,w as l}from"./disclose-version-XnqEtBhW.js";var u=e([[`section`,{class:`svelte-1m5lo4h`},[`h2`,{class:`svelte-1m5lo4h`},` `],` `,,]]);function d(e,d){var f=u(),p=t(f),m=i(p,!0),h=a(p,2);l(h,()=>d.children??c),s(f),r(()=>o(m,d.title)),n(e,f)}export{d as t};

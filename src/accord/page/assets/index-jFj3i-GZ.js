@@ -1,0 +1,1 @@
+import{Ht as e,I as t,R as n}from"./first-Ce4WKROx.js";n();var r=document.getElementById(`app`);r&&e(t,{target:r});

@@ -1,1 +1,0 @@
-var e=[[`circle`,{cx:`12`,cy:`12`,r:`10`}],[`path`,{d:`M12 6v6l4 2`}]],t=`0123456789ABCDEFGHJKMNPQRSTVWXYZ`;function n(e=Date.now(),n=crypto.getRandomValues(new Uint8Array(16))){let r=``;for(let n=e,i=0;i<10;i+=1)r=t.charAt(n%32)+r,n=Math.floor(n/32);return r+Array.from(n,e=>t.charAt(e%32)).join(``)}export{e as n,n as t};

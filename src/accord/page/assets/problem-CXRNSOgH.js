@@ -1,1 +1,0 @@
-import{r as e,t}from"./account.svelte-CRQE7u30.js";function n(n){return n instanceof e&&n.isUnauthenticated&&t.ended(n.message),n instanceof Error&&n.message?n.message:`This did not work. Reload.`}export{n as t};
