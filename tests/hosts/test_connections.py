@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.people.proofs import ProofStatement
+from accord.core.people.device_proofs import ProofStatement
 from accord.hosts.connections import (
     Connection,
     ConnectionRecordError,

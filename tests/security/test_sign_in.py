@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from accord.core.people.proofs import ProofStatement
+from accord.core.people.device_proofs import ProofStatement
 from tests.helpers.clients.http_client import envelope
 from tests.helpers.clients.websocket_client import SESSION_CONFIG, WebSocketClient
 from tests.helpers.servers.server_process import ServerProcess, run_server

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.people.proofs import ProofStatement
+from accord.core.people.device_proofs import ProofStatement
 from accord.identity.sign_in import is_proof
 from accord.settings.profile_store import (
     RENEW_BEFORE_S,

@@ -6,8 +6,8 @@ from accord.api.responses import ResponseObject
 from accord.core.kernel.actor import DEFAULT_WORKSPACE
 from accord.core.kernel.authority import Capabilities, Kind, Roles, ThreadRole
 from accord.core.kernel.messages import Instant
-from accord.core.people.claims import DEFAULT_TOKEN_LIFE_S, Claims
 from accord.core.people.state import Token
+from accord.core.people.token_claims import DEFAULT_TOKEN_LIFE_S, Claims
 
 
 class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,16 +22,16 @@ from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
-from accord.core.people.codes import (
+from accord.core.people.devices import DeviceRevoke, DeviceRevoked, may_revoke
+from accord.core.people.removal import PersonRemove, revocations
+from accord.core.people.sign_in_codes import (
     CODE_LIFE_MS,
     INVITATION_LIFE_MS,
     CodeIssue,
     CodeRevoke,
     CodeRevoked,
 )
-from accord.core.people.devices import DeviceRevoke, DeviceRevoked, may_revoke
-from accord.core.people.policies import PolicySign
-from accord.core.people.removal import PersonRemove, revocations
+from accord.core.people.signed_policies import PolicySign
 from accord.core.people.state import (
     CLOCK_SKEW_MS,
     Device,

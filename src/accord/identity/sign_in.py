@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.people.proofs import ProofStatement
+from accord.core.people.device_proofs import ProofStatement
 
 CODE_BYTES = 16
 KEY_BYTES = 32

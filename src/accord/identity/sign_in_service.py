@@ -15,9 +15,9 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
-from accord.core.people.agents import AgentEnrol
+from accord.core.people.agent_enrolment import AgentEnrol
+from accord.core.people.device_proofs import ProofStatement, host_of
 from accord.core.people.devices import BAD_DEVICE_DETAIL, DeviceRenew, DeviceRevoke, SignIn
-from accord.core.people.proofs import ProofStatement, host_of
 from accord.core.people.state import Token
 from accord.identity.sign_in import code_digest, ensure_public_key, is_proof
 from accord.identity.token_service import TokenService

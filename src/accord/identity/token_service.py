@@ -15,7 +15,7 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
-from accord.core.people.keys import IdSecretChoose, KeyRotate, ensure_key_operator
+from accord.core.people.signing_keys import IdSecretChoose, KeyRotate, ensure_key_operator
 from accord.core.people.state import CLOCK_SKEW_MS, People, SigningKey, is_operator_or_system
 from accord.core.people.tokens import TokenIssue, TokenRevoke
 from accord.core.room.membership.leaving import SessionLeave

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from accord.core.kernel.integrity.hash_chain import SignedHead, genesis_hash, link_hash
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.core.kernel.messages import Instant
-from accord.core.people.keys import KeyRotated
+from accord.core.people.signing_keys import KeyRotated
 from accord.engine.ports import EventLog, Row, StoreError
 from accord.engine.streams import verified_reads
 from accord.engine.streams.verified_reads import read_rows

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.atomic_files import PRIVATE_FILE_MODE, write_private
-from accord.core.people.proofs import ProofStatement
+from accord.core.people.device_proofs import ProofStatement
 from accord.settings.profiles import (
     Profile,
     ProfileError,

@@ -8,18 +8,8 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.people.codes import (
-    CODE_LIFE_MS,
-    INVITATION_LIFE_MS,
-    MAX_OPEN_CODES,
-    CodeIssue,
-    CodeIssued,
-    CodeRevoke,
-    CodeRevoked,
-    CodesExpired,
-    CodeUsed,
-)
 from accord.core.people.context import CONTEXT
+from accord.core.people.device_proofs import ProofStatement, host_of
 from accord.core.people.devices import (
     BROWSER_TOKEN_LIFE_S,
     DEVICE_TOKEN_LIFE_S,
@@ -34,9 +24,19 @@ from accord.core.people.devices import (
     DeviceRevoked,
     SignIn,
 )
-from accord.core.people.keys import KeyRotated
-from accord.core.people.proofs import ProofStatement, host_of
 from accord.core.people.removal import PersonRemove, PersonRemoved
+from accord.core.people.sign_in_codes import (
+    CODE_LIFE_MS,
+    INVITATION_LIFE_MS,
+    MAX_OPEN_CODES,
+    CodeIssue,
+    CodeIssued,
+    CodeRevoke,
+    CodeRevoked,
+    CodesExpired,
+    CodeUsed,
+)
+from accord.core.people.signing_keys import KeyRotated
 from accord.core.people.state import Device, SignInCode, swept_at
 from accord.core.people.tokens import TokenIssued, TokenRevoke, TokenRevoked
 from tests.core.people.scenario import (

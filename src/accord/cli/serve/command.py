@@ -194,7 +194,7 @@ def banner(ready: "ReadyInfo", home: Path, codes: tuple[str, ...]) -> str:
     Without codes the server trusts its clients (`--auth open`).
     """
     from accord.client.sign_in.login import make_link
-    from accord.core.people.codes import CODE_LIFE_MS
+    from accord.core.people.sign_in_codes import CODE_LIFE_MS
     from accord.server.options import operator_id
 
     url = connectable_url(ready.url)

@@ -7,7 +7,15 @@ from accord.core.kernel.authority import Permission, Permissions
 from accord.core.kernel.context import Command, Context, Deciders, Evolvers
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.people import agents, codes, devices, keys, policies, removal, tokens
+from accord.core.people import (
+    agent_enrolment,
+    devices,
+    removal,
+    sign_in_codes,
+    signed_policies,
+    signing_keys,
+    tokens,
+)
 from accord.core.people.state import People, is_operator_or_system, swept_at
 from accord.core.people.tokens import TokenSweep
 
@@ -36,7 +44,7 @@ def knows_id(people: People, id: str, seat: str) -> bool:
     return id in people.tokens or id in people.keys
 
 
-PARTS = (tokens, keys, codes, devices, agents, removal, policies)
+PARTS = (tokens, signing_keys, sign_in_codes, devices, agent_enrolment, removal, signed_policies)
 DECIDE: Deciders = {body: rule for part in PARTS for body, rule in part.DECIDE.items()}
 EVOLVE: Evolvers = {event: rule for part in PARTS for event, rule in part.EVOLVE.items()}
 CONTEXT: Context[People] = Context(

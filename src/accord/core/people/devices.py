@@ -15,7 +15,7 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 
 from . import tokens
-from .codes import CodeUsed
+from .sign_in_codes import CodeUsed
 from .state import (
     Device,
     Id,

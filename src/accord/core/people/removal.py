@@ -9,8 +9,8 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
 
-from .codes import CodeRevoked
 from .devices import DeviceRevoked
+from .sign_in_codes import CodeRevoked
 from .state import Id, People, Sentence, administers
 from .tokens import TokenRevoked
 

@@ -10,7 +10,7 @@ from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 
-from .codes import CodesExpired
+from .sign_in_codes import CodesExpired
 from .state import (
     Id,
     People,

@@ -8,7 +8,7 @@ from accord.core.kernel.actor import Actor, CredentialRights
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.people.agents import AgentEnrol, AgentEnrolled
+from accord.core.people.agent_enrolment import AgentEnrol, AgentEnrolled
 from accord.core.people.devices import (
     DEVICE_TOKEN_LIFE_S,
     MAX_DEVICES_PER_PRINCIPAL,

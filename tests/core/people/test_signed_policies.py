@@ -6,8 +6,8 @@ import pytest
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.people import policies
-from accord.core.people.policies import PolicySign
+from accord.core.people import signed_policies
+from accord.core.people.signed_policies import PolicySign
 from tests.core.people.scenario import BOB, OLGA, OTTO, ROBOT, T0, given, then, when
 
 TEXT = "version = 1\n"
@@ -47,7 +47,7 @@ def test_the_digest_has_to_be_that_of_the_text() -> None:
 
 
 def test_a_server_keeps_so_many_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "MAX_POLICIES", 1)
+    monkeypatch.setattr(signed_policies, "MAX_POLICIES", 1)
     people = given()
     people = then(people, when(people, OLGA, sign()))
 

@@ -5,7 +5,7 @@ import pytest
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.context import CONTEXT
-from accord.core.people.keys import IdSecretChoose, KeyRotate, KeyRotated
+from accord.core.people.signing_keys import IdSecretChoose, KeyRotate, KeyRotated
 from accord.core.people.state import SigningKey
 from tests.core.people.scenario import BOB, FIRST, OLGA, OTTO, ROBOT, SECOND, given, then, when
 
