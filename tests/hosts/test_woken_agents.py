@@ -13,8 +13,8 @@ import pytest
 
 from accord.core.attention.runtimes import Runtime, RuntimeOrigin, RuntimeStatus
 from accord.core.attention.waking.outcomes import RESULT_OF_ACTION, WakeAction
-from accord.core.attention.waking.port import WakeJob, WakeReport, WakeTarget
 from accord.core.attention.waking.prompt import MARK, wake_prompt
+from accord.core.attention.waking.waker_port import WakeJob, WakeReport, WakeTarget
 from accord.waking.configuration import load_wake_file
 from accord.waking.machine import machine_name
 from accord.waking.waker import CommandWaker

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from accord.core.attention.runtimes import HumanInput
 from accord.core.attention.state import Seat, stream_of
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
-from accord.core.attention.waking.policy import WakePolicy
-from accord.core.attention.waking.port import WakeReport, WakeTarget
+from accord.core.attention.waking.wake_limits import WakePolicy
+from accord.core.attention.waking.waker_port import WakeReport, WakeTarget
 from accord.core.kernel.actor import TIMER_ACTOR, Actor, CredentialRights
 from accord.core.kernel.authority import Capability, Kind, ThreadRole
 from accord.core.kernel.ids import SYSTEM

@@ -9,8 +9,8 @@ import pytest
 
 from accord.core.attention.runtimes import Runtime, RuntimeOrigin, RuntimeStatus
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
-from accord.core.attention.waking.port import WakeJob, WakeReport, WakeTarget
 from accord.core.attention.waking.prompt import MARK, wake_prompt
+from accord.core.attention.waking.waker_port import WakeJob, WakeReport, WakeTarget
 from accord.core.kernel.refusal import Refused
 from accord.waking.adapters import ADAPTERS, arguments
 from accord.waking.configuration import WakeableAgents, load_wake_file

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accord.core.attention.marks import DeliveryState
+from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeCause, WakeResult
 from accord.core.dialects.error_codes import ERROR_CODES
 from accord.core.room.threads.findings import EVENT_TYPES

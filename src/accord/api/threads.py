@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from accord.api.responses import ResponseObject
-from accord.core.attention.marks import DeliveryState
+from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.attention.runtimes import (
     Directory,
     Machine,

@@ -13,7 +13,7 @@ from accord.core.attention.waking.outcomes import (
     WakeCause,
     WakeResult,
 )
-from accord.core.attention.waking.port import OnAttempt, WakeJob, WakeReport, WakeTarget
+from accord.core.attention.waking.waker_port import OnAttempt, WakeJob, WakeReport, WakeTarget
 from accord.waking.adapters import ADAPTERS, Adapter, arguments
 from accord.waking.commands import (
     CommandOutcome,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from accord.core.attention.context import CONTEXT
 from accord.core.attention.cursors import AckRead, CursorMoved, cursor_in, unread_count
-from accord.core.attention.marks import DeliveryMarks, DeliveryState, advanced, state_of
+from accord.core.attention.delivery_marks import DeliveryMarks, DeliveryState, advanced, state_of
 from accord.core.attention.state import Attention, Cursor, seat_of, stream_of
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind

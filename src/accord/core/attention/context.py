@@ -2,7 +2,7 @@
 
 from accord.core.attention import cursors
 from accord.core.attention.state import Attention, initial_state
-from accord.core.attention.waking import part as waking
+from accord.core.attention.waking import deciders as waking
 from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Context, Deciders, Evolvers
 from accord.core.kernel.refusal import Reason, Refused

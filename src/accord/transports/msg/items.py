@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET
 
 from accord.api.threads import MessageItem
-from accord.core.attention.marks import DeliveryState
+from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.kernel.records import Record
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.threads.creation import ParticipantsAdded

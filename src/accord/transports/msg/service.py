@@ -7,9 +7,9 @@ from operator import attrgetter
 
 from accord.core.attention import state as attention_state
 from accord.core.attention.cursors import cursor_in, unread_count
-from accord.core.attention.marks import DeliveryMarks, DeliveryState, advanced, state_of
+from accord.core.attention.delivery_marks import DeliveryMarks, DeliveryState, advanced, state_of
 from accord.core.attention.state import Attention, Cursor, Seat
-from accord.core.attention.waking.port import Waker
+from accord.core.attention.waking.waker_port import Waker
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
 from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.ids import SYSTEM, is_id

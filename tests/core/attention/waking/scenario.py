@@ -11,8 +11,11 @@ from accord.core.attention.runtimes import (
     RuntimeOrigin,
     RuntimeStatus,
 )
-from accord.core.attention.waking import rules
-from accord.core.attention.waking.messages import (
+from accord.core.attention.waking import wake_lifecycle
+from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
+from accord.core.attention.waking.state import WakeFacts, WakeOrder, Waking
+from accord.core.attention.waking.wake_limits import WakePolicy
+from accord.core.attention.waking.wake_messages import (
     AgentAddress,
     AgentAnswer,
     AgentPause,
@@ -22,9 +25,6 @@ from accord.core.attention.waking.messages import (
     WakeEnd,
     WakeLook,
 )
-from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
-from accord.core.attention.waking.policy import WakePolicy
-from accord.core.attention.waking.state import WakeFacts, WakeOrder, Waking
 from accord.core.kernel.records import Event, Record
 
 T0 = 1_750_000_000_000
@@ -74,7 +74,7 @@ class Agent:
                 "system",
                 event,
             )
-            self.waking = rules.EVOLVE[type(event)](self.waking, event, record)
+            self.waking = wake_lifecycle.EVOLVE[type(event)](self.waking, event, record)
         self.log += found
         return found
 
@@ -96,30 +96,32 @@ class Agent:
             supervises=supervises,
             origin=origin,
         )
-        return self.fold(rules.report_runtime(self.waking, RuntimeReport(report), self.now))
+        return self.fold(
+            wake_lifecycle.report_runtime(self.waking, RuntimeReport(report), self.now)
+        )
 
     def lose(self, session: str = "S1") -> list[Event]:
-        return self.fold(rules.lose_runtime(self.waking, RuntimeSilent(session)))
+        return self.fold(wake_lifecycle.lose_runtime(self.waking, RuntimeSilent(session)))
 
     def pause(self, by: str = "olga", *, paused: bool = True) -> list[Event]:
-        return self.fold(rules.pause_agent(self.waking, AgentPause(by, paused)))
+        return self.fold(wake_lifecycle.pause_agent(self.waking, AgentPause(by, paused)))
 
     def address(self, seq: int, thread: str = THREAD) -> list[Event]:
         body = AgentAddress(thread, f"msg_{seq}", seq, "planner")
-        return self.fold(rules.address_agent(self.waking, body))
+        return self.fold(wake_lifecycle.address_agent(self.waking, body))
 
     def answer(self, seq: int, thread: str = THREAD) -> list[Event]:
-        return self.fold(rules.answer_address(self.waking, AgentAnswer(thread, seq)))
+        return self.fold(wake_lifecycle.answer_address(self.waking, AgentAnswer(thread, seq)))
 
     def ask(
         self, order: WakeOrder = ORDER, facts: WakeFacts = UNREAD, wake: str = "W1"
     ) -> list[Event]:
         body = WakeAsk(order, facts)
-        return self.fold(rules.ask_wake(self.waking, wake, body, self.now, self.policy))
+        return self.fold(wake_lifecycle.ask_wake(self.waking, wake, body, self.now, self.policy))
 
     def look(self, facts: WakeFacts = UNREAD, wake: str = "W1") -> list[Event]:
         body = WakeLook(wake, facts)
-        return self.fold(rules.look_again(self.waking, body, self.now, self.policy))
+        return self.fold(wake_lifecycle.look_again(self.waking, body, self.now, self.policy))
 
     def end(
         self,
@@ -130,10 +132,10 @@ class Agent:
         cause: WakeCause = WakeCause.UNREAD,
     ) -> list[Event]:
         body = WakeEnd(wake, action, result, cause)
-        return self.fold(rules.end_wake(self.waking, body, self.now))
+        return self.fold(wake_lifecycle.end_wake(self.waking, body, self.now))
 
     def tick(self) -> list[Event]:
-        return self.fold(rules.tick(self.waking, self.now, self.policy))
+        return self.fold(wake_lifecycle.tick(self.waking, self.now, self.policy))
 
 
 def dormant() -> Agent:

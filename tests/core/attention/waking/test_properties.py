@@ -6,9 +6,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from accord.core.attention.runtimes import HumanInput, RuntimeStatus, newest_live, observe_all
-from accord.core.attention.waking.events import WakeDue, WakeEnded, WakeSkipped, WakeStarted
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
 from accord.core.attention.waking.state import WakeFacts, WakeOrder, WakePhase
+from accord.core.attention.waking.wake_events import WakeDue, WakeEnded, WakeSkipped, WakeStarted
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Refused
 from tests.core.attention.waking.scenario import HOUR, POLICY, SECOND, Agent, live

@@ -1,7 +1,7 @@
 """An agent that is addressed and stays silent is noticed once, and only while it is silent."""
 
 from accord.core.attention.runtimes import RuntimeStatus
-from accord.core.attention.waking.events import RuntimeLost, SilenceNoticed
+from accord.core.attention.waking.wake_events import RuntimeLost, SilenceNoticed
 from tests.core.attention.waking.scenario import MINUTE, POLICY, T0, THREAD, Agent
 
 

@@ -12,8 +12,8 @@ from accord.api import threads as api
 from accord.core.attention.runtimes import HumanInput
 from accord.core.attention.state import Seat
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
-from accord.core.attention.waking.port import WakeReport, WakeTarget
 from accord.core.attention.waking.prompt import MARK
+from accord.core.attention.waking.waker_port import WakeReport, WakeTarget
 from accord.core.kernel.actor import Actor, CredentialRights
 from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.messages import Body, Message

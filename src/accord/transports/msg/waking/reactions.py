@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from accord.core.attention import state as attention_state
 from accord.core.attention.state import Attention, Seat, seat_of
-from accord.core.attention.waking.events import SilenceNoticed, WakeDue, WakeEnded
-from accord.core.attention.waking.messages import AgentAddress
+from accord.core.attention.waking.deciders import wake_policy
 from accord.core.attention.waking.outcomes import SENTENCES, WakeResult
-from accord.core.attention.waking.part import wake_policy
-from accord.core.attention.waking.policy import PostedMessage, woken_by
-from accord.core.attention.waking.politeness import NOTICE, loop_was_noticed, polite_run
-from accord.core.attention.waking.port import WakeTarget
+from accord.core.attention.waking.politeness_loop import NOTICE, loop_was_noticed, polite_run
 from accord.core.attention.waking.state import WakeOrder
+from accord.core.attention.waking.wake_events import SilenceNoticed, WakeDue, WakeEnded
+from accord.core.attention.waking.wake_limits import PostedMessage, woken_by
+from accord.core.attention.waking.wake_messages import AgentAddress
+from accord.core.attention.waking.waker_port import WakeTarget
 from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM

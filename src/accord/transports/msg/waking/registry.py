@@ -16,7 +16,7 @@ from accord.core.attention.runtimes import (
     registered,
 )
 from accord.core.attention.state import STREAM_PREFIX, Attention, Seat, seat_of, stream_of
-from accord.core.attention.waking.messages import RuntimeReport, RuntimeSilent
+from accord.core.attention.waking.wake_messages import RuntimeReport, RuntimeSilent
 from accord.core.kernel.actor import POLICY_ACTOR, Actor
 from accord.core.kernel.authority import Capability
 from accord.core.kernel.ids import SYSTEM

@@ -16,20 +16,7 @@ from msgspec.structs import replace
 
 from accord.core.attention.runtimes import Beats, HumanInput
 from accord.core.attention.state import STREAM_PREFIX, Attention, Seat, stream_of
-from accord.core.attention.waking.decision import (
-    Join,
-    Question,
-    Skip,
-    decide_wake,
-    outcome_of_running,
-)
-from accord.core.attention.waking.events import (
-    WakeDeferred,
-    WakeEnded,
-    WakeSkipped,
-    WakeStarted,
-)
-from accord.core.attention.waking.messages import AgentPause, WakeAsk, WakeEnd, WakeLook
+from accord.core.attention.waking.deciders import wake_policy
 from accord.core.attention.waking.outcomes import (
     SENTENCES,
     WakeAction,
@@ -37,10 +24,29 @@ from accord.core.attention.waking.outcomes import (
     WakeOutcome,
     WakeResult,
 )
-from accord.core.attention.waking.part import wake_policy
-from accord.core.attention.waking.port import Terminals, WakeJob, Waker, WakeReport, WakeTarget
 from accord.core.attention.waking.prompt import wake_prompt
 from accord.core.attention.waking.state import OpenWake, WakeFacts, WakeOrder
+from accord.core.attention.waking.wake_decision import (
+    Join,
+    Question,
+    Skip,
+    decide_wake,
+    outcome_of_running,
+)
+from accord.core.attention.waking.wake_events import (
+    WakeDeferred,
+    WakeEnded,
+    WakeSkipped,
+    WakeStarted,
+)
+from accord.core.attention.waking.wake_messages import AgentPause, WakeAsk, WakeEnd, WakeLook
+from accord.core.attention.waking.waker_port import (
+    Terminals,
+    WakeJob,
+    Waker,
+    WakeReport,
+    WakeTarget,
+)
 from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message

@@ -6,9 +6,9 @@ from operator import itemgetter
 from typing import Any
 
 from accord.core.attention.state import STREAM_PREFIX, Attention, Seat, seat_of, stream_of
-from accord.core.attention.waking.events import AddressAnswered, AgentAddressed, SilenceNoticed
-from accord.core.attention.waking.messages import AgentAnswer
 from accord.core.attention.waking.state import Awaited
+from accord.core.attention.waking.wake_events import AddressAnswered, AgentAddressed, SilenceNoticed
+from accord.core.attention.waking.wake_messages import AgentAnswer
 from accord.core.kernel.actor import POLICY_ACTOR, Actor
 from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.timestamps import to_iso

@@ -19,7 +19,6 @@ from accord.core.attention.waking.outcomes import (
     WakeCause,
     WakeOutcome,
 )
-from accord.core.attention.waking.policy import HOUR_MS, WakePolicy
 from accord.core.attention.waking.state import (
     OpenWake,
     WakeFacts,
@@ -27,6 +26,7 @@ from accord.core.attention.waking.state import (
     WakePhase,
     Waking,
 )
+from accord.core.attention.waking.wake_limits import HOUR_MS, WakePolicy
 from accord.core.kernel.messages import Instant
 
 

@@ -4,13 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.attention.runtimes import HumanInput, RuntimeStatus
-from accord.core.attention.waking.events import (
-    WakeDeferred,
-    WakeDue,
-    WakeEnded,
-    WakeSkipped,
-    WakeStarted,
-)
 from accord.core.attention.waking.outcomes import (
     SENTENCES,
     WakeAction,
@@ -18,6 +11,13 @@ from accord.core.attention.waking.outcomes import (
     WakeResult,
 )
 from accord.core.attention.waking.state import WakeFacts, WakeOrder, WakePhase
+from accord.core.attention.waking.wake_events import (
+    WakeDeferred,
+    WakeDue,
+    WakeEnded,
+    WakeSkipped,
+    WakeStarted,
+)
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
 from tests.core.attention.waking.scenario import (

@@ -6,9 +6,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from accord.core.attention.state import Attention
-from accord.core.attention.waking import messages, rules
-from accord.core.attention.waking.policy import SECOND_MS, WakePolicy
+from accord.core.attention.waking import wake_lifecycle, wake_messages
 from accord.core.attention.waking.state import Waking
+from accord.core.attention.waking.wake_limits import SECOND_MS, WakePolicy
 from accord.core.kernel.context import Command, Decider, Deciders, Evolver, Evolvers
 from accord.core.kernel.messages import Body, Elapsed, Instant
 from accord.core.kernel.records import Event, Record
@@ -29,21 +29,25 @@ def deadlines(attention: Attention, server: Any) -> Iterator[Instant]:
 # What each message leads to, given the state, the command and the message itself.
 Rule = Callable[[Waking, Command, Any], Iterator[Event]]
 RULES: Mapping[type[Body], Rule] = {
-    Elapsed: lambda waking, command, _: rules.tick(waking, command.at, wake_policy(command.policy)),
-    messages.RuntimeReport: lambda waking, command, body: rules.report_runtime(
+    Elapsed: lambda waking, command, _: wake_lifecycle.tick(
+        waking, command.at, wake_policy(command.policy)
+    ),
+    wake_messages.RuntimeReport: lambda waking, command, body: wake_lifecycle.report_runtime(
         waking, body, command.at
     ),
-    messages.RuntimeSilent: lambda waking, _, body: rules.lose_runtime(waking, body),
-    messages.AgentPause: lambda waking, _, body: rules.pause_agent(waking, body),
-    messages.AgentAddress: lambda waking, _, body: rules.address_agent(waking, body),
-    messages.AgentAnswer: lambda waking, _, body: rules.answer_address(waking, body),
-    messages.WakeAsk: lambda waking, command, body: rules.ask_wake(
+    wake_messages.RuntimeSilent: lambda waking, _, body: wake_lifecycle.lose_runtime(waking, body),
+    wake_messages.AgentPause: lambda waking, _, body: wake_lifecycle.pause_agent(waking, body),
+    wake_messages.AgentAddress: lambda waking, _, body: wake_lifecycle.address_agent(waking, body),
+    wake_messages.AgentAnswer: lambda waking, _, body: wake_lifecycle.answer_address(waking, body),
+    wake_messages.WakeAsk: lambda waking, command, body: wake_lifecycle.ask_wake(
         waking, command.message.id, body, command.at, wake_policy(command.policy)
     ),
-    messages.WakeLook: lambda waking, command, body: rules.look_again(
+    wake_messages.WakeLook: lambda waking, command, body: wake_lifecycle.look_again(
         waking, body, command.at, wake_policy(command.policy)
     ),
-    messages.WakeEnd: lambda waking, command, body: rules.end_wake(waking, body, command.at),
+    wake_messages.WakeEnd: lambda waking, command, body: wake_lifecycle.end_wake(
+        waking, body, command.at
+    ),
 }
 
 
@@ -62,4 +66,4 @@ def _evolver(change: Callable[..., Waking]) -> Evolver:
 
 
 DECIDE: Deciders = {body: _decider(rule) for body, rule in RULES.items()}
-EVOLVE: Evolvers = {event: _evolver(change) for event, change in rules.EVOLVE.items()}
+EVOLVE: Evolvers = {event: _evolver(change) for event, change in wake_lifecycle.EVOLVE.items()}

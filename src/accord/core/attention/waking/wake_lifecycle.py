@@ -10,7 +10,22 @@ from accord.core.attention.runtimes import (
     registered,
     with_runtime,
 )
-from accord.core.attention.waking.decision import (
+from accord.core.attention.waking.outcomes import (
+    SENTENCES,
+    WakeAction,
+    WakeCause,
+    WakeOutcome,
+    WakeResult,
+)
+from accord.core.attention.waking.state import (
+    Awaited,
+    OpenWake,
+    Skipped,
+    WakeOrder,
+    WakePhase,
+    Waking,
+)
+from accord.core.attention.waking.wake_decision import (
     Question,
     Refuse,
     Skip,
@@ -19,7 +34,7 @@ from accord.core.attention.waking.decision import (
     WakeDecision,
     decide_wake,
 )
-from accord.core.attention.waking.events import (
+from accord.core.attention.waking.wake_events import (
     AddressAnswered,
     AgentAddressed,
     AgentPaused,
@@ -33,7 +48,8 @@ from accord.core.attention.waking.events import (
     WakeSkipped,
     WakeStarted,
 )
-from accord.core.attention.waking.messages import (
+from accord.core.attention.waking.wake_limits import HOUR_MS, WakePolicy
+from accord.core.attention.waking.wake_messages import (
     AgentAddress,
     AgentAnswer,
     AgentPause,
@@ -42,22 +58,6 @@ from accord.core.attention.waking.messages import (
     WakeAsk,
     WakeEnd,
     WakeLook,
-)
-from accord.core.attention.waking.outcomes import (
-    SENTENCES,
-    WakeAction,
-    WakeCause,
-    WakeOutcome,
-    WakeResult,
-)
-from accord.core.attention.waking.policy import HOUR_MS, WakePolicy
-from accord.core.attention.waking.state import (
-    Awaited,
-    OpenWake,
-    Skipped,
-    WakeOrder,
-    WakePhase,
-    Waking,
 )
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Event, Record

@@ -5,7 +5,9 @@ import pytest
 from accord.core.attention.context import CONTEXT
 from accord.core.attention.runtimes import HeartbeatReport, RuntimeStatus
 from accord.core.attention.state import Attention
-from accord.core.attention.waking.events import (
+from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
+from accord.core.attention.waking.state import WakeFacts, WakeOrder
+from accord.core.attention.waking.wake_events import (
     AgentAddressed,
     AgentPaused,
     RuntimeLost,
@@ -14,7 +16,7 @@ from accord.core.attention.waking.events import (
     WakeEnded,
     WakeStarted,
 )
-from accord.core.attention.waking.messages import (
+from accord.core.attention.waking.wake_messages import (
     AgentAddress,
     AgentAnswer,
     AgentPause,
@@ -24,8 +26,6 @@ from accord.core.attention.waking.messages import (
     WakeEnd,
     WakeLook,
 )
-from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
-from accord.core.attention.waking.state import WakeFacts, WakeOrder
 from accord.core.kernel.actor import POLICY_ACTOR, TIMER_ACTOR, Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
