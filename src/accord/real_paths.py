@@ -6,9 +6,9 @@ from os import path as os_path
 
 from msgspec.structs import replace
 
-from accord.core.policy.classify import paths_named
+from accord.core.policy.call_classification import paths_named
 from accord.core.policy.paths import GLOB_CHARACTERS
-from accord.core.policy.policy import NO_POLICY, Policy
+from accord.core.policy.policy_toml import NO_POLICY, Policy
 from accord.core.policy.reported_call import MAX_RESOLVED, ReportedCall
 from accord.core.policy.shell_syntax import ShellParser
 

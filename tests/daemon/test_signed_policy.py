@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.core.policy.policy import digest_of
+from accord.core.policy.policy_toml import digest_of
 from tests.helpers.hosts.gated_agent import GatedAgent, People
 from tests.helpers.servers.server_process import ServerProcess
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from accord.core.policy.classify import classify
-from accord.core.policy.policy import NO_POLICY
+from accord.core.policy.call_classification import classify
+from accord.core.policy.policy_toml import NO_POLICY
 from accord.core.policy.reported_call import CallKind, Place, ReportedCall
 from accord.real_paths import resolve
 from accord.shell_parser import parse_shell

@@ -16,7 +16,7 @@ from accord.core.policy.reported_call import (
     ReportedCall,
     reported_metadata,
 )
-from accord.core.policy.starters import starter_policy
+from accord.core.policy.starter_policies import starter_policy
 from accord.core.room.approval.grants import ToolExecute
 from accord.core.room.approval.tools import ToolPropose
 from accord.core.room.approval.votes import GateApprove

@@ -24,7 +24,7 @@ from accord.client.http_client import FIRST_ERROR_STATUS, HttpClient
 from accord.client.identity import Identity, parse_address, read_claims
 from accord.core.kernel.messages import Body
 from accord.core.kernel.timestamps import to_iso
-from accord.core.policy.policy import Policy
+from accord.core.policy.policy_toml import Policy
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.joining import SUPPORTED_VERSIONS, SessionJoin
 from accord.daemon.signed_policy import read_signed_policy

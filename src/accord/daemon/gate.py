@@ -14,9 +14,9 @@ import msgspec
 
 from accord.api.responses import OpenProposal, SessionDetail
 from accord.client.errors import ClientError, ServerRefused
-from accord.core.policy.classify import classify
-from accord.core.policy.findings import Classification
-from accord.core.policy.policy import NO_POLICY, Policy
+from accord.core.policy.call_classification import classify
+from accord.core.policy.call_findings import Classification
+from accord.core.policy.policy_toml import NO_POLICY, Policy
 from accord.core.policy.reported_call import Place, ReportedCall, reported_metadata
 from accord.core.room.approval.gates import ALWAYS_GATED_RISKS, possible_categories
 from accord.core.room.approval.grants import ToolExecute

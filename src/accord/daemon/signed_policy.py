@@ -3,7 +3,7 @@
 import msgspec
 
 from accord.client.http_client import FIRST_ERROR_STATUS, HttpClient
-from accord.core.policy.policy import NO_POLICY, Policy, PolicyError, digest_of, parse_policy
+from accord.core.policy.policy_toml import NO_POLICY, Policy, PolicyError, digest_of, parse_policy
 from accord.hosts.connections import Connection
 
 NOT_FOUND = 404

@@ -8,8 +8,8 @@ import msgspec
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.state import People
-from accord.core.policy.classify import classify
-from accord.core.policy.policy import NO_POLICY, Policy, PolicyError, parse_policy
+from accord.core.policy.call_classification import classify
+from accord.core.policy.policy_toml import NO_POLICY, Policy, PolicyError, parse_policy
 from accord.core.policy.reported_call import ReportedCall, reported_of
 from accord.core.room.approval.gates import possible_categories
 from accord.core.room.policy import Category

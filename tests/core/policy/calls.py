@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accord.core.policy.classify import classify, paths_named
-from accord.core.policy.findings import Classification
-from accord.core.policy.policy import NO_POLICY, Policy
+from accord.core.policy.call_classification import classify, paths_named
+from accord.core.policy.call_findings import Classification
+from accord.core.policy.policy_toml import NO_POLICY, Policy
 from accord.core.policy.reported_call import CallKind, Place, ReportedCall
 from accord.shell_parser import parse_shell
 

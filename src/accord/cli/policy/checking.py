@@ -11,8 +11,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.show.text import one_line, plural
 
 if TYPE_CHECKING:
-    from accord.core.policy.findings import Classification
-    from accord.core.policy.policy import Policy, Rule
+    from accord.core.policy.call_findings import Classification
+    from accord.core.policy.policy_toml import Policy, Rule
     from accord.core.policy.reported_call import ReportedCall
 
 # What a session gates unless it was created with other settings.
@@ -22,7 +22,7 @@ MAX_EXAMPLES = 5
 
 def init(args: argparse.Namespace) -> int:
     """Write a starter policy; refuses to replace one."""
-    from accord.core.policy.starters import STACKS, stacks_in, starter_policy
+    from accord.core.policy.starter_policies import STACKS, stacks_in, starter_policy
 
     wanted = args.stack or stacks_in([each.name for each in worktree().iterdir()])
     if unknown := [name for name in wanted if name not in STACKS]:
@@ -51,7 +51,7 @@ def init(args: argparse.Namespace) -> int:
 def check(args: argparse.Namespace) -> int:
     """Say what a policy means."""
     from accord.cli.policy.policy_file import read_text
-    from accord.core.policy.policy import digest_of, policy_fields
+    from accord.core.policy.policy_toml import digest_of, policy_fields
 
     path = policy_path(args)
     policy = read_policy(path)
@@ -103,7 +103,7 @@ def test(args: argparse.Namespace) -> int:
 
 def _policy_or_none(args: argparse.Namespace) -> "Policy":
     """The policy here as if it were signed; without a file, what holds without one."""
-    from accord.core.policy.policy import NO_POLICY
+    from accord.core.policy.policy_toml import NO_POLICY
 
     path = policy_path(args)
     return read_policy(path) if args.file is not None or path.exists() else NO_POLICY
@@ -111,7 +111,7 @@ def _policy_or_none(args: argparse.Namespace) -> "Policy":
 
 def test_command(args: argparse.Namespace, policy: "Policy") -> int:
     """Print what one command is."""
-    from accord.core.policy.classify import classify
+    from accord.core.policy.call_classification import classify
     from accord.core.policy.reported_call import CallKind, ReportedCall
     from accord.real_paths import resolve
     from accord.shell_parser import parse_shell
@@ -183,7 +183,7 @@ async def test_sessions(args: argparse.Namespace, policy: "Policy") -> int:
 async def past_calls(args: argparse.Namespace, policy: "Policy") -> AsyncIterator[PastCall]:
     """The proposals of the sessions, classed with this policy."""
     from accord.cli import connection
-    from accord.core.policy.classify import classify
+    from accord.core.policy.call_classification import classify
     from accord.shell_parser import parse_shell
 
     async with connection.open_source(args) as source:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accord.core.kernel.refusal import Reason, Refused
 
 if TYPE_CHECKING:
-    from accord.core.policy.policy import Policy
+    from accord.core.policy.policy_toml import Policy
     from accord.core.policy.reported_call import Place
     from accord.git.repository import Repository
 
@@ -33,7 +33,7 @@ def worktree() -> Path:
 
 def policy_path(args: argparse.Namespace) -> Path:
     """The file that was named, else the repository's own."""
-    from accord.core.policy.policy import POLICY_FILE
+    from accord.core.policy.policy_toml import POLICY_FILE
 
     given: Path | None = args.file
     return given if given is not None else worktree() / POLICY_FILE
@@ -52,7 +52,7 @@ def read_text(path: Path) -> str:
 
 def read_policy(path: Path) -> "Policy":
     """The policy in a file; refuses a wrong one with the line."""
-    from accord.core.policy.policy import PolicyError, parse_policy
+    from accord.core.policy.policy_toml import PolicyError, parse_policy
 
     try:
         return parse_policy(read_text(path))

@@ -53,7 +53,7 @@ async def _sign(args: argparse.Namespace, id: str, text: str) -> "SignedPolicyTe
     from accord.cli.admin.admin_api import RemoteAdmin
     from accord.cli.connection import DEFAULT_URL, resolve_settings, token_of
     from accord.cli.server_url import check_url
-    from accord.core.policy.policy import digest_of
+    from accord.core.policy.policy_toml import digest_of
 
     known = resolve_settings(args.url)
     admin = RemoteAdmin(check_url(known.url or DEFAULT_URL), token_of(known))

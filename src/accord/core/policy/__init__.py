@@ -1,7 +1,7 @@
 """Policy: what category and risk a call of an agent's host has, and which calls are refused.
 
-    from accord.core.policy.classify import classify
-    from accord.core.policy.policy import parse_policy
+    from accord.core.policy.call_classification import classify
+    from accord.core.policy.policy_toml import parse_policy
     from accord.core.policy.reported_call import CallKind, Place, ReportedCall
     from accord.shell_parser import parse_shell
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accord.core.policy.findings import names
+from accord.core.policy.call_findings import names
 from accord.core.policy.shell_syntax import Word
 from accord.core.room.policy import Category
 from accord.core.room.state import Risk

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from accord.core.policy import paths
-from accord.core.policy.findings import Finding, read, refused
-from accord.core.policy.policy import Policy
+from accord.core.policy.call_findings import Finding, read, refused
+from accord.core.policy.policy_toml import Policy
 from accord.core.policy.reported_call import Place
 from accord.core.room.approval.call_patterns import path_matches
 from accord.core.room.policy import Category

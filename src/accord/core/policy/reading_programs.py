@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from accord.core.policy.findings import names
+from accord.core.policy.call_findings import names
 from accord.core.policy.shell_syntax import Word
 
 

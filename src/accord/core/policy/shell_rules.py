@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from accord.core.policy import paths
-from accord.core.policy.findings import Finding, read, refused
+from accord.core.policy.call_findings import Finding, read, refused
+from accord.core.policy.forbidden_commands import decides, hides_decision, opens_prompt
 from accord.core.policy.git_commands import git_meaning, git_read_paths, take_apart
 from accord.core.policy.path_rules import PathRules, possible_folders
-from accord.core.policy.policy import Policy
-from accord.core.policy.programs import (
+from accord.core.policy.policy_toml import Policy
+from accord.core.policy.program_effects import (
     HARMLESS_VARIABLES,
     RECURSIVE,
     SHELLS,
@@ -15,7 +16,6 @@ from accord.core.policy.programs import (
     meaning_of,
 )
 from accord.core.policy.reading_programs import read_paths
-from accord.core.policy.refusals import decides, hides_decision, opens_prompt
 from accord.core.policy.shell_syntax import Redirect, Script, ShellParser, SimpleCommand, Word
 from accord.core.room.policy import Category
 from accord.core.room.state import CallSubject, Risk

@@ -11,7 +11,7 @@ from accord.api.policies import PolicyRequest, SignedPolicyText
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.people.state import People
-from accord.core.policy.policy import PolicyError, parse_policy
+from accord.core.policy.policy_toml import PolicyError, parse_policy
 from accord.transports.http.admin import TokenAdmin, admin_response
 from accord.transports.http.auth import Authenticator
 from accord.transports.http.endpoint import Endpoint, routes_of

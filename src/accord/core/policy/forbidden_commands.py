@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from accord.core.policy.programs import (
+from accord.core.policy.program_effects import (
     CONSOLE_COMMANDS,
     CONSOLES,
     EDITORS,

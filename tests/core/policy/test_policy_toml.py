@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from accord.core.policy.classify import classify
-from accord.core.policy.policy import (
+from accord.core.policy.call_classification import classify
+from accord.core.policy.policy_toml import (
     MAX_POLICY_BYTES,
     NO_POLICY,
     PolicyError,
@@ -13,7 +13,7 @@ from accord.core.policy.policy import (
     policy_fields,
 )
 from accord.core.policy.reported_call import CallKind, Place, reported_metadata, reported_of
-from accord.core.policy.starters import STACKS, stacks_in, starter_policy
+from accord.core.policy.starter_policies import STACKS, stacks_in, starter_policy
 from accord.shell_parser import parse_shell
 from tests.core.policy.calls import (
     HOME,

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from accord.core.policy import paths
-from accord.core.policy.findings import Classification, Finding, combine, read
+from accord.core.policy.call_findings import Classification, Finding, combine, read
 from accord.core.policy.path_rules import PathRules
-from accord.core.policy.policy import Policy
-from accord.core.policy.programs import HOST_TOOLS
+from accord.core.policy.policy_toml import Policy
+from accord.core.policy.program_effects import HOST_TOOLS
 from accord.core.policy.reported_call import (
     CallKind,
     ReportedCall,
