@@ -9,11 +9,11 @@ import pytest
 from accord.core.kernel.redaction import redact
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance import attestation as statements
-from accord.core.provenance import decision as decisions
+from accord.core.provenance import decision_commit as decisions
 from accord.core.provenance.commit_message import trailers
 from accord.core.provenance.commit_message.lint import lint, strip_comments
 from accord.core.provenance.commit_message.parser import commit_metadata, parse_message
-from accord.core.provenance.decision import decision_note, decisions_of, thread_of
+from accord.core.provenance.decision_commit import decision_note, decisions_of, thread_of
 from accord.core.provenance.notes import note as notes
 from accord.core.provenance.notes.note import note_size, shrink_to_fit
 from tests.core.provenance.decision_samples import DECISION, THREAD

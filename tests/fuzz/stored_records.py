@@ -17,7 +17,7 @@ from accord.core.kernel.context import Context, fold
 from accord.core.kernel.messages import UnreadableBody
 from accord.core.kernel.records import Record, UnknownEvent
 from accord.core.people import context as people
-from accord.core.provenance import commits
+from accord.core.provenance import commit_links
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.work import mirror
 from accord.engine.ports import Snapshot
@@ -43,7 +43,7 @@ from tests.helpers.room.scenario import (
 CONTEXTS: dict[str, Context[Any]] = {
     "room": room.CONTEXT,
     "people": people.CONTEXT,
-    "repo": commits.CONTEXT,
+    "repo": commit_links.CONTEXT,
     "work": mirror.CONTEXT,
 }
 MOST_ROWS = 32

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.provenance.commits import MAX_LEDGERS
+from accord.core.provenance.commit_links import MAX_LEDGERS
 from tests.helpers.clients.bridge_client import send_action
 from tests.helpers.git.work_tree import WorkTree
 from tests.helpers.servers.server_process import ServerProcess

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from accord.core.provenance.commit_message.trailer_values import branch_of
-from accord.core.provenance.decision import DecisionCommit, decisions_of
+from accord.core.provenance.decision_commit import DecisionCommit, decisions_of
 from accord.git import user_arguments
 from accord.git.records import decisions
 from accord.git.repository import Commit, Repository

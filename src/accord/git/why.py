@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance.commit_message.parser import CommitMessage, parse_message
+from accord.core.provenance.coverage.coverage_extent import Coverage
 from accord.core.provenance.coverage.recheck import CommittedFile, recheck_coverage
-from accord.core.provenance.coverage.result import Coverage
-from accord.core.provenance.decision import decisions_of
+from accord.core.provenance.decision_commit import decisions_of
 from accord.core.provenance.notes.note import (
     NOTE_VERSION,
     CommitReview,

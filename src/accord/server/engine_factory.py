@@ -13,7 +13,7 @@ from accord.core.attention import context as attention
 from accord.core.dialects import stored_records
 from accord.core.kernel.ulid import ulid_generator
 from accord.core.people import context
-from accord.core.provenance import commits
+from accord.core.provenance import commit_links
 from accord.core.room import threads
 from accord.core.room.policy import ServerPolicy
 from accord.core.work import mirror
@@ -32,7 +32,7 @@ CONTEXTS = (
     threads.CONTEXT,
     attention.CONTEXT,
     context.CONTEXT,
-    commits.CONTEXT,
+    commit_links.CONTEXT,
     mirror.CONTEXT,
 )
 

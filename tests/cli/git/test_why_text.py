@@ -1,7 +1,7 @@
 """What `accord why` prints about people."""
 
 from accord.cli.git.why_text import named
-from accord.core.provenance.decision import DecisionCommit
+from accord.core.provenance.decision_commit import DecisionCommit
 from accord.show.columns import column_width
 
 MADE = DecisionCommit(

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     Alternative,
     Approval,
     ConversationThread,

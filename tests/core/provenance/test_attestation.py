@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from accord.core.kernel.redaction import REDACTED, redactor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance import attestation as statements
-from accord.core.provenance import decision as decisions
+from accord.core.provenance import decision_commit as decisions
 from accord.core.provenance.attestation import Signature, Statement, pre_authentication_encoding
-from accord.core.provenance.decision import PathCoverage
+from accord.core.provenance.decision_commit import PathCoverage
 from tests.core.provenance.decision_samples import DECISION
 
 SHA = "9fceb02d0ae598e95dc970b74767f19372d61af8"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from accord.core.kernel.redaction import REDACTED, redactor
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance import decision as decisions
-from accord.core.provenance.decision import (
+from accord.core.provenance import decision_commit as decisions
+from accord.core.provenance.decision_commit import (
     ConversationThread,
     Utterance,
     decision_note,

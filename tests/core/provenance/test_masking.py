@@ -1,7 +1,7 @@
 """What was masked once stays masked."""
 
 from accord.core.kernel.redaction import REDACTED, redactor
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     MAX_MASKED_LENGTH,
     ConversationThread,
     Utterance,

@@ -13,7 +13,7 @@ from accord.core.kernel.context import unchanged
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, UnknownEvent
 from accord.core.people import context
-from accord.core.provenance import commits
+from accord.core.provenance import commit_links
 from accord.core.room import DECIDE, EVOLVE, threads
 from accord.core.room.approval.gate_timeouts import GateTimeout
 from accord.core.room.permissions import INTERNAL_BODIES
@@ -57,7 +57,7 @@ def test_every_event_has_its_row_and_a_name_of_its_own() -> None:
     ours = {event for event in named_events(Event) if event.__module__.startswith("accord.")}
     classes = ours - {UnknownEvent}
 
-    others = (context, commits, mirror, threads, attention)
+    others = (context, commit_links, mirror, threads, attention)
     rows = EVOLVE.keys() | {event for each in others for event in each.CONTEXT.evolve}
     assert classes == rows == set(EVENTS.values())
     assert len({event.name for event in classes}) == len(classes)

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
 from accord.core.kernel.records import Record
-from accord.core.provenance import decision as decisions
-from accord.core.provenance.decision import DecisionCommit
+from accord.core.provenance import decision_commit as decisions
+from accord.core.provenance.decision_commit import DecisionCommit
 from accord.core.views.commit_decision.decision_builder import (
     CommitRange,
     ids_cited_by,

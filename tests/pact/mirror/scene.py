@@ -9,7 +9,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.timestamps import to_iso
-from accord.core.provenance.commits import LedgerPlace, SessionBind
+from accord.core.provenance.commit_links import LedgerPlace, SessionBind
 from accord.core.room.state import Room
 from accord.core.work.mirror import Mirrored
 from accord.engine.engine import Engine

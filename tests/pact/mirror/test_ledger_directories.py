@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.commits import LedgerRemove
+from accord.core.provenance.commit_links import LedgerRemove
 from accord.pact.mirror import ledger_file as places
 from accord.pact.mirror.recorder import PACT_ACTOR
 from accord.stores.memory import MemoryLog

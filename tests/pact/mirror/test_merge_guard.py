@@ -18,7 +18,7 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import to_iso
-from accord.core.provenance.commits import Repo, SessionUnbind
+from accord.core.provenance.commit_links import Repo, SessionUnbind
 from accord.core.room.state import PactFeature, PactSummary, Room
 from accord.core.room.visibility import lineage
 from accord.engine.ports import StoreError

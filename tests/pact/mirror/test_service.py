@@ -8,7 +8,7 @@ import pytest
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.commits import SessionUnbind
+from accord.core.provenance.commit_links import SessionUnbind
 from accord.core.room.forking.pact_tasks import pending_reviews
 from accord.core.room.lifecycle import SessionEnd
 from accord.core.room.shared_context.content import TASKS_KEY

@@ -143,7 +143,7 @@ async def fetch_statement(admin: "TokenAdmin", repo: str, sha: str) -> str | Non
 
 def source_commits(repo: "Repository", sha: str) -> "list[tuple[str, ...]]":
     """The commits of its decisions, as `accord why` finds them; the newest id of each first."""
-    from accord.core.provenance.decision import decisions_of
+    from accord.core.provenance.decision_commit import decisions_of
     from accord.git.why import explain_commit
 
     decisions = decisions_of(explain_commit(repo, sha).record)[:MAX_SOURCE_COMMITS]

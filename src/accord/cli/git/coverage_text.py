@@ -7,8 +7,8 @@ from accord.show.labelled_values import LabelledValue
 from accord.show.text import join_words, one_line, plural, replace_surrogates
 
 if TYPE_CHECKING:
-    from accord.core.provenance.coverage.result import CoveredPaths
-    from accord.core.provenance.decision import DecisionCommit
+    from accord.core.provenance.coverage.coverage_extent import CoveredPaths
+    from accord.core.provenance.decision_commit import DecisionCommit
     from accord.git.why import CommitExplanation
 
 COVERED, CONTEXT, UNCOVERED = "covered", "context", "uncovered"
@@ -27,7 +27,7 @@ class PathState(NamedTuple):
 
 def path_states(reason: "CommitExplanation") -> Iterator[PathState]:
     """The state of each changed path; context is what an approved run only has to do with."""
-    from accord.core.provenance.decision import decisions_of
+    from accord.core.provenance.decision_commit import decisions_of
 
     near = {
         path
@@ -43,7 +43,7 @@ def path_states(reason: "CommitExplanation") -> Iterator[PathState]:
 
 def coverage_sentence(reason: "CommitExplanation") -> str:
     """One sentence on what approvals cover; empty if nothing was approved."""
-    from accord.core.provenance.decision import decisions_of
+    from accord.core.provenance.decision_commit import decisions_of
 
     if not any(made.votes or made.approvals for made in decisions_of(reason.record)):
         return ""
@@ -63,7 +63,7 @@ def coverage_sentence(reason: "CommitExplanation") -> str:
 
 def _confirmation(reason: "CommitExplanation") -> str:
     """What to add where only a note says so, which anyone with access to the repository writes."""
-    from accord.core.provenance.decision import decisions_of
+    from accord.core.provenance.decision_commit import decisions_of
 
     covering = [made.id for made in decisions_of(reason.record) if made.coverage]
     if covering and all(id in reason.vouched for id in covering):

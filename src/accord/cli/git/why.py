@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 def print_server_transcript(reason: "CommitExplanation", *, whole: bool) -> None:
     """Print the conversation from the server if the record in git has none."""
-    from accord.core.provenance.decision import thread_of
+    from accord.core.provenance.decision_commit import thread_of
 
     if not reason.has_decision or thread_of(reason.record).messages:
         return

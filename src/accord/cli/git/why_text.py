@@ -19,7 +19,7 @@ from accord.show.text import (
 from accord.show.transcript import render_listing
 
 if TYPE_CHECKING:
-    from accord.core.provenance.decision import (
+    from accord.core.provenance.decision_commit import (
         DecisionCommit,
         ForkMerge,
         ResolvedConflict,
@@ -72,7 +72,7 @@ def render_reason(
     reason: "CommitExplanation", tasks: "Sequence[Acceptance]", *, whole: bool, brief: bool
 ) -> Iterator[str]:
     """The explanation of one commit."""
-    from accord.core.provenance.decision import decisions_of
+    from accord.core.provenance.decision_commit import decisions_of
 
     commit = reason.commit
     yield from _render_location(reason)
@@ -258,7 +258,7 @@ def _merge(merge: "ForkMerge") -> str:
 
 def _render_conversation(reason: "CommitExplanation", *, whole: bool) -> Iterator[str]:
     """The conversation, shortened unless `whole`, with a line for each day."""
-    from accord.core.provenance.decision import decisions_of, thread_of
+    from accord.core.provenance.decision_commit import decisions_of, thread_of
 
     messages = list(thread_of(reason.record).messages)
     if not messages:

@@ -19,7 +19,7 @@ def fetch_transcript(record: Mapping[str, Any]) -> "list[Turn]":
     from accord.client.errors import ClientError
     from accord.client.http_client import is_listening
     from accord.core.kernel.refusal import Refused
-    from accord.core.provenance.decision import decisions_of
+    from accord.core.provenance.decision_commit import decisions_of
     from accord.settings.client import Settings
     from accord.show.timeline.timeline import turns_of
 

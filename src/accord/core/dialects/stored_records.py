@@ -60,7 +60,7 @@ from accord.core.kernel.effects import Relay, ReplayedMessage, ServerNotice
 from accord.core.kernel.messages import Body, Failure, Instant, Message, UnreadableBody
 from accord.core.kernel.records import Event, Record, UnknownEvent
 from accord.core.people import context as people
-from accord.core.provenance import commits
+from accord.core.provenance import commit_links
 from accord.core.room import threads
 from accord.core.room.shared_context.secrets import SecretShare
 from accord.core.work import mirror
@@ -72,7 +72,7 @@ EVENTS: dict[str, type[Event]] = {
         threads.CONTEXT,
         attention.CONTEXT,
         people.CONTEXT,
-        commits.CONTEXT,
+        commit_links.CONTEXT,
         mirror.CONTEXT,
     )
     for event in context.evolve

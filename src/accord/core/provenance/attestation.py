@@ -13,9 +13,9 @@ import rfc8785
 
 from accord.core.kernel.redaction import Redactor, redact, redact_json
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance import decision as decisions
-from accord.core.provenance.coverage.result import WHOLE
-from accord.core.provenance.decision import DecisionCommit
+from accord.core.provenance import decision_commit as decisions
+from accord.core.provenance.coverage.coverage_extent import WHOLE
+from accord.core.provenance.decision_commit import DecisionCommit
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:accord:decision:v1"

@@ -9,7 +9,7 @@ from typing import Any
 
 from accord.core.kernel.records import Event, MembershipChange
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.commits import (
+from accord.core.provenance.commit_links import (
     LedgerPlaced,
     LedgerRemoved,
     Repo,

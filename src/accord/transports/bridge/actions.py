@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.commits import REPO_PATTERN, SHA_PATTERN
+from accord.core.provenance.commit_links import REPO_PATTERN, SHA_PATTERN
 from accord.engine.ports import StoreError
 from accord.engine.streams.stream_cache import unreadable_refusal
 

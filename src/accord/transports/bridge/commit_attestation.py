@@ -10,7 +10,7 @@ from accord.core.provenance.attestation import (
     pre_authentication_encoding,
     statement_payload,
 )
-from accord.core.provenance.commits import REPO_PATTERN, SHA_PATTERN
+from accord.core.provenance.commit_links import REPO_PATTERN, SHA_PATTERN
 from accord.transports.bridge.queries import BridgeQueries, LogSource
 
 

@@ -13,9 +13,8 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.redaction import redact_json, redactor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
-from accord.core.provenance import decision as decisions
-from accord.core.provenance.commit_message import trailer_values
-from accord.core.provenance.commits import (
+from accord.core.provenance import decision_commit as decisions
+from accord.core.provenance.commit_links import (
     MAX_LEDGERS,
     CommitRecord,
     LedgerPlace,
@@ -25,7 +24,8 @@ from accord.core.provenance.commits import (
     SessionUnbind,
     link_id,
 )
-from accord.core.provenance.decision import (
+from accord.core.provenance.commit_message import trailer_values
+from accord.core.provenance.decision_commit import (
     DecisionCommit,
     decision_note,
     masked_messages,

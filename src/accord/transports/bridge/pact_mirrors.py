@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from accord.core.provenance.commits import Repo
+from accord.core.provenance.commit_links import Repo
 from accord.transports.bridge import actions
 
 

@@ -15,15 +15,19 @@ from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
+from accord.core.provenance.commit_links import CommitLinked, Repo, link_id
 from accord.core.provenance.commit_message import trailer_values
 from accord.core.provenance.commit_message.trailer_values import (
     has_control_characters,
     participant_for,
 )
-from accord.core.provenance.commits import CommitLinked, Repo, link_id
+from accord.core.provenance.coverage.coverage_extent import NONE
 from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent
-from accord.core.provenance.coverage.result import NONE
-from accord.core.provenance.decision import DecisionCommit, LogPosition, with_checked_approvals
+from accord.core.provenance.decision_commit import (
+    DecisionCommit,
+    LogPosition,
+    with_checked_approvals,
+)
 from accord.core.room.state import Room
 from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit
 from accord.core.views.commit_decision.decision_builder import (

@@ -23,7 +23,7 @@ from accord.core.provenance.commit_message.writer import (
     write_header,
     write_message,
 )
-from accord.core.provenance.decision import trailer_context
+from accord.core.provenance.decision_commit import trailer_context
 from tests.core.provenance.decision_samples import DECISION
 from tests.core.provenance.message_samples import DRAFTS, NAMES
 from tests.spec import proves

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord.core.provenance.coverage.coverage_extent import NONE, PART, WHOLE, CoveredPaths
 from accord.core.provenance.coverage.coverage_rule import (
     MAX_STATES,
     ApprovedRun,
@@ -13,7 +14,6 @@ from accord.core.provenance.coverage.coverage_rule import (
     blob_id,
     cover_commit,
 )
-from accord.core.provenance.coverage.result import NONE, PART, WHOLE, CoveredPaths
 from accord.core.provenance.coverage.text_changes import DeleteText, ReplaceText, WriteText
 
 ALICE, BOB = "human:alice", "human:bob"

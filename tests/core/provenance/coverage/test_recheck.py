@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from accord.core.provenance.coverage.coverage_extent import NONE, PART, WHOLE
 from accord.core.provenance.coverage.recheck import CommittedFile, recheck_coverage
-from accord.core.provenance.coverage.result import NONE, PART, WHOLE
 
 ALICE, BOB = "human:alice", "human:bob"
 A, B, C, D = "a" * 40, "b" * 40, "c" * 40, "d" * 40

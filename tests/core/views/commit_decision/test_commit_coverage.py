@@ -6,7 +6,12 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import Role
 from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
-from accord.core.provenance.decision import Approval, ConversationThread, DecisionCommit, ForkMerge
+from accord.core.provenance.decision_commit import (
+    Approval,
+    ConversationThread,
+    DecisionCommit,
+    ForkMerge,
+)
 from accord.core.room.approval.tools import ToolResult
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.membership.leaving import SessionLeave

@@ -4,7 +4,7 @@ from typing import Any
 
 from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
-from accord.core.provenance.decision import DecisionCommit, ToolExecution
+from accord.core.provenance.decision_commit import DecisionCommit, ToolExecution
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.forking.merge_approval import CommitReport

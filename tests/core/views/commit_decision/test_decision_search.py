@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     Alternative,
     Approval,
     DecisionCommit,

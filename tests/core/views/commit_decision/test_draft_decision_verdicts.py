@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from accord.core.docket.session_kernel import SessionKernel
 from accord.core.kernel.records import Record
-from accord.core.provenance import decision as decisions
+from accord.core.provenance import decision_commit as decisions
 from accord.core.provenance.commit_message.trailers import FULL, trailers_from_context
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.policy import ServerPolicy

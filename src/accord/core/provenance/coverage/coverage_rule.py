@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from accord.core.kernel.command_line import COMMAND, FULL_COMMAND, lines_agree
 from accord.core.provenance.coverage.codex_patch import parse_codex_patch
-from accord.core.provenance.coverage.result import Coverage, combine_coverage
+from accord.core.provenance.coverage.coverage_extent import Coverage, combine_coverage
 from accord.core.provenance.coverage.text_changes import (
     CallDoesNotFitError,
     ReplaceText,

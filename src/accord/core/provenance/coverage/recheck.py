@@ -8,7 +8,7 @@ covered there, too. Standard library only: hooks use it, on notes as JSON.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from accord.core.provenance.coverage.result import (
+from accord.core.provenance.coverage.coverage_extent import (
     Approval,
     Coverage,
     combine_coverage,

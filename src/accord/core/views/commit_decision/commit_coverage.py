@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from accord.core.provenance.coverage.coverage_extent import Coverage
 from accord.core.provenance.coverage.coverage_rule import (
     ApprovedRun,
     CommitContent,
@@ -16,9 +17,8 @@ from accord.core.provenance.coverage.coverage_rule import (
     relative_path,
     shown_tree,
 )
-from accord.core.provenance.coverage.result import Coverage
 from accord.core.provenance.coverage.text_changes import CallDoesNotFitError
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     Approval,
     DecisionCommit,
     FileChange,

@@ -11,7 +11,7 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.provenance.commit_message.trailer_values import participant_for
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     Alternative,
     Approval,
     ConversationThread,

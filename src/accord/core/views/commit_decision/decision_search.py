@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from accord.core.provenance.coverage.result import WHOLE
-from accord.core.provenance.decision import Approval, DecisionCommit, PathCoverage
+from accord.core.provenance.coverage.coverage_extent import WHOLE
+from accord.core.provenance.decision_commit import Approval, DecisionCommit, PathCoverage
 
 QueryKind = Literal["newest", "decision", "commit", "path", "words"]
 Extent = Literal["whole", "part", "context"]

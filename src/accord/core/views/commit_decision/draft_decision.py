@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.records import Event, Record
 from accord.core.provenance.commit_message.trailer_values import branch_of
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     Alternative,
     ConversationThread,
     DecisionCommit,

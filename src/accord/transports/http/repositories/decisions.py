@@ -11,7 +11,7 @@ from accord.api import decisions as api
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.redaction import redact
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.decision import (
+from accord.core.provenance.decision_commit import (
     ConversationThread,
     DecisionCommit,
     decision_note,

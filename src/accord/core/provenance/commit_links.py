@@ -25,7 +25,7 @@ from accord.core.kernel.messages import Body, Elapsed
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 
-from .decision import DecisionCommit
+from .decision_commit import DecisionCommit
 
 REPO_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 SHA_PATTERN = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"

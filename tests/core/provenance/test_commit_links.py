@@ -14,7 +14,7 @@ from accord.core.kernel.context import Command, fold
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.provenance.commits import (
+from accord.core.provenance.commit_links import (
     CONTEXT,
     MAX_BOUND_SESSIONS,
     MAX_LEDGERS,
@@ -31,7 +31,7 @@ from accord.core.provenance.commits import (
     SessionUnbound,
     link_id,
 )
-from accord.core.provenance.decision import DecisionCommit
+from accord.core.provenance.decision_commit import DecisionCommit
 from tests.core.provenance.decision_samples import DECISION
 
 BRIDGE = Actor(principal="system:bridge", kind=Kind.SYSTEM)
