@@ -29,8 +29,8 @@ from accord.agents import executor, shell
 from accord.agents.loop import session_environment
 from accord.client import Client, Session
 from accord.core.room.approval.gates import GateRequest
-from accord.core.room.approval.tools import ToolPropose
-from accord.core.room.policy import Category
+from accord.core.room.approval.tool_proposals import ToolPropose
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 from accord.data_dir import DATABASE_NAME
 from accord.git.hooks.dispatch import HOOK_NAMES

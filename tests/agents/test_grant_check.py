@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from accord.agents.grant_check import NotGrantedError, check_grant
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval.grants import ToolExecute, grant_digest
-from accord.core.room.approval.tools import proposal_of
+from accord.core.room.approval.tool_proposals import proposal_of
 from accord.core.room.state import Grant
 from tests.helpers.room.scenario import tool_propose
 

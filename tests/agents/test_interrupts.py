@@ -10,7 +10,7 @@ from pathlib import Path
 from accord.agents.script import Reply, Script, ScriptStep
 from accord.client import Client, SessionDetail
 from accord.core.room.approval.gates import GateRequest
-from accord.core.room.approval.tools import ToolOutput, ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import ToolOutput, ToolPropose, ToolResult
 from accord.core.room.conversation.interrupts import InterruptAcknowledge
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.shared_context.context_items import ContextAdd

@@ -16,7 +16,7 @@ from accord.client import Client, Envelope, ServerRefused, Session
 from accord.core.kernel.messages import Body
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.grants import ToolExecute
-from accord.core.room.approval.tools import ToolOutput, ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import ToolOutput, ToolPropose, ToolResult
 from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from tests.helpers.servers.server_process import ServerProcess

@@ -10,7 +10,7 @@ from accord.agents.command_risk import RiskJudgement, judge_command, stricter_ju
 from accord.agents.loop import ToolOutcome
 from accord.agents.script import Script, ScriptError, ScriptStep, load_script
 from accord.agents.scripted_behavior import build_proposal, fill_placeholders
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 from tests.spec import proves
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from accord.client import AcceptedMessage, Client, Session
 from accord.client.connection.backoff import RetryPolicy
 from accord.core.kernel.messages import Body
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.conversation.prompts import PromptSubmit
 from tests.helpers.servers.server_process import ServerProcess
 

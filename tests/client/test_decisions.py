@@ -11,9 +11,9 @@ from accord.core.kernel.messages import Body
 from accord.core.room.approval.gate_timeouts import GateTimeout
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.approval.votes import GateReject
-from accord.core.room.policy import Category, GateResolution
+from accord.core.room.room_settings import Category, GateResolution
 from accord.core.room.state import Risk
 
 PROPOSAL = ToolPropose(

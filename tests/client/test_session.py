@@ -8,13 +8,18 @@ from accord.client import ClientError, Rejected, SessionOver, default_config
 from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf
 from accord.core.room.approval.gates import GateRequest
-from accord.core.room.approval.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import (
+    ToolApprove,
+    ToolOutput,
+    ToolPropose,
+    ToolResult,
+)
 from accord.core.room.conversation.prompts import PromptConfig
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, UsageStats
-from accord.core.room.lifecycle import SessionConfigUpdate
 from accord.core.room.membership.announcements import ParticipantAnnounce
-from accord.core.room.membership.roles import ParticipantRoleChange
-from accord.core.room.policy import Category
+from accord.core.room.membership.role_assignment import ParticipantRoleChange
+from accord.core.room.room_settings import Category
+from accord.core.room.session_lifecycle import SessionConfigUpdate
 from tests.helpers.clients.three_member_session import make_client, open_session
 from tests.helpers.servers.server_process import ServerProcess
 

@@ -13,7 +13,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.lifecycle import without_history
+from accord.core.room.session_lifecycle import without_history
 from accord.core.views.retention_gap import ensure_no_gap
 from tests.helpers.room.scenario import (
     ALICE,

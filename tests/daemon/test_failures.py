@@ -187,7 +187,7 @@ def test_revoked_agent_is_refused(agent: GatedAgent, people: People) -> None:
 
 
 def test_ended_session_is_refused_with_what_to_do(agent: GatedAgent, people: People) -> None:
-    from accord.core.room.lifecycle import SessionEnd
+    from accord.core.room.session_lifecycle import SessionEnd
 
     agent.ask("ls")
     people.send(SessionEnd(reason="done", final_state="completed"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.room.approval.tools import ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd
 from accord.core.room.state import Presence

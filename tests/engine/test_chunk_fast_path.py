@@ -18,7 +18,7 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.engine.chunk_fast_path import MAX_CHUNK_STREAMS, ChunkStream
 from accord.engine.committer import RECORD_OVERHEAD_BYTES
 from accord.engine.streams.stream import Outcome, Submission

@@ -6,7 +6,7 @@ import pytest
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.conversation.prompts import PromptSubmit
-from accord.core.room.lifecycle import SessionCreate
+from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.counters import Histogram, TimedSpan
 from tests.engine.conftest import Make
 from tests.helpers.engine.harness import FaultyLog

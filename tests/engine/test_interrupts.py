@@ -6,7 +6,7 @@ import pytest
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Urgency
 from tests.engine.conftest import Make
 from tests.helpers.engine.harness import EngineHarness

@@ -8,7 +8,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND
-from accord.core.room.policy import Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.state import Presence
 from accord.engine.engine import Engine
 from accord.engine.scheduling import MAX_SLEEP_S, Scheduler, SystemClock

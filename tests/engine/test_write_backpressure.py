@@ -6,7 +6,7 @@ from accord.core.kernel.limits import KIB, Limits
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
 from accord.core.room.conversation.prompts import PromptDraft
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from tests.engine.conftest import Make
 from tests.helpers.engine.harness import FaultyLog
 from tests.helpers.room.scenario import ALICE, CLAUDE, CODEX, prompt_submit

@@ -10,7 +10,7 @@ import pytest
 from accord.core.dialects.msg import error_envelope
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.threads import access
+from accord.core.room.threads import thread_access
 from accord.identity.tokens import Keyring
 from accord.transports.http.auth import Caller
 from accord.transports.msg import service
@@ -94,5 +94,5 @@ async def answer_to(local: LocalService, name: str, body: bytes) -> bytes:
 
 def plant_defect(patch: pytest.MonkeyPatch) -> None:
     """Everybody may read every thread."""
-    patch.setattr(access, "ensure_access", lambda *_: None)
+    patch.setattr(thread_access, "ensure_access", lambda *_: None)
     patch.setattr(service, "ensure_access", lambda *_: None)

@@ -15,9 +15,9 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
-from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.joining import SessionJoin
-from accord.core.room.policy import Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
+from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.delivery import joining as arrivals_module
 from accord.engine.streams import snapshots as snapshots_module
 from accord.engine.streams import stream_cache

@@ -12,7 +12,7 @@ from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.messages import Body
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 from tests.helpers.log_audit.approval_audit import PROMPTING_ROLES, TOOL_CATEGORIES
 from tests.helpers.room.scenario import (

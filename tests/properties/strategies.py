@@ -14,7 +14,7 @@ from accord.core.kernel.ballot import (
     OfRole,
     Quorum,
 )
-from accord.core.room.policy import AbsencePolicy, Category
+from accord.core.room.room_settings import AbsencePolicy, Category
 from tests.helpers.room.scenario import ALICE, BOB, CAROL, CLAUDE, CODEX
 
 ROOMS = ("r1", "r2", "r3")

@@ -31,7 +31,7 @@ from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, T
 from accord.core.room.forking.forks import ForkSwitch
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import Category, ServerPolicy
+from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd, ContextUpdate
 from accord.core.room.shared_context.secrets import SecretRevoke, SecretShare
 from accord.core.room.state import MergeStrategy, Urgency

@@ -16,7 +16,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import Quorum
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from tests.helpers.room.scenario import (
     ALICE,
     CLAUDE,

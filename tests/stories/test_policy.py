@@ -18,9 +18,9 @@ from accord.core.policy.reported_call import (
 )
 from accord.core.policy.starter_policies import starter_policy
 from accord.core.room.approval.grants import ToolExecute
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.approval.votes import GateApprove
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 from accord.real_paths import resolve
 from accord.shell_parser import parse_shell

@@ -10,8 +10,8 @@ from accord.client import Client, RetryPolicy
 from accord.client.connection.router import MessageStamp, new_message_stamp
 from accord.core.kernel.ballot import AnyOf
 from accord.core.room.approval.grants import ToolExecute
-from accord.core.room.approval.tools import ToolResult
-from accord.core.room.policy import AbsencePolicy, Category, SessionConfig
+from accord.core.room.approval.tool_proposals import ToolResult
+from accord.core.room.room_settings import AbsencePolicy, Category, SessionConfig
 from accord.core.room.state import Risk
 from tests.helpers.clients.listener import RecordingListener
 from tests.helpers.pvp_appendix_a import APPENDIX_MESSAGES, APPENDIX_SESSION_ID

@@ -16,8 +16,8 @@ from accord.core.kernel.authority import (
 )
 from accord.core.kernel.ballot import MAX_QUORUM_DEPTH, MAX_QUORUM_RULES, Quorum
 from accord.core.room.approval.gates import CATEGORY_BY_TOOL_NAME
-from accord.core.room.permissions import PERMISSIONS
-from accord.core.room.policy import Category
+from accord.core.room.message_permissions import PERMISSIONS
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 from tools.reference.markdown import code, codes, plain, table
 from tools.reference.shapes import describe_type, fields, first_sentence

@@ -14,7 +14,7 @@ from accord.core.dialects.error_codes import ERROR_CODES
 from accord.core.kernel.ids import MAX_ID_LENGTH
 from accord.core.kernel.limits import LIMITS, LimitSpec
 from accord.core.kernel.records import Event
-from accord.core.room.policy import SessionConfig
+from accord.core.room.room_settings import SessionConfig
 from accord.identity import tokens
 from accord.pact import scaffold
 from accord.server.app import Server

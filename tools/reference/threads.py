@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeCause, WakeResult
 from accord.core.dialects.error_codes import ERROR_CODES
-from accord.core.room.threads.findings import EVENT_TYPES
 from accord.core.room.threads.state import ThreadStatus
-from accord.core.room.threads.status import OVERRIDES, TRANSITIONS
+from accord.core.room.threads.thread_findings import EVENT_TYPES
+from accord.core.room.threads.thread_status import OVERRIDES, TRANSITIONS
 from accord.transports.msg.methods import METHODS, TABLE
 from tools.reference.markdown import capital, code, codes, plain, sentence, table
 from tools.reference.shapes import describe_type, fields, presence

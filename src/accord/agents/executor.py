@@ -10,7 +10,7 @@ from accord.agents import shell
 from accord.agents.file_tools import FILE_TOOLS, FileToolError, run_file_tool
 from accord.client import ClientError, ServerRefused, Session
 from accord.core.room.approval.grants import ToolExecute
-from accord.core.room.approval.tools import ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
 
 INTERRUPTED_MESSAGE = "stopped by an interrupt"
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from accord.core.room.approval.grants import ToolExecute, grant_digest
-from accord.core.room.approval.tools import ToolPropose, proposal_of
+from accord.core.room.approval.tool_proposals import ToolPropose, proposal_of
 from accord.core.room.state import Grant
 
 

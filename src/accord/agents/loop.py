@@ -12,7 +12,7 @@ from accord.agents.grant_check import NotGrantedError, check_grant
 from accord.agents.prompt_queue import Prompt, PromptQueue
 from accord.client import Rejected, ServerRefused, Session, SessionOver
 from accord.core.room.approval.grants import ToolExecute
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.state import Urgency

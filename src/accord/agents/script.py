@@ -29,7 +29,7 @@ from typing import Any
 
 import msgspec
 
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 
 PARSE_ERRORS = (

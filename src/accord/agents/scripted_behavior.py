@@ -5,7 +5,7 @@ from accord.agents.command_risk import RiskJudgement, judge_command, stricter_ju
 from accord.agents.loop import Agent, Prompt, ToolOutcome
 from accord.agents.script import Script, ScriptStep
 from accord.core.kernel.command_line import with_lines
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 
 SHELL_TOOL = "shell"
 

@@ -6,7 +6,7 @@ from msgspec import Meta, Raw, Struct
 
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Lack, Quorum
-from accord.core.room.policy import Category, SessionConfig
+from accord.core.room.room_settings import Category, SessionConfig
 from accord.core.room.state import ContentRef, MergeStrategy, Presence, Risk
 
 # An envelope as the server sends it, still encoded; PVP's schema defines it.

@@ -17,13 +17,13 @@ from accord.core.attention.runtimes import (
     RuntimeStatus,
 )
 from accord.core.kernel.authority import Kind
-from accord.core.room.threads.creation import MAX_PARTICIPANTS
 from accord.core.room.threads.state import (
     SCHEMA_VERSION,
     MessageKind,
     ThreadStatus,
     ThreadType,
 )
+from accord.core.room.threads.thread_creation import MAX_PARTICIPANTS
 
 MAX_READ, DEFAULT_READ = 200, 50
 MAX_SUMMARIZED, DEFAULT_SUMMARIZED = 1000, 200

@@ -15,10 +15,10 @@ from accord.client.http_reader import DEFAULT_PAGE_SIZE, HttpReader, TranscriptP
 from accord.client.session_defaults import DEFAULT_CONFIG, gate_time_metadata
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.messages import Body
-from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.joining import SUPPORTED_VERSIONS, SessionJoin
-from accord.core.room.policy import SessionConfig
+from accord.core.room.room_settings import SessionConfig
+from accord.core.room.session_lifecycle import SessionCreate
 
 from .envelope import Envelope, MessageRefs, build_message
 from .identity import Token, new_runtime_id, parse_address, resolve_identity

@@ -15,9 +15,9 @@ from accord.core.room.approval.gate_timeouts import (
 )
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.approval.votes import GateReject
-from accord.core.room.policy import GateResolution
+from accord.core.room.room_settings import GateResolution
 
 from .envelope import Envelope
 from .errors import ClientError, Rejected

@@ -17,17 +17,22 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval.gates import ActionType, GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject
-from accord.core.room.approval.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import (
+    ToolApprove,
+    ToolOutput,
+    ToolPropose,
+    ToolResult,
+)
 from accord.core.room.approval.votes import GateApprove, GateReject
 from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
 from accord.core.room.conversation.prompts import PromptAmend, PromptConfig, PromptSubmit
-from accord.core.room.lifecycle import SessionConfigUpdate, SessionEnd
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.heartbeats import HeartbeatPing
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.membership.roles import ParticipantRoleChange
-from accord.core.room.policy import Category
+from accord.core.room.membership.role_assignment import ParticipantRoleChange
+from accord.core.room.room_settings import Category
+from accord.core.room.session_lifecycle import SessionConfigUpdate, SessionEnd
 from accord.core.room.state import ContentRef, Presence, Risk, Urgency
 
 from .identity import Identity

@@ -6,7 +6,7 @@ import msgspec
 
 from accord.core.kernel.ballot import AnyOf
 from accord.core.room.approval.gates import GATE_TIMEOUT_KEY
-from accord.core.room.policy import AbsencePolicy, Category, SessionConfig
+from accord.core.room.room_settings import AbsencePolicy, Category, SessionConfig
 
 DEFAULT_CONFIG = SessionConfig(
     require_approval_for=tuple(

@@ -20,9 +20,9 @@ from accord.core.policy.policy_toml import NO_POLICY, Policy
 from accord.core.policy.reported_call import Place, ReportedCall, reported_metadata
 from accord.core.room.approval.gates import ALWAYS_GATED_RISKS, possible_categories
 from accord.core.room.approval.grants import ToolExecute
-from accord.core.room.approval.tools import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.conversation.interrupts import HALTING_URGENCIES, InterruptAcknowledge
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.daemon.agent_link import AgentLink
 from accord.daemon.host_calls import HostCall
 from accord.daemon.transcripts import read_usage

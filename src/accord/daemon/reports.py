@@ -15,7 +15,7 @@ import msgspec
 from accord.client.connection.router import now_ms
 from accord.client.errors import ServerRefused
 from accord.core.kernel.timestamps import to_iso
-from accord.core.room.approval.tools import ToolOutput, ToolResult
+from accord.core.room.approval.tool_proposals import ToolOutput, ToolResult
 from accord.core.room.conversation.prompts import PromptConfig, PromptSubmit
 from accord.core.room.conversation.responses import (
     ResponseChunk,

@@ -12,7 +12,7 @@ import msgspec
 from accord.client import ClientError, Envelope
 from accord.core.kernel.messages import Body
 from accord.core.room.approval.gates import GateRequest
-from accord.core.room.approval.tools import ToolOutput, ToolResult
+from accord.core.room.approval.tool_proposals import ToolOutput, ToolResult
 from accord.core.room.conversation.interrupts import InterruptAcknowledge
 from accord.core.room.conversation.responses import ResponseEnd
 from accord.core.room.forking.merges import MergeExecute

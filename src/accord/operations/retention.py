@@ -19,7 +19,7 @@ from accord.core.kernel.context import fold
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.lifecycle import SessionEnded, without_history
+from accord.core.room.session_lifecycle import SessionEnded, without_history
 from accord.data_dir import KEYS_DIR_NAME
 from accord.engine.ports import Clock, EventLog, Prunable, StoreError
 from accord.engine.scheduling import SystemClock

@@ -12,7 +12,7 @@ from accord.core.policy.call_classification import classify
 from accord.core.policy.policy_toml import NO_POLICY, Policy, PolicyError, parse_policy
 from accord.core.policy.reported_call import ReportedCall, reported_of
 from accord.core.room.approval.gates import possible_categories
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import ComputedClass
 
 # What a call of this kind does anyway; other categories that a tool's name suggests are kept.

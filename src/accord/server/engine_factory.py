@@ -15,7 +15,7 @@ from accord.core.kernel.ulid import ulid_generator
 from accord.core.people import context
 from accord.core.provenance import commit_links
 from accord.core.room import threads
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.work import mirror
 from accord.data_dir import KEYS_DIR_NAME, store_url_of
 from accord.engine.engine import Engine

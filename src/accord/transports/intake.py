@@ -16,8 +16,8 @@ from accord.core.kernel.messages import Body, ChunkBatch, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.people.state import CLOCK_SKEW_MS
-from accord.core.room.lifecycle import SessionCreate, SessionCreated, SessionEnded
 from accord.core.room.membership.joining import SessionJoin
+from accord.core.room.session_lifecycle import SessionCreate, SessionCreated, SessionEnded
 from accord.core.room.shared_context.secrets import SecretShare
 from accord.core.room.threads.state import is_thread_id
 from accord.engine.engine import Engine

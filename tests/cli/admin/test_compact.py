@@ -11,7 +11,7 @@ import pytest
 
 from accord.client import Client, Session
 from accord.core.room.conversation.prompts import PromptSubmit
-from accord.core.room.lifecycle import SessionEnd
+from accord.core.room.session_lifecycle import SessionEnd
 from tests.helpers.clients.cli import CommandRun, run_accord
 from tests.helpers.servers.server_process import ServerProcess, run_server
 

@@ -12,7 +12,7 @@ from websockets.typing import Subprotocol
 
 from accord.client import default_config
 from accord.core.dialects import pvp
-from accord.core.room.lifecycle import SessionCreate
+from accord.core.room.session_lifecycle import SessionCreate
 from tests.client.connection.test_replaced_connections import envelope
 from tests.helpers.servers.server_process import ServerProcess
 from tests.spec import proves

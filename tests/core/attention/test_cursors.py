@@ -14,7 +14,7 @@ from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Elapsed, Message
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from tests.helpers.threads.thread_rules import SERVER, WORKER, agent
 from tests.spec import proves
 

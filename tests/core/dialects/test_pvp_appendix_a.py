@@ -12,7 +12,7 @@ from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ids import is_id
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
-from accord.core.room.approval.tools import ToolProposed
+from accord.core.room.approval.tool_proposals import ToolProposed
 from accord.core.room.state import Room
 from tests.helpers.pvp_appendix_a import APPENDIX_MESSAGES, APPENDIX_SESSION_ID
 from tests.helpers.room.scenario import CommandOutcome, after, given, types_of, when

@@ -28,7 +28,7 @@ from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.responses import ResponseChunk, ResponseChunked
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import GateResolution
+from accord.core.room.room_settings import GateResolution
 from accord.core.room.shared_context.secrets import SecretShare, SecretShared
 from tests.helpers.room.scenario import ALICE, CLAUDE, STREAM, T0, given, session_create, when
 from tests.spec import proves

@@ -14,8 +14,8 @@ from accord.core.room.approval.gate_timeouts import GateTimeout
 from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.permissions import PERMISSIONS
-from accord.core.room.policy import GateResolution
+from accord.core.room.message_permissions import PERMISSIONS
+from accord.core.room.room_settings import GateResolution
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.message_bodies import other_message_bodies
 from tests.helpers.room.scenario import (

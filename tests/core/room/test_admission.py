@@ -19,8 +19,8 @@ from accord.core.room.deadlines import Tick
 from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.permissions import INTERNAL_BODIES
-from accord.core.room.policy import AbsencePolicy, GateResolution
+from accord.core.room.message_permissions import INTERNAL_BODIES
+from accord.core.room.room_settings import AbsencePolicy, GateResolution
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.message_bodies import other_message_bodies
 from tests.helpers.room.scenario import (

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 from accord.core.kernel.actor import Actor, CredentialRights, max_permissions_of
 from accord.core.kernel.authority import Kind, Permission, Role
 from accord.core.kernel.refusal import Reason
-from accord.core.room.lifecycle import SessionConfigured
-from accord.core.room.membership.roles import RolesChanged
-from accord.core.room.policy import AbsencePolicy, Category
+from accord.core.room.membership.role_assignment import RolesChanged
+from accord.core.room.room_settings import AbsencePolicy, Category
+from accord.core.room.session_lifecycle import SessionConfigured
 from tests.helpers.room.scenario import (
     ALICE,
     BOB,

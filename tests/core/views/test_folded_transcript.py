@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
-from accord.core.room.approval.tools import ToolOutput
+from accord.core.room.approval.tool_proposals import ToolOutput
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk
 from accord.core.room.conversation.thinking import ThinkingChunk

@@ -12,7 +12,7 @@ from accord.core.room.approval.gates import MAX_ENDED_GATES
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.conversation.responses import ResponseEnd, ResponseStart
 from accord.core.room.forking.forks import ForkCreate
-from accord.core.room.policy import GateResolution, ServerPolicy
+from accord.core.room.room_settings import GateResolution, ServerPolicy
 from accord.core.room.state import Presence, Room, Urgency
 from accord.core.views import home
 from tests.core.room.decisions.test_rulings import a_room, bound, submits

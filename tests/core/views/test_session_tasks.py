@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.core.room.shared_context.content import SessionTasks
+from accord.core.room.shared_context.item_content import SessionTasks
 from accord.core.views.session_tasks import (
     MAX_CONTENT_BYTES,
     MAX_TASKS,

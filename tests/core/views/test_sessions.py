@@ -10,7 +10,7 @@ from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.forking.merges import MergePropose
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import AbsencePolicy
+from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import MergeStrategy, Presence, Room, Urgency
 from accord.core.views import sessions

@@ -12,7 +12,7 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.policy import AbsencePolicy
+from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import Presence
 from accord.engine.streams import stream_cache
 from tests.engine.conftest import Make

@@ -14,7 +14,7 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.responses import ResponseChunk, ResponseStart
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord, EnginePorts
 from accord.stores.memory import MemoryLog

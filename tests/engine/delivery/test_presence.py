@@ -5,7 +5,7 @@ import pytest
 from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.policy import AbsencePolicy
+from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import Presence
 from tests.engine.conftest import Make
 from tests.helpers.engine.harness import EngineHarness, FaultyLog, yield_to_loop

@@ -7,7 +7,7 @@ from typing import Any
 
 from accord.core.dialects.pvp import BODIES, PRIMITIVES
 from accord.core.kernel.authority import Capability, Role
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk, Urgency
 
 DEEP_NESTING = 1200

@@ -30,7 +30,7 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.kernel.ulid import derive_ulid
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.state import Room
 from accord.engine.engine import Engine
 from accord.engine.ports import (

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accord.core.room.policy import Category, ServerPolicy
+from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.state import CallSubject, ComputedClass, Risk
 from tests.helpers.room.scenario import DEFAULT_POLICY
 

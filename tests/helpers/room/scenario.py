@@ -31,17 +31,22 @@ from accord.core.kernel.ulid import derive_ulid
 from accord.core.room import CONTEXT
 from accord.core.room.approval.gates import ActionType, GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject
-from accord.core.room.approval.tools import ToolApprove, ToolOutput, ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import (
+    ToolApprove,
+    ToolOutput,
+    ToolPropose,
+    ToolResult,
+)
 from accord.core.room.approval.votes import GateApprove, GateReject
 from accord.core.room.conversation.prompts import PromptConfig, PromptSubmit
 from accord.core.room.deadlines import Tick
-from accord.core.room.lifecycle import SessionConfigUpdate, SessionCreate, SessionEnd
 from accord.core.room.membership.announcements import ParticipantAnnounce, wire_kind
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.membership.roles import ParticipantRoleChange
-from accord.core.room.policy import AbsencePolicy, Category, ServerPolicy, SessionConfig
+from accord.core.room.membership.role_assignment import ParticipantRoleChange
+from accord.core.room.room_settings import AbsencePolicy, Category, ServerPolicy, SessionConfig
+from accord.core.room.session_lifecycle import SessionConfigUpdate, SessionCreate, SessionEnd
 from accord.core.room.state import Gate, Presence, Risk, Room
 from accord.core.room.state import Grant as ToolGrant
 from accord.engine.decider import sender_event_index

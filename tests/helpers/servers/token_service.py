@@ -10,7 +10,7 @@ from accord.core.dialects import stored_records
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.people import context
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.engine.engine import Engine
 from accord.engine.ports import EnginePorts
 from accord.identity.token_service import TokenService

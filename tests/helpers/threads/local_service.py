@@ -7,7 +7,7 @@ import msgspec
 from accord.api.threads import MethodRequest
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.limits import Limits
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.engine.ports import EventLog
 from accord.identity.tokens import Keyring
 from accord.server.engine_factory import make_engine

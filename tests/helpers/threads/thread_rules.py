@@ -11,10 +11,10 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.threads import CONTEXT
-from accord.core.room.threads.creation import ThreadCreate
-from accord.core.room.threads.posts import ThreadPost
 from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus, ThreadType
-from accord.core.room.threads.status import ThreadSetStatus
+from accord.core.room.threads.thread_creation import ThreadCreate
+from accord.core.room.threads.thread_posts import ThreadPost
+from accord.core.room.threads.thread_status import ThreadSetStatus
 
 T0 = 1_770_000_000_000
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.room.shared_context.content import TASKS_KEY
+from accord.core.room.shared_context.item_content import TASKS_KEY
 from accord.core.room.state import PactFeature, PactSummary, Room
 from accord.core.views import session_tasks
 from accord.pact.mirror import ledger_file as places

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accord.core.kernel.limits import LIMITS, Limits
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.server.options import ServerOptions
 from accord.settings.client import SettingsError
 from accord.settings.server import (

@@ -202,7 +202,7 @@ async def past_calls(args: argparse.Namespace, policy: "Policy") -> AsyncIterato
 
 
 def _ungated(config: dict[str, Any]) -> frozenset[str]:
-    from accord.core.room.policy import Category
+    from accord.core.room.room_settings import Category
 
     gated = {*config.get("require_approval_for", ())}
     return frozenset() if "all" in gated else frozenset({*Category} - gated)

@@ -269,7 +269,7 @@ def config_from_flags(args: argparse.Namespace) -> Any:
 
 def approval_categories(text: str) -> tuple[str, ...]:
     """Parse the categories that need approval; `none` is an empty list."""
-    from accord.core.room.policy import Category
+    from accord.core.room.room_settings import Category
 
     return () if text.strip() == "none" else SubsetOf((*Category, "none"))(text)
 
@@ -293,7 +293,7 @@ def _next_steps(session: str, config: Any, bound: bind.RepositoryBinding | None 
 
 
 async def _end(args: argparse.Namespace) -> None:
-    from accord.core.room.lifecycle import SessionEnd
+    from accord.core.room.session_lifecycle import SessionEnd
     from accord.show.output import print_json
 
     session = connection.session_of(args)

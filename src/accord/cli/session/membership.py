@@ -98,7 +98,7 @@ async def leave(args: argparse.Namespace) -> None:
 
 async def remove(args: argparse.Namespace) -> None:
     """End the membership of someone else: a role change that leaves no roles."""
-    from accord.core.room.membership.roles import ParticipantRoleChange
+    from accord.core.room.membership.role_assignment import ParticipantRoleChange
     from accord.show.output import print_json
 
     session, who = connection.session_of(args), args.who
@@ -116,7 +116,7 @@ async def remove(args: argparse.Namespace) -> None:
 
 async def readmit(args: argparse.Namespace) -> None:
     """Let someone who was removed join again: a role change from no roles."""
-    from accord.core.room.membership.roles import ParticipantRoleChange
+    from accord.core.room.membership.role_assignment import ParticipantRoleChange
     from accord.show.output import print_json
 
     session, who = connection.session_of(args), args.who

@@ -30,8 +30,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
 from accord.core.room.conversation.error_reports import ErrorReport
-from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.joining import SessionJoin
+from accord.core.room.session_lifecycle import SessionCreate
 
 log = logging.getLogger("accord.client")
 

@@ -10,11 +10,11 @@ from accord.client.envelope import NO_REFS, Envelope, MessageRefs, OutgoingMessa
 from accord.client.errors import ClientError, Closed, ServerRefused, SessionOver
 from accord.core.kernel.messages import Body, Lifetime
 from accord.core.room.conversation.prompts import PromptDraft
-from accord.core.room.lifecycle import SessionCreate, SessionEnd
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.membership.leaving import SessionLeave
+from accord.core.room.session_lifecycle import SessionCreate, SessionEnd
 from accord.core.room.shared_context.context_items import ContextAdd
 
 # A rejoin refused with one of these codes is retried.

@@ -19,7 +19,7 @@ from accord.core.policy.reported_call import (
 from accord.core.policy.shell_rules import ShellRules
 from accord.core.policy.shell_syntax import ShellParser
 from accord.core.room.approval.call_patterns import word_matches
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import CallSubject, Risk
 
 MAX_SUBJECTS = 16

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import CallSubject, Risk
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from accord.core.policy.call_findings import names
 from accord.core.policy.shell_syntax import Word
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 
 GLOBAL_FLAGS = frozenset({"--no-pager", "--no-optional-locks", "--literal-pathspecs"})

@@ -7,7 +7,7 @@ from accord.core.policy.call_findings import Finding, read, refused
 from accord.core.policy.policy_toml import Policy
 from accord.core.policy.reported_call import Place
 from accord.core.room.approval.call_patterns import path_matches
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 
 # Devices that hold nothing.

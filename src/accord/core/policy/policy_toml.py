@@ -15,7 +15,7 @@ from accord.core.room.approval.call_patterns import (
     path_matches,
     words_match,
 )
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 
 POLICY_FILE = ".accord/policy.toml"

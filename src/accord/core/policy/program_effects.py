@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from accord.core.policy.call_findings import Finding, names
 from accord.core.policy.reading_programs import READS
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 
 SHELL, WRITE, DELETE = Category.SHELL_EXECUTE, Category.FILE_WRITE, Category.FILE_DELETE

@@ -17,7 +17,7 @@ from accord.core.policy.program_effects import (
 )
 from accord.core.policy.reading_programs import read_paths
 from accord.core.policy.shell_syntax import Redirect, Script, ShellParser, SimpleCommand, Word
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import CallSubject, Risk
 
 MAX_DEPTH = 5

@@ -4,14 +4,21 @@ from collections.abc import Iterator
 
 from accord.core.kernel.context import Context, Deciders, Evolvers, PresencePort, unchanged
 from accord.core.kernel.effects import ReplayedMessage
-from accord.core.room import admission, lifecycle
+from accord.core.room import admission, session_lifecycle
 from accord.core.room.admission import admit, is_or_was_member
-from accord.core.room.approval import gate_timeouts, gates, tools, votes
+from accord.core.room.approval import gate_timeouts, gates, tool_proposals, votes
 from accord.core.room.conversation import error_reports, interrupts, prompts, responses, thinking
 from accord.core.room.deadlines import Tick, due_instants, tick
 from accord.core.room.decisions import rulings
 from accord.core.room.forking import forks, merge_approval, merges, pact_tasks
-from accord.core.room.membership import announcements, heartbeats, joining, leaving, presence, roles
+from accord.core.room.membership import (
+    announcements,
+    heartbeats,
+    joining,
+    leaving,
+    presence,
+    role_assignment,
+)
 from accord.core.room.shared_context import context_items, secrets
 from accord.core.room.state import Room
 from accord.core.room.visibility import is_open_reference, record_audience
@@ -25,16 +32,16 @@ def messages_for_joiner(room: Room, member_id: str) -> Iterator[ReplayedMessage]
 
 
 SLICES = (
-    lifecycle,
+    session_lifecycle,
     joining,
     leaving,
     announcements,
-    roles,
+    role_assignment,
     presence,
     prompts,
     responses,
     thinking,
-    tools,
+    tool_proposals,
     gates,
     votes,
     interrupts,
@@ -80,6 +87,6 @@ CONTEXT: Context[Room] = Context(
         return_body=presence.reconnect_update,
         is_member=is_or_was_member,
         connected_members=admission.connected_members,
-        dormant_summary=lifecycle.session_owner,
+        dormant_summary=session_lifecycle.session_owner,
     ),
 )

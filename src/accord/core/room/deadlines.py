@@ -6,10 +6,10 @@ from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, EventOrEffect
 from accord.core.kernel.messages import Body, Instant, MemberIds
 from accord.core.kernel.timestamps import MS_PER_SECOND
-from accord.core.room.approval import gate_timeouts, standing_grants, tools
+from accord.core.room.approval import gate_timeouts, standing_grants, tool_proposals
 from accord.core.room.conversation import interrupts, thinking
 from accord.core.room.membership import leaving
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.shared_context import secrets
 from accord.core.room.state import ABSENT_PRESENCES, Member, Presence, Room
 
@@ -72,7 +72,7 @@ def tick(room: Room, command: Command, body: Tick) -> Iterator[EventOrEffect]:
     # A gate may end only once: absences end at the next tick, when gates that timed out are closed.
     late = (
         *gate_timeouts.time_out_gates(room, command, after_restart=body.after_restart),
-        *tools.expire_grants(room, command),
+        *tool_proposals.expire_grants(room, command),
         *(standing_grants.expire_standing_grants(room, command) if room.standing_grants else ()),
     )
     due = late or tuple(end_long_absences(room, command))

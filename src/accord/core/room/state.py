@@ -19,8 +19,8 @@ from accord.core.kernel.authority import (
 from accord.core.kernel.ballot import Ballot, Voter, Voters
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.fields import ShortText, Visibility
-from accord.core.room.policy import AbsencePolicy, Category, GateResolution, SessionConfig
+from accord.core.room.field_types import ShortText, Visibility
+from accord.core.room.room_settings import AbsencePolicy, Category, GateResolution, SessionConfig
 
 Value = TypeVar("Value")
 MAX_SHOWN_NAME = 60

@@ -9,8 +9,8 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.records import Record
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Member, Room
-from accord.core.room.threads.posts import is_event_type
 from accord.core.room.threads.state import MessageKind, ThreadStatus
+from accord.core.room.threads.thread_posts import is_event_type
 from accord.core.views.sessions import can_read_fork, may_read
 
 CHAT_TAG = MessageKind.CHAT.value

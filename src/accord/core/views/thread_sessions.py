@@ -4,10 +4,10 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.policy import AbsencePolicy, SessionConfig
+from accord.core.room.room_settings import AbsencePolicy, SessionConfig
 from accord.core.room.state import Member, Presence, Room
-from accord.core.room.threads.access import is_of_workspace, may_take_part
 from accord.core.room.threads.state import Thread, ThreadStatus
+from accord.core.room.threads.thread_access import is_of_workspace, may_take_part
 
 DAY_SECONDS = 86_400
 # Nothing is proposed, forked or joined in a thread.

@@ -7,9 +7,9 @@ from typing import Any
 
 from accord.core.kernel.records import Record
 from accord.core.kernel.redaction import redact
-from accord.core.room.threads.findings import event_type_of
-from accord.core.room.threads.messages import ThreadMessage, author_of, text_of
 from accord.core.room.threads.state import MessageKind, Thread
+from accord.core.room.threads.thread_findings import event_type_of
+from accord.core.room.threads.thread_messages import ThreadMessage, author_of, text_of
 
 MAX_QUOTES = 5
 MAX_QUOTE_CHARS = 200

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 import msgspec
 
 from accord.core.kernel.limits import LIMITS, Limit, Limits
-from accord.core.room.policy import GateResolution, ServerPolicy
+from accord.core.room.room_settings import GateResolution, ServerPolicy
 
 LIMITS_SECTION = "limits"
 DEFAULT_POLICY = ServerPolicy()

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from accord.core.kernel.actor import Actor
-from accord.core.room.threads.access import is_leading
 from accord.core.room.threads.state import STREAM_PREFIX, Thread
+from accord.core.room.threads.thread_access import is_leading
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, EncodedRecord, Snapshot, StoreError

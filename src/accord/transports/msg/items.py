@@ -9,10 +9,10 @@ from accord.api.threads import MessageItem
 from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.kernel.records import Record
 from accord.core.kernel.timestamps import to_iso
-from accord.core.room.threads.creation import ParticipantsAdded
-from accord.core.room.threads.messages import ThreadMessage, author_of, text_of
-from accord.core.room.threads.posts import MessagePosted
-from accord.core.room.threads.status import StatusChanged
+from accord.core.room.threads.thread_creation import ParticipantsAdded
+from accord.core.room.threads.thread_messages import ThreadMessage, author_of, text_of
+from accord.core.room.threads.thread_posts import MessagePosted
+from accord.core.room.threads.thread_status import StatusChanged
 
 Delivery = Mapping[str, DeliveryState]
 

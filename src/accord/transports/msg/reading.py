@@ -10,8 +10,8 @@ from accord.core.attention.state import Cursor
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
-from accord.core.room.threads.messages import ThreadMessage, text_of
 from accord.core.room.threads.state import Thread, is_thread_id
+from accord.core.room.threads.thread_messages import ThreadMessage, text_of
 from accord.core.views import thread_summary
 from accord.core.views.thread_questions import questions_in
 from accord.transports.msg.index import Principal

@@ -17,9 +17,6 @@ from accord.core.kernel.messages import Message
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
-from accord.core.room.threads.access import ensure_access
-from accord.core.room.threads.messages import author_of
-from accord.core.room.threads.posts import ThreadPost
 from accord.core.room.threads.state import (
     MESSAGE_ID_PREFIX,
     STREAM_PREFIX,
@@ -31,6 +28,9 @@ from accord.core.room.threads.state import (
     stream_of,
     version_of,
 )
+from accord.core.room.threads.thread_access import ensure_access
+from accord.core.room.threads.thread_messages import author_of
+from accord.core.room.threads.thread_posts import ThreadPost
 from accord.core.views.session_threads import notice_item
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine

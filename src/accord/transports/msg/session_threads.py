@@ -21,12 +21,16 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Room
-from accord.core.room.threads.posts import ensure_addressees, event_type_refusal, is_event_type
 from accord.core.room.threads.state import (
     MESSAGE_ID_PREFIX,
     MessageKind,
     ThreadType,
     no_thread_refusal,
+)
+from accord.core.room.threads.thread_posts import (
+    ensure_addressees,
+    event_type_refusal,
+    is_event_type,
 )
 from accord.core.views.session_threads import (
     SessionMessage,

@@ -9,14 +9,6 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Record
 from accord.core.kernel.timestamps import to_iso
-from accord.core.room.threads.creation import (
-    ParticipantsAdded,
-    ThreadAdd,
-    ThreadCreate,
-    ThreadCreated,
-)
-from accord.core.room.threads.messages import ThreadMessage
-from accord.core.room.threads.posts import ThreadPost, is_same_post
 from accord.core.room.threads.state import (
     ID_PREFIX,
     MESSAGE_ID_PREFIX,
@@ -25,7 +17,15 @@ from accord.core.room.threads.state import (
     is_thread_id,
     stream_of,
 )
-from accord.core.room.threads.status import StatusChanged, ThreadSetStatus, is_same_change
+from accord.core.room.threads.thread_creation import (
+    ParticipantsAdded,
+    ThreadAdd,
+    ThreadCreate,
+    ThreadCreated,
+)
+from accord.core.room.threads.thread_messages import ThreadMessage
+from accord.core.room.threads.thread_posts import ThreadPost, is_same_post
+from accord.core.room.threads.thread_status import StatusChanged, ThreadSetStatus, is_same_change
 from accord.transports.msg.checks import (
     checked_metadata,
     checked_participants,

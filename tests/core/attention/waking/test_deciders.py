@@ -32,7 +32,7 @@ from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Body, Elapsed, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 
 STREAM = "attention/default/reviewer"
 T0 = 1_750_000_000_000

@@ -20,7 +20,7 @@ from accord.core.kernel.effects import Relay
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.votes import GatePassed, GateRejected
 from accord.core.room.deadlines import due_instants
-from accord.core.room.policy import AbsencePolicy
+from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.scenario import (
     ALICE,

@@ -12,8 +12,8 @@ from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.votes import GateApprove
-from accord.core.room.lifecycle import SessionConfigUpdate, SessionCreate
-from accord.core.room.policy import GateResolution, ServerPolicy
+from accord.core.room.room_settings import GateResolution, ServerPolicy
+from accord.core.room.session_lifecycle import SessionConfigUpdate, SessionCreate
 from accord.core.room.state import Room
 from accord.core.views import sessions
 from tests.helpers.room.gate_scenarios import BOBS_PROMPT, room_with_prompt

@@ -18,7 +18,7 @@ from accord.core.room.approval.votes import GatePassed, GateRejected
 from accord.core.room.deadlines import due_instants
 from accord.core.room.membership.leaving import MemberLeft
 from accord.core.room.membership.presence import PresenceChanged
-from accord.core.room.policy import Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.state import Presence, Risk, Room
 from tests.helpers.room.scenario import (
     ALICE,

@@ -13,12 +13,12 @@ from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.gates import GateOpened, GateRequest
-from accord.core.room.approval.tools import ToolProposed
+from accord.core.room.approval.tool_proposals import ToolProposed
 from accord.core.room.approval.votes import GateRejected
-from accord.core.room.lifecycle import SessionEnded
 from accord.core.room.membership.leaving import MemberLeft, SessionLeave
 from accord.core.room.membership.presence import PresenceChanged
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
+from accord.core.room.session_lifecycle import SessionEnded
 from tests.helpers.room.gate_scenarios import (
     BOBS_PROMPT,
     CLAUDES_PROPOSAL,

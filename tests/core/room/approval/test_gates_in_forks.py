@@ -12,9 +12,9 @@ from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
-from accord.core.room.approval.tools import ToolExpired
+from accord.core.room.approval.tool_proposals import ToolExpired
 from accord.core.room.approval.votes import GatePassed
-from accord.core.room.policy import Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from tests.helpers.room.logged_room import LoggedRoom, failures_of, member_ids
 from tests.helpers.room.scenario import (
     ALICE,

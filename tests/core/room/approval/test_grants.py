@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.grants import ToolCleared, canonical_bytes, grant_digest
-from accord.core.room.policy import Category, ServerPolicy
+from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.state import Grant, Risk, ToolProposal
 from tests.helpers.room.scenario import (
     ALICE,

@@ -9,7 +9,7 @@ from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.votes import GateReject, GateRejected
-from accord.core.room.policy import Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.state import Room
 from tests.helpers.room.logged_room import LoggedRoom
 from tests.helpers.room.scenario import (

@@ -18,7 +18,7 @@ from accord.core.kernel.ballot import (
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import AbsencePolicy, ServerPolicy
+from accord.core.room.room_settings import AbsencePolicy, ServerPolicy
 from accord.core.room.state import Presence, Room
 from accord.core.views import sessions
 from tests.helpers.room.scenario import (

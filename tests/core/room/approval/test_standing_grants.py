@@ -17,9 +17,9 @@ from accord.core.room.approval.standing_grants import (
     StandingGrantEnd,
     StandingGrantsExpired,
 )
-from accord.core.room.approval.tools import ToolProposed
+from accord.core.room.approval.tool_proposals import ToolProposed
 from accord.core.room.approval.votes import GateApproved, GatePassed
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import CallSubject, Risk, Room
 from accord.core.views import home, sessions
 from tests.helpers.room.call_rules import REPORTED, policy_with

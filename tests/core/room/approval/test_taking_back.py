@@ -10,8 +10,8 @@ from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.grants import LATE_KEY, GrantTakenBack
-from accord.core.room.approval.tools import ToolFinished, ToolRanLate
-from accord.core.room.policy import Category
+from accord.core.room.approval.tool_proposals import ToolFinished, ToolRanLate
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Room
 from tests.helpers.room.logged_room import LoggedRoom
 from tests.helpers.room.scenario import (

@@ -8,8 +8,8 @@ from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.gates import GateOpened, possible_categories
 from accord.core.room.approval.grants import ToolCleared
-from accord.core.room.approval.tools import ToolPropose, ToolProposed
-from accord.core.room.policy import Category, ServerPolicy
+from accord.core.room.approval.tool_proposals import ToolPropose, ToolProposed
+from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.state import Risk, Room
 from tests.helpers.room.scenario import (
     ALICE,

@@ -21,7 +21,7 @@ from accord.core.room.approval.votes import (
     GateRejected,
 )
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from tests.helpers.room.gate_scenarios import room_with_open_gate, room_with_prompt
 from tests.helpers.room.scenario import (
     ALICE,

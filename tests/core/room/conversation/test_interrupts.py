@@ -18,7 +18,7 @@ from accord.core.room.conversation.interrupts import (
 )
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.deadlines import due_instants
-from accord.core.room.policy import AbsencePolicy, Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import AbsencePolicy, Category, GateResolution, ServerPolicy
 from accord.core.room.state import ContentRef, Presence, Urgency
 from tests.helpers.room.logged_room import START_ID, LoggedRoom, failures_of
 from tests.helpers.room.scenario import (

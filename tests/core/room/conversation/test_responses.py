@@ -16,7 +16,7 @@ from accord.core.room.conversation.responses import (
     ResponseStarted,
     UsageStats,
 )
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.state import Room
 from tests.helpers.room.scenario import (
     ALICE,

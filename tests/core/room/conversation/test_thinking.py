@@ -21,8 +21,8 @@ from accord.core.room.conversation.thinking import (
     ThinkingStart,
     ThinkingStarted,
 )
-from accord.core.room.fields import Visibility
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.field_types import Visibility
+from accord.core.room.room_settings import ServerPolicy
 from tests.helpers.room.logged_room import START_ID, LoggedRoom, member_ids
 from tests.helpers.room.scenario import (
     ALICE,

@@ -14,12 +14,12 @@ from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared, ToolExecute
-from accord.core.room.approval.tools import ToolFinished, ToolResult
+from accord.core.room.approval.tool_proposals import ToolFinished, ToolResult
 from accord.core.room.deadlines import Tick
 from accord.core.room.decisions import decision_binding
 from accord.core.room.decisions.decision_binding import DecisionStanding
 from accord.core.room.decisions.rulings import DecisionRuled
-from accord.core.room.policy import Category, GateResolution, ServerPolicy
+from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.shared_context.context_items import (
     ContextAdd,
     ContextRemove,

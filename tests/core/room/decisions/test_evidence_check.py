@@ -9,7 +9,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolReject
-from accord.core.room.approval.tools import ToolPropose, ToolResult, step_result_of
+from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult, step_result_of
 from accord.core.room.decisions.decision_binding import MAX_RUNS, remember_run
 from accord.core.room.decisions.evidence_check import CI_LABEL
 from accord.core.room.decisions.rulings import DecisionRuled

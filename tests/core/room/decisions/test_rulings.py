@@ -12,11 +12,11 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolReject
-from accord.core.room.approval.tools import ToolPropose, ToolResult
+from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
 from accord.core.room.decisions import rulings
 from accord.core.room.decisions.decision_binding import DecisionStanding, ToolDropped
 from accord.core.room.decisions.rulings import DecisionRuled
-from accord.core.room.policy import Category, ServerPolicy
+from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.shared_context.context_items import (
     ContextAdd,
     ContextRemove,

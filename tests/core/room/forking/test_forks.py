@@ -14,7 +14,7 @@ from accord.core.room import DECIDE
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.forking.forks import ForkCreated, ForkSwitched, unique_slug
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.state import Fork
 from tests.helpers.room.logged_room import (
     START_ID,

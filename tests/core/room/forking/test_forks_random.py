@@ -15,7 +15,7 @@ from accord.core.kernel.messages import Body, Failure
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Refused
 from accord.core.room.approval.grants import ToolCleared
-from accord.core.room.approval.tools import ToolStarted
+from accord.core.room.approval.tool_proposals import ToolStarted
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.conversation.prompts import PromptAmend, PromptDraft, PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
@@ -24,7 +24,7 @@ from accord.core.room.deadlines import Tick
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.forking.merges import MergeExecuted
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.policy import GateResolution, ServerPolicy
+from accord.core.room.room_settings import GateResolution, ServerPolicy
 from accord.core.room.state import MergeStrategy, Room, Urgency
 from tests.helpers.room.logged_room import (
     START_ID,

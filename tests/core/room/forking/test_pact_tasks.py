@@ -20,9 +20,9 @@ from accord.core.room.forking.pact_tasks import (
     TasksRelease,
     TasksReleased,
 )
-from accord.core.room.lifecycle import SessionEnd
-from accord.core.room.shared_context.content import TASKS_KEY
+from accord.core.room.session_lifecycle import SessionEnd
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove, ContextUpdate
+from accord.core.room.shared_context.item_content import TASKS_KEY
 from accord.core.room.state import MergeStrategy, PactSummary, Room
 from tests.helpers.room.logged_room import LoggedRoom, merge_execute
 from tests.helpers.room.pact_scenarios import (

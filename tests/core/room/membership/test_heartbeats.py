@@ -14,7 +14,7 @@ from accord.core.kernel.refusal import Reason
 from accord.core.room import CONTEXT
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.presence import PresenceChanged, PresenceUpdate
-from accord.core.room.policy import AbsencePolicy
+from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import Presence
 from tests.helpers.room.scenario import (
     ALICE,

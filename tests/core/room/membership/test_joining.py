@@ -20,7 +20,7 @@ from accord.core.room.membership.announcements import (
 from accord.core.room.membership.joining import MemberJoined, SessionJoin
 from accord.core.room.membership.leaving import MemberLeft, SessionLeave
 from accord.core.room.membership.presence import PresenceChanged, disconnect_update
-from accord.core.room.policy import Category
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.join_results import announcement_of, granted_rights
 from tests.helpers.room.scenario import (

@@ -18,7 +18,7 @@ from accord.core.room.membership.presence import (
     disconnect_update,
     reconnect_update,
 )
-from accord.core.room.policy import AbsencePolicy, GateResolution, ServerPolicy
+from accord.core.room.room_settings import AbsencePolicy, GateResolution, ServerPolicy
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.scenario import (
     ALICE,

@@ -14,8 +14,8 @@ from accord.core.room.approval.votes import GateRejected
 from accord.core.room.conversation.responses import ResponseEnded, ResponseStart
 from accord.core.room.membership.leaving import MemberLeft, SessionLeave
 from accord.core.room.membership.presence import PresenceChanged
-from accord.core.room.membership.roles import ParticipantRoleChange, RolesChanged
-from accord.core.room.policy import AbsencePolicy
+from accord.core.room.membership.role_assignment import ParticipantRoleChange, RolesChanged
+from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import Presence, Room
 from accord.core.views import sessions
 from tests.helpers.room.scenario import (

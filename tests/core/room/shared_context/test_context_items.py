@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from accord.core.dialects import pvp
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.shared_context.content import content_hash
+from accord.core.room.shared_context.item_content import content_hash
 from accord.core.room.state import ContentRef, ContextItem, Room
 from tests.core.dialects.envelopes import QUICK, json_values
 from tests.helpers.room.context_scenarios import (

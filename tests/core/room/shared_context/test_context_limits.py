@@ -9,9 +9,9 @@ from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.forking.forks import ForkCreate
-from accord.core.room.policy import ServerPolicy
-from accord.core.room.shared_context.content import MAX_ITEM_BYTES
-from accord.core.room.shared_context.quota import ITEM_OVERHEAD_BYTES
+from accord.core.room.room_settings import ServerPolicy
+from accord.core.room.shared_context.context_quota import ITEM_OVERHEAD_BYTES
+from accord.core.room.shared_context.item_content import MAX_ITEM_BYTES
 from tests.helpers.room.context_scenarios import (
     context_add,
     context_item,

@@ -22,9 +22,9 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.room import CONTEXT
 from accord.core.room.deadlines import Tick
 from accord.core.room.forking.forks import ForkCreate
-from accord.core.room.lifecycle import SessionEnded
 from accord.core.room.membership.leaving import MemberLeft
 from accord.core.room.membership.presence import PresenceChanged
+from accord.core.room.session_lifecycle import SessionEnded
 from accord.core.room.shared_context.secrets import (
     SecretRevoke,
     SecretRevoked,

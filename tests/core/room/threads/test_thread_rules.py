@@ -11,20 +11,6 @@ from accord.core.kernel.messages import Elapsed, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.threads import CONTEXT
-from accord.core.room.threads.creation import MAX_PARTICIPANTS, ThreadAdd, ThreadCreate
-from accord.core.room.threads.findings import EVENT_TYPES, MAX_OPEN_FINDINGS
-from accord.core.room.threads.messages import (
-    ThreadMessage,
-    as_context_item,
-    author_of,
-    text_of,
-)
-from accord.core.room.threads.posts import (
-    MessagePosted,
-    ThreadPost,
-    addressees_of,
-    is_same_post,
-)
 from accord.core.room.threads.state import (
     MessageKind,
     ThreadStatus,
@@ -32,7 +18,21 @@ from accord.core.room.threads.state import (
     stream_of,
     version_of,
 )
-from accord.core.room.threads.status import StatusChanged, ThreadSetStatus, is_same_change
+from accord.core.room.threads.thread_creation import MAX_PARTICIPANTS, ThreadAdd, ThreadCreate
+from accord.core.room.threads.thread_findings import EVENT_TYPES, MAX_OPEN_FINDINGS
+from accord.core.room.threads.thread_messages import (
+    ThreadMessage,
+    as_context_item,
+    author_of,
+    text_of,
+)
+from accord.core.room.threads.thread_posts import (
+    MessagePosted,
+    ThreadPost,
+    addressees_of,
+    is_same_post,
+)
+from accord.core.room.threads.thread_status import StatusChanged, ThreadSetStatus, is_same_change
 from tests.helpers.threads.thread_rules import (
     OPERATOR,
     ORCHESTRATOR,

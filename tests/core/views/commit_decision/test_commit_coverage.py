@@ -12,7 +12,7 @@ from accord.core.provenance.decision_commit import (
     DecisionCommit,
     ForkMerge,
 )
-from accord.core.room.approval.tools import ToolResult
+from accord.core.room.approval.tool_proposals import ToolResult
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit

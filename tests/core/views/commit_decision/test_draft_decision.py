@@ -6,7 +6,7 @@ import pytest
 from accord.core.kernel.authority import Role
 from accord.core.provenance import decision_commit as decisions
 from accord.core.room.approval.standing_grants import StandingGrantCreate
-from accord.core.room.approval.tools import ToolResult
+from accord.core.room.approval.tool_proposals import ToolResult
 from accord.core.room.conversation.responses import (
     ResponseChunk,
     ResponseEnd,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from accord.core.kernel.records import Record
-from accord.core.room.approval.tools import ToolResult
+from accord.core.room.approval.tool_proposals import ToolResult
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingStart
 from accord.core.room.shared_context.secrets import SecretShare

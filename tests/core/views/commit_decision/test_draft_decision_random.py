@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Refused
-from accord.core.room.approval.tools import ToolResult
+from accord.core.room.approval.tool_proposals import ToolResult
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from accord.core.room.shared_context.secrets import SecretShare

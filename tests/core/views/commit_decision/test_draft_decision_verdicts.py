@@ -8,7 +8,7 @@ from accord.core.kernel.records import Record
 from accord.core.provenance import decision_commit as decisions
 from accord.core.provenance.commit_message.trailers import FULL, trailers_from_context
 from accord.core.room.approval.gates import GateOpened
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove
 from tests.helpers.docket.batch_text import item, step, valid_judgement
 from tests.helpers.room.commit_decisions import (

@@ -20,10 +20,10 @@ from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.prompts import PromptDraft
-from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.joining import SessionJoin
-from accord.core.room.policy import SessionConfig
+from accord.core.room.room_settings import SessionConfig
+from accord.core.room.session_lifecycle import SessionCreate
 from accord.server.app import Server
 from accord.transports.msg import methods
 from tests.helpers.clients.mcp_requests import in_process_server

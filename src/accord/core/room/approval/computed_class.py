@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from accord.core.kernel.context import Command
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval.gates import NEVER_AUTO_CATEGORIES
-from accord.core.room.policy import CallRules, Category
+from accord.core.room.room_settings import CallRules, Category
 from accord.core.room.state import ComputedClass, Risk, Room, without_keys
 
 if TYPE_CHECKING:
-    from accord.core.room.approval.tools import ToolPropose
+    from accord.core.room.approval.tool_proposals import ToolPropose
 
 # In the metadata of a proposal: a hook or executor saw this call, and what the server made of it.
 REPORTED_KEY, COMPUTED_KEY = "reported", "computed"

@@ -11,7 +11,7 @@ from accord.core.kernel.context import Command
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.policy import Directory
+from accord.core.room.room_settings import Directory
 from accord.core.room.state import Gate, Member, Room, without_keys
 
 BallotChange = Callable[[Gate], Ballot]

@@ -10,8 +10,8 @@ from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
 from accord.core.room.approval import gates, votes
 from accord.core.room.decisions import decision_binding
-from accord.core.room.fields import Id, SafeInt
-from accord.core.room.policy import GateResolution
+from accord.core.room.field_types import Id, SafeInt
+from accord.core.room.room_settings import GateResolution
 from accord.core.room.state import Gate, GateOutcome, Room
 
 GATE_TIMEOUT_DETAIL = "It was not approved in time"

@@ -57,8 +57,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval.electorate import check_quorum
 from accord.core.room.decisions import decision_binding
-from accord.core.room.fields import Id, ShortText
-from accord.core.room.policy import Category, GateResolution
+from accord.core.room.field_types import Id, ShortText
+from accord.core.room.room_settings import Category, GateResolution
 from accord.core.room.state import (
     EndedGate,
     Gate,

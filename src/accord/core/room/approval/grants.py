@@ -15,7 +15,7 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.kernel.ulid import derive_ulid
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.state import (
     GateOutcome,
     Grant,

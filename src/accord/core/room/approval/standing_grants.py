@@ -24,7 +24,7 @@ from accord.core.room.approval import votes
 from accord.core.room.approval.call_patterns import command_pattern_problems, subjects_match
 from accord.core.room.approval.electorate import without_standing_grants
 from accord.core.room.approval.gates import ALWAYS_GATED_RISKS, NEVER_AUTO_CATEGORIES, GateOpened
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove
 from accord.core.room.state import Gate, Room, StandingGrant, ToolProposal, without_keys
 

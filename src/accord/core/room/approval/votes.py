@@ -17,7 +17,7 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import gates, grants
 from accord.core.room.decisions import decision_binding
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.forking import merge_approval
 from accord.core.room.state import Gate, GateOutcome, Room, ToolProposal, Vote, without_keys
 

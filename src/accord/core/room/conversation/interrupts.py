@@ -13,7 +13,7 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval import grants, votes
-from accord.core.room.fields import Id, ShortText, Text
+from accord.core.room.field_types import Id, ShortText, Text
 from accord.core.room.state import ContentRef, Interrupt, Room, Urgency, without_keys
 
 # What an agent may acknowledge at each urgency (OPEN-45).

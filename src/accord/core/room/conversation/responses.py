@@ -13,7 +13,7 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.conversation.prompts import PromptSubmit, answer_key
-from accord.core.room.fields import Id, SafeInt, ShortText, Text
+from accord.core.room.field_types import Id, SafeInt, ShortText, Text
 from accord.core.room.state import AgentStream, Room, without_keys
 from accord.core.room.visibility import outcome_key, remember_outcomes
 

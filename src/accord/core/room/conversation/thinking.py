@@ -10,7 +10,7 @@ from accord.core.kernel.context import Command, Deciders, Evolvers, unchanged
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.room.conversation import responses
-from accord.core.room.fields import Id, ShortText, Text, Visibility
+from accord.core.room.field_types import Id, ShortText, Text, Visibility
 from accord.core.room.state import AgentStream, Room
 
 

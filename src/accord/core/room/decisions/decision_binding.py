@@ -18,8 +18,8 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import grants
 from accord.core.room.approval.grants import ToolReject
-from accord.core.room.fields import Ids, ShortText
-from accord.core.room.policy import Category
+from accord.core.room.field_types import Ids, ShortText
+from accord.core.room.room_settings import Category
 from accord.core.room.state import Room, StepRun, ToolProposal, without_keys
 from accord.core.room.visibility import lineage, scope_of
 

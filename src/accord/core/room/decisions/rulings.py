@@ -29,9 +29,9 @@ from accord.core.room.decisions.decision_binding import (
     hold_reason,
     server_item_content,
 )
-from accord.core.room.fields import Ids
-from accord.core.room.policy import Category
-from accord.core.room.shared_context import context_items, quota
+from accord.core.room.field_types import Ids
+from accord.core.room.room_settings import Category
+from accord.core.room.shared_context import context_items, context_quota
 from accord.core.room.shared_context.context_items import (
     ContextAdd,
     ContextRemove,
@@ -247,9 +247,9 @@ def publish_server_item(
 ) -> Iterator[EventOrEffect]:
     """Publish a context item of the server's own; it counts against the quota."""
     body = ContextAdd(key=key, content_type="structured", content=content, tags=("decision",))
-    quota.check_item_size(item_of(body, SYSTEM), command.policy.limits)
+    context_quota.check_item_size(item_of(body, SYSTEM), command.policy.limits)
     after = with_server_item(room, command.message.fork, key, content)
-    quota.check_quota(room, after, command.policy.limits, "The context is full")
+    context_quota.check_quota(room, after, command.policy.limits, "The context is full")
     yield DecisionRuled(said=body, fork=command.message.fork, spent=spent)
 
 

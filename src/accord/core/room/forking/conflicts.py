@@ -10,7 +10,7 @@ from accord.core.kernel.context import Command
 from accord.core.kernel.messages import MemberIds
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.decisions import decision_binding
-from accord.core.room.shared_context import context_items, quota, tombstones
+from accord.core.room.shared_context import context_items, context_quota, tombstones
 from accord.core.room.shared_context.context_items import ContextKey
 from accord.core.room.state import ContextItem, Merge, MergeStrategy, Room, can_see
 from accord.core.room.visibility import lineage, scope_of
@@ -128,7 +128,9 @@ def check_custom_value(
         raise Refused(Reason.MALFORMED, f"{resolution.conflict_id} needs a custom_value")
     item = next(items_on_both_sides(room, merge, resolution.conflict_id))
     context_items.check_reserved(room, command, item.key)
-    quota.check_item_size(replace(item, content=resolution.custom_value), command.policy.limits)
+    context_quota.check_item_size(
+        replace(item, content=resolution.custom_value), command.policy.limits
+    )
 
 
 # Combining

@@ -15,10 +15,10 @@ from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import electorate
-from accord.core.room.fields import Id, Ids, ShortText
-from accord.core.room.shared_context import quota
-from accord.core.room.shared_context.content import TASKS_KEY
+from accord.core.room.field_types import Id, Ids, ShortText
+from accord.core.room.shared_context import context_quota
 from accord.core.room.shared_context.context_items import with_item
+from accord.core.room.shared_context.item_content import TASKS_KEY
 from accord.core.room.state import ContextItem, Fork, Room
 from accord.core.room.visibility import lineage, scope_of
 
@@ -120,7 +120,7 @@ def check_copy_fits(room: Room, command: Command, body: ForkCreate, members: Mem
         return
     copied = copy_visible_items(room, command.message.fork, members)
     after = replace(room, shelf={**room.shelf, COPY_SCOPE: copied})
-    quota.check_quota(room, after, command.policy.limits, "The copied context does not fit")
+    context_quota.check_quota(room, after, command.policy.limits, "The copied context does not fit")
 
 
 def check_approvers(room: Room, members: MemberIds) -> None:

@@ -18,7 +18,7 @@ from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolver
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.fields import Id
+from accord.core.room.field_types import Id
 from accord.core.room.state import Merge, Room, without_keys
 from accord.core.room.visibility import outcome_key, remember_outcomes
 

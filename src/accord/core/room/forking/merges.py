@@ -15,10 +15,10 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room import admission
 from accord.core.room.approval import gates, grants, votes
 from accord.core.room.conversation import thinking
-from accord.core.room.fields import Id, ShortText
-from accord.core.room.forking import conflicts, forks, merge_approval, merge_rules
+from accord.core.room.field_types import Id, ShortText
+from accord.core.room.forking import conflicts, forks, merge_approval, pact_merge_rule
 from accord.core.room.forking.conflicts import MergeResolution
-from accord.core.room.shared_context import quota, tombstones
+from accord.core.room.shared_context import context_quota, tombstones
 from accord.core.room.shared_context.context_items import ContextKey
 from accord.core.room.state import Fork, Merge, MergeStrategy, Room, without_keys
 from accord.core.room.visibility import (
@@ -96,7 +96,7 @@ def propose_merge(room: Room, command: Command, body: MergePropose) -> Iterator[
     pending = [merge for merge in room.merges.values() if merge.source == source.id]
     if any(not merge.changed for merge in pending):
         raise Refused(Reason.WRONG_STATE, f"A merge of {source.id} is already proposed")
-    merge_rules.check_merge_allowed(room, source, fork_id(target), executing=False)
+    pact_merge_rule.check_merge_allowed(room, source, fork_id(target), executing=False)
     gated = (
         body.strategy is MergeStrategy.REPLACE
         or room.members[command.actor.principal].kind is Kind.AGENT
@@ -168,7 +168,7 @@ def execute_merge(room: Room, command: Command, body: MergeExecute) -> Iterator[
     source, target = room.forks[merge.source], room.forks.get(merge.target or "")
     check_may_execute(room, command, merge)
     merge_approval.check_unchanged(room, merge)
-    merge_rules.check_merge_allowed(room, source, merge.target, executing=True)
+    pact_merge_rule.check_merge_allowed(room, source, merge.target, executing=True)
     conflicts.check_resolutions(room, command, merge, body.resolved_conflicts or ())
     check_merge_fits(room, command, merge, body)
     yield from close_source(room, source)
@@ -237,7 +237,7 @@ def check_merge_fits(room: Room, command: Command, merge: Merge, body: MergeExec
     after = conflicts.merge_context(room, merge, body.resolved_conflicts or (), MAX_VERSION)
     merged = replace(room.forks[merge.source], merged=True)
     after = replace(after, forks={**after.forks, merged.id: merged})
-    quota.check_quota(room, after, command.policy.limits, "The merged context does not fit")
+    context_quota.check_quota(room, after, command.policy.limits, "The merged context does not fit")
 
 
 # Folding

@@ -13,7 +13,7 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.state import Member, Room
 
 Transport = Literal["websocket", "mcp", "http", "stdio"]

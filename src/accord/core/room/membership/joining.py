@@ -14,7 +14,8 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, MembershipChange, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import electorate
-from accord.core.room.fields import SafeInt
+from accord.core.room.field_types import SafeInt
+from accord.core.room.membership.absence_pause import update_pause
 from accord.core.room.membership.announcements import (
     MemberAnnounced,
     ParticipantAnnounce,
@@ -22,8 +23,7 @@ from accord.core.room.membership.announcements import (
     granted_announcement,
     with_member,
 )
-from accord.core.room.membership.pauses import update_pause
-from accord.core.room.membership.roles import grant_roles, removed_member
+from accord.core.room.membership.role_assignment import grant_roles, removed_member
 from accord.core.room.state import ABSENT_PRESENCES, Member, Room, without_keys
 
 SUPPORTED_VERSIONS = (1,)

@@ -11,8 +11,8 @@ from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, MembershipChange, Record
 from accord.core.room.approval import electorate, grants, votes
 from accord.core.room.conversation import interrupts, thinking
-from accord.core.room.fields import Id, ShortText
-from accord.core.room.membership.pauses import update_pause
+from accord.core.room.field_types import Id, ShortText
+from accord.core.room.membership.absence_pause import update_pause
 from accord.core.room.membership.presence import PresenceChanged, disconnect_update
 from accord.core.room.shared_context import secrets
 from accord.core.room.state import Member, Room, without_keys

@@ -10,9 +10,9 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import is_iso, to_iso
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
+from accord.core.room.membership.absence_pause import update_pause
 from accord.core.room.membership.announcements import with_member
-from accord.core.room.membership.pauses import update_pause
 from accord.core.room.state import Presence, Room
 
 # The server reports no change to these: a member who set `away` is not merely idle.

@@ -14,9 +14,9 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.fields import Id, ShortText
-from accord.core.room.shared_context import quota
-from accord.core.room.shared_context.content import (
+from accord.core.room.field_types import Id, ShortText
+from accord.core.room.shared_context import context_quota
+from accord.core.room.shared_context.item_content import (
     MAX_ITEM_BYTES,
     TASKS_KEY,
     Content,
@@ -144,9 +144,9 @@ def check_mirrored(room: Room, key: str, existing: ContextItem | None) -> None:
 
 def check_space_left(room: Room, command: Command, item: ContextItem) -> None:
     """Check the size of the item, and of the whole context with it."""
-    quota.check_item_size(item, command.policy.limits)
+    context_quota.check_item_size(item, command.policy.limits)
     after = with_item(room, scope_of(command.message.fork), item)
-    quota.check_quota(room, after, command.policy.limits, "The context is full")
+    context_quota.check_quota(room, after, command.policy.limits, "The context is full")
 
 
 def add_item(room: Room, command: Command, body: ContextAdd) -> Iterator[EventOrEffect]:

@@ -16,7 +16,7 @@ from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, Instant, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.shared_context.context_items import ContextKey
 from accord.core.room.state import Room, SharedSecret, without_keys
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from accord.core.room.shared_context import quota
+from accord.core.room.shared_context import context_quota
 from accord.core.room.state import Room
 
 ScopeValue = TypeVar("ScopeValue")
@@ -41,5 +41,7 @@ def without_merged_scopes(
 ) -> Mapping[str, ScopeValue]:
     """Without the scopes of merged forks, which are not merged again."""
     return {
-        scope: value for scope, value in by_scope.items() if not quota.is_merged_scope(room, scope)
+        scope: value
+        for scope, value in by_scope.items()
+        if not context_quota.is_merged_scope(room, scope)
     }

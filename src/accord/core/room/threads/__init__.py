@@ -2,11 +2,11 @@
 
 from accord.core.kernel.context import Context, Deciders, Evolvers, PresencePort, no_events
 from accord.core.kernel.messages import Elapsed
-from accord.core.room.threads import creation, posts, status
-from accord.core.room.threads.access import admit, is_of_workspace
+from accord.core.room.threads import thread_creation, thread_posts, thread_status
 from accord.core.room.threads.state import STREAM_PREFIX, Thread
+from accord.core.room.threads.thread_access import admit, is_of_workspace
 
-PARTS = (creation, posts, status)
+PARTS = (thread_creation, thread_posts, thread_status)
 DECIDE: Deciders = {
     Elapsed: no_events,
     **{body: decider for part in PARTS for body, decider in part.DECIDE.items()},

@@ -25,7 +25,7 @@ from accord.core.provenance.decision_commit import (
 )
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
-from accord.core.room.approval.tools import ToolProposed
+from accord.core.room.approval.tool_proposals import ToolProposed
 from accord.core.room.approval.votes import GateApproved, GatePassed, GateRejected
 from accord.core.room.decisions import decision_binding
 from accord.core.room.forking.merges import MergeExecuted

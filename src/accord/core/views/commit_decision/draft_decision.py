@@ -26,7 +26,7 @@ from accord.core.provenance.decision_commit import (
 )
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import GrantEnded, GrantTakenBack, ToolCleared
-from accord.core.room.approval.tools import (
+from accord.core.room.approval.tool_proposals import (
     ToolExpired,
     ToolFinished,
     ToolPrinted,

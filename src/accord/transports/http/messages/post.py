@@ -15,8 +15,8 @@ from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.lifecycle import SessionCreate
 from accord.core.room.membership.joining import SessionJoin
+from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.streams.stream import Outcome, Submission
 from accord.identity.tokens import trusted_actor
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller

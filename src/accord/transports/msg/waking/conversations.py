@@ -17,10 +17,10 @@ from accord.core.kernel.records import Record
 from accord.core.room.conversation.prompts import PromptDraft, PromptSubmit
 from accord.core.room.state import ABSENT_PRESENCES, Room
 from accord.core.room.threads import state as thread_state
-from accord.core.room.threads.findings import event_type_of
-from accord.core.room.threads.messages import ThreadMessage, author_of
-from accord.core.room.threads.posts import ADDRESSEES, addressees_of
 from accord.core.room.threads.state import MessageKind, Thread, is_thread_id
+from accord.core.room.threads.thread_findings import event_type_of
+from accord.core.room.threads.thread_messages import ThreadMessage, author_of
+from accord.core.room.threads.thread_posts import ADDRESSEES, addressees_of
 from accord.core.views import thread_summary
 from accord.core.views.session_threads import SessionThread, as_message, is_background, member_of
 from accord.engine.streams.stream import Stream

@@ -12,8 +12,8 @@ from accord.core.kernel.authority import Kind, Role, ThreadRole
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
-from accord.core.room.threads.access import is_leading
 from accord.core.room.threads.state import ThreadStatus, is_thread_id
+from accord.core.room.threads.thread_access import is_leading
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.waking.service import Answered
 

@@ -30,12 +30,12 @@ from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.votes import GatePassed, GateRejected
 from accord.core.room.conversation.prompts import PromptSubmitted
-from accord.core.room.policy import GateResolution
+from accord.core.room.room_settings import GateResolution
 from accord.core.room.shared_context.context_items import ContextAdded
 from accord.core.room.state import Room
 from accord.core.room.threads import state as thread_state
-from accord.core.room.threads.messages import ThreadMessage
 from accord.core.room.threads.state import Thread
+from accord.core.room.threads.thread_messages import ThreadMessage
 from accord.engine.ports import Row
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.msg.waking.conversations import message_in_session, posted_message

@@ -8,9 +8,13 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import LIMITS, Limits
 from accord.core.kernel.refusal import Refused
 from accord.core.room.conversation.interrupts import MAX_UNANSWERED_INTERRUPTS, InterruptRaise
-from accord.core.room.policy import ServerPolicy
+from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd
-from accord.core.room.shared_context.quota import ITEM_OVERHEAD_BYTES, context_size, item_size
+from accord.core.room.shared_context.context_quota import (
+    ITEM_OVERHEAD_BYTES,
+    context_size,
+    item_size,
+)
 from accord.core.room.state import Urgency
 from tests.helpers.room.logged_room import (
     LoggedRoom,

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.records import Record
-from accord.core.room.threads.messages import ThreadMessage, author_of
 from accord.core.room.threads.state import Finding, Thread
+from accord.core.room.threads.thread_messages import ThreadMessage, author_of
 
 EVENT_TYPES = (
     "finding_reported",

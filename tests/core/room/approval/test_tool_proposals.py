@@ -13,7 +13,7 @@ from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared, ToolExecute, ToolReject
-from accord.core.room.approval.tools import (
+from accord.core.room.approval.tool_proposals import (
     ToolApprove,
     ToolExpired,
     ToolFinished,

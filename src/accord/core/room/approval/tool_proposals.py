@@ -20,8 +20,8 @@ from accord.core.room.approval.gates import possible_categories
 from accord.core.room.approval.grants import ToolExecute, ToolReject
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.decisions import decision_binding, rulings
-from accord.core.room.fields import Id, Ids, SafeInt, ShortText, Text
-from accord.core.room.policy import Category
+from accord.core.room.field_types import Id, Ids, SafeInt, ShortText, Text
+from accord.core.room.room_settings import Category
 from accord.core.room.state import ComputedClass, Grant, Risk, Room, ToolProposal, without_keys
 from accord.core.room.visibility import check_same_fork, outcome_of
 

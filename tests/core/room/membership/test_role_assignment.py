@@ -6,7 +6,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import OfRole
 from accord.core.kernel.refusal import Reason
-from accord.core.room.membership.roles import ParticipantRoleChange, RolesChanged
+from accord.core.room.membership.role_assignment import ParticipantRoleChange, RolesChanged
 from accord.core.room.state import Room
 from tests.helpers.room.scenario import (
     ALICE,

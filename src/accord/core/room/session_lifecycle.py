@@ -16,7 +16,8 @@ from accord.core.kernel.records import Event, MembershipChange, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import electorate, gate_timeouts, gates, grants
 from accord.core.room.conversation import thinking
-from accord.core.room.fields import ShortText
+from accord.core.room.field_types import ShortText
+from accord.core.room.membership.absence_pause import update_pause
 from accord.core.room.membership.announcements import (
     MemberAnnounced,
     ParticipantAnnounce,
@@ -24,9 +25,8 @@ from accord.core.room.membership.announcements import (
     granted_announcement,
     wire_kind,
 )
-from accord.core.room.membership.pauses import update_pause
-from accord.core.room.membership.roles import ADMIN_ROLES
-from accord.core.room.policy import GateResolution, SessionConfig
+from accord.core.room.membership.role_assignment import ADMIN_ROLES
+from accord.core.room.room_settings import GateResolution, SessionConfig
 from accord.core.room.shared_context import secrets
 from accord.core.room.state import Member, Room
 

@@ -11,7 +11,7 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.decision_port import DecisionKernel
 from accord.core.kernel.limits import Limits
-from accord.core.room.fields import Seconds
+from accord.core.room.field_types import Seconds
 
 if TYPE_CHECKING:
     from accord.core.room.state import ComputedClass

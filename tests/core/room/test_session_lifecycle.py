@@ -15,17 +15,17 @@ from accord.core.room import CONTEXT
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.responses import ResponseEnded, ResponseStart
-from accord.core.room.lifecycle import (
+from accord.core.room.membership.announcements import MemberAnnounced
+from accord.core.room.membership.leaving import SessionLeave
+from accord.core.room.membership.presence import PresenceUpdate
+from accord.core.room.room_settings import AbsencePolicy, Category, GateResolution
+from accord.core.room.session_lifecycle import (
     SessionConfigUpdate,
     SessionConfigured,
     SessionCreated,
     SessionEnd,
     SessionEnded,
 )
-from accord.core.room.membership.announcements import MemberAnnounced
-from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.policy import AbsencePolicy, Category, GateResolution
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.scenario import (
     ALICE,

@@ -21,10 +21,10 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import electorate
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.membership import leaving
+from accord.core.room.membership.absence_pause import update_pause
 from accord.core.room.membership.announcements import ParticipantAnnounce, with_member
-from accord.core.room.membership.pauses import update_pause
 from accord.core.room.state import Member, Room
 
 ADMIN_ROLES = frozenset({Role.ADMIN})

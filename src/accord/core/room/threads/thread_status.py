@@ -11,15 +11,15 @@ from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolver
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.threads.access import is_leading
-from accord.core.room.threads.messages import (
+from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus
+from accord.core.room.threads.thread_access import is_leading
+from accord.core.room.threads.thread_messages import (
     ThreadMessage,
     as_context_item,
     author_fields,
     counted,
     is_same_metadata,
 )
-from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus
 
 ACTIVE, BLOCKED = ThreadStatus.ACTIVE, ThreadStatus.BLOCKED
 RESOLVED, CLOSED = ThreadStatus.RESOLVED, ThreadStatus.CLOSED

@@ -7,7 +7,7 @@ import msgspec
 import rfc8785
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.fields import Id, ShortText
+from accord.core.room.field_types import Id, ShortText
 from accord.core.room.shared_context import unified_diff
 from accord.core.room.state import ContentRef, ContextItem
 

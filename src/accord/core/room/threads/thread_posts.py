@@ -11,8 +11,15 @@ from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolver
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.threads.findings import MAX_OPEN_FINDINGS, ON_EVENT, event_type_of
-from accord.core.room.threads.messages import (
+from accord.core.room.threads.state import (
+    SCHEMA_VERSION,
+    Addressed,
+    MessageKind,
+    Thread,
+    ThreadStatus,
+)
+from accord.core.room.threads.thread_findings import MAX_OPEN_FINDINGS, ON_EVENT, event_type_of
+from accord.core.room.threads.thread_messages import (
     ThreadMessage,
     as_context_item,
     author_fields,
@@ -20,13 +27,6 @@ from accord.core.room.threads.messages import (
     counted,
     is_same_metadata,
     text_of,
-)
-from accord.core.room.threads.state import (
-    SCHEMA_VERSION,
-    Addressed,
-    MessageKind,
-    Thread,
-    ThreadStatus,
 )
 
 _event_type = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII).fullmatch

@@ -9,13 +9,13 @@ from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolver
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.threads.messages import (
+from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus, ThreadType
+from accord.core.room.threads.thread_messages import (
     ThreadMessage,
     as_context_item,
     author_fields,
     counted,
 )
-from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus, ThreadType
 
 MAX_PARTICIPANTS = 256
 
