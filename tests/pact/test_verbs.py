@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accord.cli.pact.board import render_board
-from accord.core.views.work import work_view
+from accord.core.views.pact_board import work_view
 from accord.core.work.fold import fold
 from accord.core.work.format import log_lines
 from tests.helpers.clients.cli import run_accord

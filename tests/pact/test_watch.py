@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from accord.core.work.inbox import InboxItem
+from accord.core.work.seat_inbox import InboxItem
 from accord.core.work.verbs import ActingSeat, Assignment
 from accord.pact import verbs
 from accord.pact.location import find_location

@@ -7,8 +7,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.work import verbs
 from accord.core.work.fold import fold
 from accord.core.work.format import log_lines
+from accord.core.work.ledger_validation import ValidationFinding, conflicting_event_id
 from accord.core.work.state import Feature, Work
-from accord.core.work.validate import ValidationFinding, conflicting_event_id
 from accord.core.work.vocabulary import is_branch_name
 from accord.git.repository import Repository
 from accord.pact.branch_switch import BranchMerge, check_clean

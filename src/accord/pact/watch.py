@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from accord.core.work.inbox import InboxItem, inbox_of
+from accord.core.work.seat_inbox import InboxItem, inbox_of
 from accord.core.work.verbs import check_supported
 from accord.pact.workspace import Workspace
 

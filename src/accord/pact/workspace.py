@@ -15,9 +15,9 @@ from accord.core.work.event import EventDraft
 from accord.core.work.fold import Fold, fold, seats_in_payload
 from accord.core.work.foreign_events import fold_with_foreign_events
 from accord.core.work.format import log_lines, state_and_task_files
+from accord.core.work.ledger_validation import ValidationFinding, check_future_times, validate_log
 from accord.core.work.signatures import find_unproven, with_signed_context
 from accord.core.work.state import Work
-from accord.core.work.validate import ValidationFinding, check_future_times, validate_log
 from accord.core.work.verbs import check_supported
 from accord.core.work.vocabulary import EventKind
 from accord.engine.ports import Conflict

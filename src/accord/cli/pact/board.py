@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accord.core.views.work import FeatureView, WorkView
+from accord.core.views.pact_board import FeatureView, WorkView
 from accord.core.work.state import Task
 from accord.core.work.vocabulary import FeatureStage, TaskStatus
 from accord.show import style

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from accord.core.work.inbox import InboxItem
+    from accord.core.work.ledger_validation import ValidationFinding
+    from accord.core.work.seat_inbox import InboxItem
     from accord.core.work.state import Work
-    from accord.core.work.validate import ValidationFinding
     from accord.core.work.verbs import ActingSeat
     from accord.pact.workspace import Workspace
 
@@ -32,7 +32,7 @@ def status(desk: "Workspace", caller: "ActingSeat", args: argparse.Namespace) ->
 
 
 def _print_view(work: "Work", args: argparse.Namespace) -> int:
-    from accord.core.views.work import work_view
+    from accord.core.views.pact_board import work_view
 
     shown = work_view(work)
     if args.json:

@@ -38,7 +38,7 @@ def init(desk: "Workspace", caller: "ActingSeat", args: argparse.Namespace) -> i
 
 
 def join(desk: "Workspace", caller: "ActingSeat", args: argparse.Namespace) -> int:
-    from accord.core.work.inbox import inbox_of
+    from accord.core.work.seat_inbox import inbox_of
     from accord.pact import verbs
 
     done = verbs.join(desk, caller, args.roles, args.id, git=not args.no_git)

@@ -10,7 +10,7 @@ from accord.core.docket.model import Batch, DecisionItem, DecisionOutcome, ItemI
 from accord.core.docket.rules import (
     batch_rules,
     dependency_graph,
-    lifecycle,
+    item_lifecycle,
     merge_input,
     probe_log,
     ratings,
@@ -159,7 +159,7 @@ def _derive_inputs(items: list[DecisionItem], world: RuleContext) -> None:
     batch, config = world.batch, world.config
     live = [each for each in items if not each.input.duplicate]
     for item in live:
-        lifecycle.enter_run(item)
+        item_lifecycle.enter_run(item)
         merge_input.merge_previous(item)
         item.waived = merge_input.waived_dependencies(item)
         merge_input.take_steps(item, batch)
@@ -171,11 +171,11 @@ def _derive_inputs(items: list[DecisionItem], world: RuleContext) -> None:
         ratings.update_score(item, config.policy)
         _note_near_miss(item)
         merge_input.set_urgency(item)
-        lifecycle.set_expiry(item, batch)
-        lifecycle.expire_parked(item, batch, config)
+        item_lifecycle.set_expiry(item, batch)
+        item_lifecycle.expire_parked(item, batch, config)
         item.may_ask_user = batch_rules.ask_user_mode(item, batch, config) is AskUserMode.ALLOW
         asking = AskUserMode.ALLOW if item.may_ask_user else AskUserMode.NONE
-        lifecycle.apply_fail_fast(item, asking, config)
+        item_lifecycle.apply_fail_fast(item, asking, config)
 
 
 def _bind_ratings(item: DecisionItem, batch: Batch) -> None:
@@ -274,9 +274,9 @@ def _apply_batch_rules(items: list[DecisionItem], world: RuleContext) -> list[st
 def _finish(items: list[DecisionItem], world: RuleContext, outcome: DecisionOutcome) -> None:
     batch, config = world.batch, world.config
     for item in items:
-        lifecycle.set_trigger_and_gate(item)
+        item_lifecycle.set_trigger_and_gate(item)
         step_plan.finalize_steps(item, world)
-        lifecycle.set_derived_fields(item, batch, config, outcome.ssot_scale)
+        item_lifecycle.set_derived_fields(item, batch, config, outcome.ssot_scale)
         _add_item_diagnostics(item, world)
     for item in items:
         _check_audit(item, batch)

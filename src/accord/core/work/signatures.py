@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from accord.core.work.ledger_validation import ValidationFinding, is_known_kind
 from accord.core.work.state import Work
-from accord.core.work.validate import ValidationFinding, is_known_kind
 from accord.core.work.vocabulary import EventKind, TaskStatus
 
 SIGNATURE_FIELD = "signature"

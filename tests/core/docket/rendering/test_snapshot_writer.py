@@ -11,7 +11,7 @@ from accord.core import docket
 from accord.core.dialects import papvp
 from accord.core.docket import steps
 from accord.core.docket.rendering import snapshot_writer
-from accord.core.docket.rules import lifecycle, state_rules
+from accord.core.docket.rules import item_lifecycle, state_rules
 from accord.core.docket.vocabulary import StepKind
 from tests.helpers.docket.batch_text import (
     CHANGE_BLOCK,
@@ -164,7 +164,7 @@ def test_an_artifact_is_audited_or_said_not_to_be() -> None:
 
 
 def test_an_outcome_that_breaks_a_rule_is_never_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "exec_mode_of", lambda _: "ODD")
+    monkeypatch.setattr(item_lifecycle, "exec_mode_of", lambda _: "ODD")
 
     outcome = docket.run(docket.parse_batch(item("A", valid_judgement("A"))))
 

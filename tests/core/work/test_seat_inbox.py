@@ -1,7 +1,7 @@
 """The next actor hears what waits for it."""
 
 from accord.core.work import verbs
-from accord.core.work.inbox import inbox_of
+from accord.core.work.seat_inbox import inbox_of
 from tests.core.work.story import ANN, BOB, CY, Team
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from accord.core.work.event import LogEntry
 from accord.core.work.format import log_lines
-from accord.core.work.validate import (
+from accord.core.work.ledger_validation import (
     ValidationFinding,
     check_future_times,
     conflicting_event_id,

@@ -1,6 +1,6 @@
 """What programs read of a pact."""
 
-from accord.core.views.work import work_view
+from accord.core.views.pact_board import work_view
 from accord.core.work import verbs
 from tests.core.work.story import BOB, Team
 
