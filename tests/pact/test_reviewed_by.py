@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from accord.core.work.verbs import ActingSeat
-from accord.git.records import decisions
-from accord.git.records.decisions import DecisionLink
+from accord.git.records import decisions_ref
+from accord.git.records.decisions_ref import DecisionLink
 from accord.pact import reviewed_by, verbs
 from accord.pact.location import find_location
 from accord.pact.reviewed_by import ReviewCoverage
@@ -35,7 +35,9 @@ def on_record(team: GitTeam, *commits: str) -> None:
     for commit in commits:
         id = f"dec_{commit[:12]}"
         note = {"version": 1, "decisions": [{"id": id, "pvp_session": "s"}]}
-        decisions.attach_decisions(team.repo, {commit: DecisionLink(frozenset({id}))}, {id: note})
+        decisions_ref.attach_decisions(
+            team.repo, {commit: DecisionLink(frozenset({id}))}, {id: note}
+        )
 
 
 def reviewers(team: GitTeam, commit: str) -> Any:

@@ -2,7 +2,7 @@
 
 from accord.core.provenance.commit_message.parser import parse_message
 from accord.core.provenance.commit_message.trailers import DECISION_BY_KEY, SESSION_KEY
-from accord.git.records import decisions
+from accord.git.records import decisions_ref
 from accord.git.repository import Commit, Repository
 
 MAX_COMMITS = 10_000
@@ -14,7 +14,7 @@ MAX_SCANNED_COMMITS = 2000
 def newest_session_commits(repo: Repository, max_count: int = MAX_NEWEST) -> list[Commit]:
     """Commits on any ref with a session in their message or a record, newest first."""
     scanned = repo.commits(*_ref_options(repo), max_count=MAX_SCANNED_COMMITS)
-    linked = decisions.ids_by_commit(repo, (commit.sha for commit in scanned))
+    linked = decisions_ref.ids_by_commit(repo, (commit.sha for commit in scanned))
     matching = [
         commit
         for commit in scanned

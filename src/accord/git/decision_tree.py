@@ -10,7 +10,7 @@ from typing import NamedTuple
 from accord.core.provenance.commit_message.trailer_values import branch_of
 from accord.core.provenance.decision_commit import DecisionCommit, decisions_of
 from accord.git import user_arguments
-from accord.git.records import decisions
+from accord.git.records import decisions_ref
 from accord.git.repository import Commit, Repository
 
 MAX_COMMITS = 2000
@@ -43,12 +43,12 @@ class SessionTree(NamedTuple):
 
 def session_trees(repo: Repository, session: str | None = None) -> list[SessionTree]:
     """Trees of all sessions with commits in this repository, or of one session."""
-    linked = decisions.all_links(repo)
+    linked = decisions_ref.all_links(repo)
     head = ["HEAD"] if repo.resolve("HEAD") else []
     reachable = set(repo.run_text("rev-list", "--branches", "--remotes", "--tags", *head).split())
     shas = [sha for sha in linked if sha in reachable][:MAX_COMMITS]
     commits = {each.sha: each for each in repo.commits("--no-walk=unsorted", *shas)} if shas else {}
-    notes = decisions.read_records(repo, {id for sha in commits for id in linked[sha]})
+    notes = decisions_ref.read_records(repo, {id for sha in commits for id in linked[sha]})
     decision_by_id = {
         id: own_of_note[0]
         for id, note in notes.items()

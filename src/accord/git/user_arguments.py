@@ -2,7 +2,7 @@
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.git.process import GitError
-from accord.git.records.decisions import escape_invalid_utf8
+from accord.git.records.decisions_ref import escape_invalid_utf8
 from accord.git.repository import Repository, error_from_result
 
 HEAD = "HEAD"

@@ -22,8 +22,8 @@ from accord.core.provenance.notes.note import (
     reviews_of,
 )
 from accord.git import bridge_client, commit_content, user_arguments
-from accord.git.records import decisions, recovery, relink
-from accord.git.records.decisions import decision_ids_of, escape_invalid_utf8
+from accord.git.records import decisions_ref, missing_records, relink
+from accord.git.records.decisions_ref import decision_ids_of, escape_invalid_utf8
 
 from .blame import BlameLine, blame, filter_of
 from .process import GitError
@@ -186,14 +186,14 @@ def _record_of(repo: Repository, commit: Commit) -> tuple[Note, str]:
     """The commit's note merged with its decisions on record, and how they were found."""
     noted, unreadable = None, None
     try:
-        noted = decisions.notes_of(repo, [commit.sha]).get(commit.sha)
+        noted = decisions_ref.notes_of(repo, [commit.sha]).get(commit.sha)
     except Refused as later:  # unreadable note; the decisions ref may still have the record
         unreadable = later
     if noted and decision_ids_of(noted):
-        whole = decisions.read_records(repo, decision_ids_of(noted))
+        whole = decisions_ref.read_records(repo, decision_ids_of(noted))
         return merge_notes(noted, *whole.values()), "note"
     ids, by = relink.find_ids_of_commit(repo, commit)
-    records = decisions.read_records(repo, ids)
+    records = decisions_ref.read_records(repo, ids)
     if unreadable and not records:
         raise unreadable
     parts = [note for note in (noted, *records.values()) if note]
@@ -205,10 +205,12 @@ def with_recovered_records(
 ) -> list[CommitExplanation]:
     """Explanations with records that killed hooks left out, created now if possible."""
     result = list(explanations)
-    if not any(recovery.mentions_session(each.commit) for each in result if not each.has_decision):
+    if not any(
+        missing_records.mentions_session(each.commit) for each in result if not each.has_decision
+    ):
         return result
     with suppress(GitError, OSError):  # reading must work without write permission
-        if recovery.recover_records(repo):
+        if missing_records.recover_records(repo):
             return [each if each.has_decision else _explain_again(repo, each) for each in result]
     return result
 
@@ -247,7 +249,7 @@ def with_coverage(
 
 
 def _with_coverage(repo: Repository, explanation: CommitExplanation) -> CommitExplanation:
-    made = decisions.decisions_in(explanation.record)
+    made = decisions_ref.decisions_in(explanation.record)
     if not made:
         return explanation
     commit = explanation.commit
@@ -267,7 +269,7 @@ def with_decisions_of_lines(
 
 def _with_decisions_of_lines(explanation: CommitExplanation) -> CommitExplanation:
     path = explanation.path
-    made = decisions.decisions_in(explanation.record)
+    made = decisions_ref.decisions_in(explanation.record)
     own = [decision for decision in made if _concerns(decision, path)]
     is_quoted = path.startswith('"')  # by git, so it is not what the record has
     if is_quoted or len(own) == len(made):
@@ -332,7 +334,7 @@ def _other_decisions(record: Note, server_ids: Mapping[str, Note]) -> list[Note]
     """Decisions that only git has."""
     others = [
         decision
-        for decision in decisions.decisions_in(record)
+        for decision in decisions_ref.decisions_in(record)
         if decision.get("id") not in server_ids
     ]
     return [{**record, "decisions": others}] if others else []

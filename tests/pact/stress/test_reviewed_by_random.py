@@ -20,8 +20,8 @@ from accord.core.work.event import EventDraft
 from accord.core.work.verbs import ActingSeat, Assignment
 from accord.core.work.vocabulary import EventKind
 from accord.git.process import GitError
-from accord.git.records import decisions
-from accord.git.records.decisions import DecisionLink
+from accord.git.records import decisions_ref
+from accord.git.records.decisions_ref import DecisionLink
 from accord.git.repository import Repository
 from accord.pact import verbs
 from accord.pact.location import find_location
@@ -148,7 +148,9 @@ class Model:
         for sha in self.work:
             id = f"dec_{sha[:12]}"
             note = {"version": 1, "decisions": [{"id": id, "pvp_session": "s"}]}
-            decisions.attach_decisions(self.repo, {sha: DecisionLink(frozenset({id}))}, {id: note})
+            decisions_ref.attach_decisions(
+                self.repo, {sha: DecisionLink(frozenset({id}))}, {id: note}
+            )
         self.tip = self.content("cart")
         try:
             verbs.merge(*self.desk("ann"), "cart", git=True)

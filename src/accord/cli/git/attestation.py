@@ -199,7 +199,7 @@ def has_stated_content(repo: "Repository", statement: "Statement") -> bool:
     """
     from accord.git import commit_content
     from accord.git.process import GitError
-    from accord.git.records.decisions import escape_invalid_utf8
+    from accord.git.records.decisions_ref import escape_invalid_utf8
 
     stated = [decision for decision in statement.decisions if decision.coverage]
     try:

@@ -18,7 +18,7 @@ SHORT_LENGTH = 10
 def coverage(repo: "Repository", args: argparse.Namespace) -> int:
     """Print the share of commits that have a decision."""
     from accord.git import user_arguments
-    from accord.git.coverage import measure_coverage
+    from accord.git.decision_share import measure_coverage
     from accord.show.output import print_json
 
     found = measure_coverage(

@@ -110,13 +110,13 @@ NO_SESSION_SENTENCE = (
 def status(repo: "Repository", args: argparse.Namespace) -> int:
     """Print hooks, records, bound sessions and the server that is asked."""
     from accord.git.hooks import installer
-    from accord.git.records import decisions, record_refs
+    from accord.git.records import decisions_ref, record_refs
     from accord.show.output import print_json, print_table
 
     hooks = installer.read_hooks(repo)
     id = repo.try_text("config", "accord.repo") or ""
     rewrite = repo.try_text("config", "--get-all", "notes.rewriteRef") or ""
-    number = len(decisions.all_decision_ids(repo))
+    number = len(decisions_ref.all_decision_ids(repo))
     bound = bind.bound_sessions(id) if id else ()
     if args.json:
         states = [

@@ -110,10 +110,10 @@ def _recover_pending_record(repo: Repository) -> None:
     """Create the record that a killed hook left out; attempted once, even if it fails."""
     if not marker_files.take_pending_record(repo):
         return
-    from accord.git.records import recovery
+    from accord.git.records import missing_records
 
     try:
-        recovery.recover_records(repo)
+        missing_records.recover_records(repo)
     except Exception as error:  # noqa: BLE001 - must not affect the current commit
         _print_traceback(error)
 

@@ -315,11 +315,11 @@ def drop_uncovered(repo: Repository, file: str, raw: bytes, source: Sequence[str
     if not named:
         return
     from accord.core.provenance.coverage.recheck import recheck_coverage
-    from accord.git.records import decisions
+    from accord.git.records import decisions_ref
 
     ids = {id for value in re.findall(_DECISIONS, text) for id in value.split(",")}
-    records = decisions.read_records(repo, ids)
-    made = [decision for note in records.values() for decision in decisions.decisions_in(note)]
+    records = decisions_ref.read_records(repo, ids)
+    made = [decision for note in records.values() for decision in decisions_ref.decisions_in(note)]
     coverage = recheck_coverage(made, _changes(repo, source))
     if {str(participant) for participant in message.approved_by} <= {*coverage.approvers}:
         return

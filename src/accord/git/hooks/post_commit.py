@@ -19,8 +19,8 @@ from accord.git.commit_content import Patch
 from accord.git.hooks import marker_files
 from accord.git.hooks.message_hooks import committer_name, print_notice
 from accord.git.process import GitError
-from accord.git.records import decisions
-from accord.git.records.decisions import (
+from accord.git.records import decisions_ref
+from accord.git.records.decisions_ref import (
     DecisionLink,
     decision_ids_of,
     decisions_in,
@@ -103,7 +103,7 @@ def record_commit(
     )
     ids = frozenset(new) | earlier
     if ids:
-        decisions.attach_decisions(
+        decisions_ref.attach_decisions(
             repo, {commit.sha: DecisionLink(ids, frozenset({patch.patch_id} - {""}))}, new
         )
     return CommitRecord(ids, no_answer)
@@ -127,7 +127,7 @@ def _ids_of_copied_commit(
 ) -> frozenset[str]:
     """The decisions of the commit that was amended or cherry-picked to make this one."""
     if reflog.startswith("cherry-pick"):
-        return decisions.ids_by_patch(repo, [patch]).get(patch, frozenset())
+        return decisions_ref.ids_by_patch(repo, [patch]).get(patch, frozenset())
     if reflog.startswith("commit (amend)"):
         amended = repo.resolve(origin.before) if origin.before else None
         return _recorded_ids(repo, amended) if amended else frozenset()
@@ -136,19 +136,19 @@ def _ids_of_copied_commit(
 
 def _recorded_ids(repo: Repository, sha: str) -> frozenset[str]:
     """Decisions of a commit by its note or the decisions ref; one may lack what the other has."""
-    linked, noted = decisions.links_and_notes(repo, [sha])
+    linked, noted = decisions_ref.links_and_notes(repo, [sha])
     return linked.get(sha, frozenset()) | frozenset(decision_ids_of(noted.get(sha, {})))
 
 
 def _ids_of_commits(repo: Repository, shas: Iterable[str]) -> frozenset[str]:
     """All decisions of these commits."""
-    ids_by_sha = decisions.ids_by_commit(repo, shas)
+    ids_by_sha = decisions_ref.ids_by_commit(repo, shas)
     return frozenset().union(*ids_by_sha.values())
 
 
 def _known_ids(repo: Repository, ids: Iterable[str]) -> frozenset[str]:
     """The ids that are already on record, which means the commit is a copy of a recorded one."""
-    return frozenset(decisions.read_records(repo, islice(ids, decisions.MAX_IDS)))
+    return frozenset(decisions_ref.read_records(repo, islice(ids, decisions_ref.MAX_IDS)))
 
 
 def merged_forks(repo: Repository, commit: Commit) -> dict[str, set[str]]:
@@ -159,7 +159,7 @@ def merged_forks(repo: Repository, commit: Commit) -> dict[str, set[str]]:
     ).split()
     ids = _ids_of_commits(repo, shas)
     forks_by_session: dict[str, set[str]] = {}
-    for note in decisions.read_records(repo, ids).values():
+    for note in decisions_ref.read_records(repo, ids).values():
         for decision in decisions_in(note):
             session, fork = decision.get("pvp_session"), decision.get("fork")
             if isinstance(session, str) and isinstance(fork, str) and fork:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from accord.core.provenance.notes.note import Note
 from accord.git import commit_content
-from accord.git.records import decisions
-from accord.git.records.decisions import DecisionLink, decision_ids_of
+from accord.git.records import decisions_ref
+from accord.git.records.decisions_ref import DecisionLink, decision_ids_of
 from accord.git.records.record_refs import RefContents
 from accord.git.repository import Repository
 
@@ -20,7 +20,7 @@ def carry_records(
     `seen` holds the records of all of them. After a rebase, as opposed to an amend, git may pair
     unrelated commits, so each pair is verified.
     """
-    linked, noted = decisions.links_and_notes_in(seen)
+    linked, noted = decisions_ref.links_and_notes_in(seen)
     in_note = {sha: frozenset(decision_ids_of(note)) for sha, note in noted.items()}
     none = frozenset[str]()
     known = {old: linked.get(old, none) | in_note.get(old, none) for old, _ in pairs}
@@ -47,4 +47,4 @@ def _attach_carried(
             new: DecisionLink(ids, frozenset({names.get(new, "")} - {""}))
             for new, ids in carried.items()
         }
-        decisions.attach_decisions(repo, links, spare=extra)
+        decisions_ref.attach_decisions(repo, links, spare=extra)

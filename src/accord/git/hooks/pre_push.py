@@ -40,9 +40,9 @@ def check_push(repo: Repository, remote: str, lines: str) -> int:
 
 
 def _check_coverage(commits: list[Commit], settings: Mapping[str, str], min_percent: float) -> int:
-    from accord.git import coverage
+    from accord.git import decision_share
 
-    result = coverage.coverage_of(commits)
+    result = decision_share.coverage_of(commits)
     if result.percent >= min_percent:
         return 0
     summary = f"{result.covered} of {result.commits} commits say how they were decided"
@@ -54,12 +54,12 @@ def _check_coverage(commits: list[Commit], settings: Mapping[str, str], min_perc
 def _relink_pushed(
     repo: Repository, commits: list[Commit], tips: list[str], base: str | None
 ) -> None:
-    from accord.git.records import decisions, squash_merges
+    from accord.git.records import decisions_ref, squash_merges
 
     shas = [commit.sha for commit in commits]
     try:
-        linked, noted = decisions.links_and_notes(repo, shas)
-        unrecorded = decisions.commits_without_record(shas, linked, noted)
+        linked, noted = decisions_ref.links_and_notes(repo, shas)
+        unrecorded = decisions_ref.commits_without_record(shas, linked, noted)
         linked |= _relink(repo, [commit for commit in commits if commit.sha in unrecorded])
         known = dict.fromkeys(shas, frozenset[str]()) | linked
         for tip in tips[:MAX_TIPS]:

@@ -8,8 +8,8 @@ from accord.core.provenance.commit_message.parser import parse_message
 from accord.git import bridge_client, commit_content
 from accord.git.hooks import marker_files, post_commit
 from accord.git.hooks.marker_files import PendingCommit
-from accord.git.records import decisions
-from accord.git.records.decisions import DecisionLink, decision_ids_of
+from accord.git.records import decisions_ref
+from accord.git.records.decisions_ref import DecisionLink, decision_ids_of
 from accord.git.repository import Repository
 
 TOO_SLOW = "the records of earlier commits come first, and took longer than a hook may wait"
@@ -81,7 +81,7 @@ def _attach(repo: Repository, pending: PendingCommit, response: dict[str, Any]) 
         patch = commit_content.patch_of(repo, repo.commit(pending.sha)).patch_id
         link = DecisionLink(ids, frozenset({patch} - {""}))
         made_of_message = _ids_without_server(repo, pending.sha) - ids
-        decisions.attach_decisions(
+        decisions_ref.attach_decisions(
             repo, {pending.sha: link}, dict.fromkeys(ids, note), replaced=made_of_message
         )
     return ids
@@ -89,9 +89,9 @@ def _attach(repo: Repository, pending: PendingCommit, response: dict[str, Any]) 
 
 def _ids_without_server(repo: Repository, sha: str) -> frozenset[str]:
     """The decisions in the commit's note that were made of its message, with no place in a log."""
-    noted = decisions.notes_of(repo, [sha]).get(sha) or {}
+    noted = decisions_ref.notes_of(repo, [sha]).get(sha) or {}
     return frozenset(
         id
-        for made in decisions.decisions_in(noted)
+        for made in decisions_ref.decisions_in(noted)
         if isinstance(id := made.get("id"), str) and not made.get("position")
     )

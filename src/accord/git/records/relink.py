@@ -52,8 +52,8 @@ from accord.core.provenance.commit_message.parser import parse_message
 from accord.core.provenance.commit_message.trailers import DECISION_KEY
 from accord.git import commit_content
 from accord.git.process import GitError
-from accord.git.records import decisions, recovery, squash_merges
-from accord.git.records.decisions import DecisionLink
+from accord.git.records import decisions_ref, missing_records, squash_merges
+from accord.git.records.decisions_ref import DecisionLink
 from accord.git.records.record_refs import DECISIONS_REF
 from accord.git.repository import Commit, Repository
 
@@ -77,10 +77,14 @@ def relink_missing(
 ) -> list[Relinked]:
     """Find and store the decisions of those commits in a range that lack a record."""
     commits = repo.commits(*which, max_count=max_count) if which else []
-    if not repo.existing_refs(DECISIONS_REF) and not any(map(recovery.mentions_session, commits)):
+    if not repo.existing_refs(DECISIONS_REF) and not any(
+        map(missing_records.mentions_session, commits)
+    ):
         return []
     shas = [commit.sha for commit in commits]
-    unrecorded = decisions.commits_without_record(shas, *decisions.links_and_notes(repo, shas))
+    unrecorded = decisions_ref.commits_without_record(
+        shas, *decisions_ref.links_and_notes(repo, shas)
+    )
     return relink_commits(repo, [commit for commit in commits if commit.sha in unrecorded])
 
 
@@ -90,7 +94,9 @@ def relink_commits(repo: Repository, commits: Sequence[Commit]) -> list[Relinked
     Missing records of local commits are created first, because others may be copies of those.
     """
     recovered = (
-        recovery.recover_records(repo) if any(map(recovery.mentions_session, commits)) else {}
+        missing_records.recover_records(repo)
+        if any(map(missing_records.mentions_session, commits))
+        else {}
     )
     relinked = [
         link._replace(by="trailers") if link.commit.sha in recovered else link
@@ -104,7 +110,7 @@ def relink_commits(repo: Repository, commits: Sequence[Commit]) -> list[Relinked
             )
             for link in relinked
         }
-        decisions.attach_decisions(repo, links)
+        decisions_ref.attach_decisions(repo, links)
     return relinked
 
 
@@ -113,10 +119,10 @@ def find_decisions(repo: Repository, commits: Sequence[Commit]) -> Iterator[Reli
     if not commits:
         return
     shas = [commit.sha for commit in commits]
-    linked = decisions.ids_by_commit(repo, shas)
+    linked = decisions_ref.ids_by_commit(repo, shas)
     named = _ids_named_in_messages(repo, commits)
     patch_by_sha = commit_content.patch_ids_of(repo, shas)
-    by_patch = decisions.ids_by_patch(repo, patch_by_sha.values())
+    by_patch = decisions_ref.ids_by_patch(repo, patch_by_sha.values())
     squashed: dict[str, frozenset[str]] | None = None
     for commit in commits:
         ids_by_change = _ids_if_same_files(
@@ -143,9 +149,9 @@ def _ids_named_in_messages(
     named = {commit.sha: set(_ids_in_message(commit)) for commit in commits}
     references = {commit.sha: set(re.findall(_REF, commit.message)) for commit in commits}
     quoted = {commit.sha: set(re.findall(_QUOTED, commit.message)) for commit in commits}
-    known = decisions.all_decision_ids(repo) if any(references.values()) else ()
-    linked = decisions.ids_by_commit(repo, {sha for shas in quoted.values() for sha in shas})
-    existing = decisions.read_records(repo, {id for ids in named.values() for id in ids})
+    known = decisions_ref.all_decision_ids(repo) if any(references.values()) else ()
+    linked = decisions_ref.ids_by_commit(repo, {sha for shas in quoted.values() for sha in shas})
+    existing = decisions_ref.read_records(repo, {id for ids in named.values() for id in ids})
     result: dict[str, frozenset[str]] = {}
     for commit in commits:
         sha = commit.sha
@@ -161,10 +167,10 @@ def _ids_named_in_messages(
 
 def _ids_in_message(commit: Commit) -> Iterator[str]:
     yield from (
-        id for id in parse_message(commit.message).decision_ids if decisions.is_decision_id(id)
+        id for id in parse_message(commit.message).decision_ids if decisions_ref.is_decision_id(id)
     )
     for value in re.findall(_TRAILER, commit.message):
-        yield from (id for id in value.split(",") if decisions.is_decision_id(id))
+        yield from (id for id in value.split(",") if decisions_ref.is_decision_id(id))
 
 
 def _ids_if_same_files(repo: Repository, commit: Commit, ids: frozenset[str]) -> frozenset[str]:
@@ -174,8 +180,8 @@ def _ids_if_same_files(repo: Repository, commit: Commit, ids: frozenset[str]) ->
     """
     if not ids:
         return ids
-    files = {decisions.escape_invalid_utf8(path) for path in repo.files_changed_by(commit.sha)}
-    records = decisions.read_records(repo, ids)
+    files = {decisions_ref.escape_invalid_utf8(path) for path in repo.files_changed_by(commit.sha)}
+    records = decisions_ref.read_records(repo, ids)
     recorded_files = {path for note in records.values() for path in _files_in_note(note)}
     return ids if not recorded_files or files <= recorded_files else frozenset()
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from accord.core.kernel.refusal import Refused
 from accord.git.process import GitError, GitResult
-from accord.git.records import decisions
+from accord.git.records import decisions_ref
 from accord.git.records.record_refs import (
     DECISIONS_REF,
     NOTES_REF,
@@ -130,14 +130,14 @@ def _merge_notes(repo: Repository, tip: str) -> None:
 def _merge_note_bytes(ours: bytes, theirs: bytes) -> bytes:
     """Merge two notes; one from a later version wins, and the decisions ref keeps the other."""
     newer = next((content for content in (ours, theirs) if _is_newer_version(content)), None)
-    return newer or decisions.encode_note(
-        *(decisions.parse_notes(decode_git(content)) for content in (ours, theirs))
+    return newer or decisions_ref.encode_note(
+        *(decisions_ref.parse_notes(decode_git(content)) for content in (ours, theirs))
     )
 
 
 def _is_newer_version(content: bytes) -> bool:
     try:
-        decisions.parse_notes(decode_git(content))
+        decisions_ref.parse_notes(decode_git(content))
     except Refused:
         return True
     return False
@@ -175,10 +175,14 @@ def _merge_file(path: str, ours: bytes, theirs: bytes) -> bytes:
         # A fetched record that cannot be read must not replace one of ours.
         if _is_newer_version(ours) or _is_newer_version(theirs):
             return ours or theirs
-        return decisions.encode_note(
-            *(decisions.parse_notes(decode_git(content)) for content in (ours, theirs) if content)
+        return decisions_ref.encode_note(
+            *(
+                decisions_ref.parse_notes(decode_git(content))
+                for content in (ours, theirs)
+                if content
+            )
         )
-    return decisions.encode_ids(decisions.parse_ids(ours) | decisions.parse_ids(theirs))
+    return decisions_ref.encode_ids(decisions_ref.parse_ids(ours) | decisions_ref.parse_ids(theirs))
 
 
 def _list_tree(repo: Repository, ref: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from accord.git import commit_content
-from accord.git.records import decisions
+from accord.git.records import decisions_ref
 from accord.git.records.record_refs import patch_index_path
 from accord.git.repository import Repository
 
@@ -22,7 +22,7 @@ def unmerged_branch_patches(repo: Repository, into: str) -> dict[str, frozenset[
     recorded commit without recorded children.
     """
     graph = _commit_graph(repo, into)
-    linked = decisions.ids_by_commit(repo, graph)
+    linked = decisions_ref.ids_by_commit(repo, graph)
     followed = {parent for parents in graph.values() for parent in parents}
     bases: dict[str, str] = {}
     ids_by_tip: dict[str, frozenset[str]] = {}
@@ -42,7 +42,8 @@ def unmerged_branch_patches(repo: Repository, into: str) -> dict[str, frozenset[
 def _commit_graph(repo: Repository, into: str) -> dict[str, list[str]]:
     """Parents of the commits on branches or on record that are not contained in `into`."""
     revisions = "".join(
-        f"{sha}\n" for sha in (*decisions.recorded_commits(repo)[:MAX_RECORDED_COMMITS], f"^{into}")
+        f"{sha}\n"
+        for sha in (*decisions_ref.recorded_commits(repo)[:MAX_RECORDED_COMMITS], f"^{into}")
     )
     words = ("rev-list", "--parents", "--ignore-missing", f"--max-count={MAX_WALKED_COMMITS}")
     rows = repo.run_text(*words, "--branches", "--remotes", "--stdin", data=revisions.encode())
@@ -77,10 +78,12 @@ def record_branch_patch(
     if not base or not inside:
         return False
     ids_by_sha = dict(linked or {})
-    ids_by_sha |= decisions.ids_by_commit(repo, [sha for sha in inside if sha not in ids_by_sha])
+    ids_by_sha |= decisions_ref.ids_by_commit(
+        repo, [sha for sha in inside if sha not in ids_by_sha]
+    )
     ids = _ids_of_commits(inside, ids_by_sha)
     patch = commit_content.patch_ids_since(repo, {tip: base}).get(tip) if ids else None
-    return bool(patch) and decisions.index_decisions(repo, {patch_index_path(str(patch)): ids})
+    return bool(patch) and decisions_ref.index_decisions(repo, {patch_index_path(str(patch)): ids})
 
 
 def _base_and_commits(repo: Repository, trunk: str, tip: str) -> tuple[str, list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from accord.core.provenance.commit_message.parser import parse_message
-from accord.git.records import decisions
+from accord.git.records import decisions_ref
 
 from .repository import Commit, Repository
 
@@ -55,7 +55,7 @@ def measure_coverage(
 ) -> CommitCoverage:
     """Read the commits of a range, none if `which` is empty, and compute their coverage."""
     commits = repo.commits(*which, max_count=max_commits) if which else []
-    linked, noted = decisions.links_and_notes(repo, (commit.sha for commit in commits))
-    records = {sha for sha, note in noted.items() if decisions.decision_ids_of(note)}
+    linked, noted = decisions_ref.links_and_notes(repo, (commit.sha for commit in commits))
+    records = {sha for sha, note in noted.items() if decisions_ref.decision_ids_of(note)}
     known = linked.keys() | records
     return coverage_of(commits, len(known), known if count_records else ())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from accord.core.provenance.commit_message.parser import parse_message
 from accord.git.hooks import marker_files, post_commit
 from accord.git.hooks.marker_files import PendingCommit
-from accord.git.records import decisions
+from accord.git.records import decisions_ref
 from accord.git.repository import Commit, Repository
 
 MAX_REFLOG_ENTRIES = 2000
@@ -40,7 +40,9 @@ def recover_records(repo: Repository) -> dict[str, frozenset[str]]:
     """Create missing records as the hook would have; the decisions of each recovered commit."""
     installed = bool(repo.read_config(r"^accord\.repo$"))
     local = _commits_made_here(repo) if installed else {}
-    unrecorded = decisions.commits_without_record(local, *decisions.links_and_notes(repo, local))
+    unrecorded = decisions_ref.commits_without_record(
+        local, *decisions_ref.links_and_notes(repo, local)
+    )
     missing = [sha for sha in local if sha in unrecorded]
     commits = repo.commits("--no-walk", revisions=missing) if missing else []
     pending = [commit for commit in commits if mentions_session(commit)][:MAX_RECOVERED]
