@@ -13,7 +13,7 @@ from accord.identity.tokens import trusted_actor
 from accord.server.app import Server
 from accord.server.options import ServerOptions
 from accord.stores import open_log
-from accord.transports.msg.writing import create_thread, post_message
+from accord.transports.msg.write_methods import create_thread, post_message
 
 AT_ONCE = 500
 BODY = "The mapper drops null fields; see the finding on line 42. " * 4

@@ -15,7 +15,7 @@ from accord.identity.tokens import Keyring
 from accord.transports.http.auth import Caller
 from accord.transports.msg import service
 from accord.transports.msg.endpoints import decode_arguments
-from accord.transports.msg.methods import METHODS, call_method
+from accord.transports.msg.method_table import METHODS, call_method
 from tests.fuzz.support.coverage_labels import mark_reached
 from tests.fuzz.targets import FuzzInput
 from tests.helpers.threads.local_service import LocalService

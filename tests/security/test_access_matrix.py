@@ -21,7 +21,7 @@ from accord.identity.tokens import Claims, Keyring, _sign, issue_token
 from accord.server.app import Server
 from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog
-from accord.transports.msg.methods import METHODS
+from accord.transports.msg.method_table import METHODS
 from tests.helpers.attacks.approval_scene import PROMPT, PROPOSAL, Scene, error, executes, scene
 from tests.helpers.clients.http_client import envelope, join_payload
 from tests.helpers.clients.websocket_client import SESSION_CONFIG, WebSocketClient

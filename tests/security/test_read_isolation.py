@@ -13,7 +13,7 @@ import pytest
 
 from accord.transports.bridge.actions import ACTIONS
 from accord.transports.http.routing_table import ALL_ENDPOINTS
-from accord.transports.msg.methods import METHODS
+from accord.transports.msg.method_table import METHODS
 from tests.helpers.attacks.approval_scene import PROMPT
 from tests.helpers.clients import bridge_client
 from tests.helpers.clients.http_client import HTTP_TIMEOUT_S, HttpClient, envelope

@@ -8,7 +8,7 @@ from accord.core.dialects.error_codes import ERROR_CODES
 from accord.core.room.threads.state import ThreadStatus
 from accord.core.room.threads.thread_findings import EVENT_TYPES
 from accord.core.room.threads.thread_status import OVERRIDES, TRANSITIONS
-from accord.transports.msg.methods import METHODS, TABLE
+from accord.transports.msg.method_table import METHODS, TABLE
 from tools.reference.markdown import capital, code, codes, plain, sentence, table
 from tools.reference.shapes import describe_type, fields, presence
 from tools.reference.words import sentences_of

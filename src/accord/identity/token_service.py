@@ -32,7 +32,7 @@ from accord.identity.tokens import (
 from accord.transports.bridge.commit_attestation import attest_commit
 from accord.transports.bridge.queries import LogSource
 from accord.transports.http.admin import TokenAdmin
-from accord.transports.http.people.cookie import token_of_request
+from accord.transports.http.people.sign_in_cookie import token_of_request
 
 __all__ = [
     "PEOPLE_STREAM",

@@ -68,8 +68,8 @@ from accord.transports.mcp.pvp_tools import PVP_TOOLS, PvpServices
 from accord.transports.mcp.resources import ResourceChanges, ResourceServices, agents_in
 from accord.transports.mcp.tool_calls import ToolBox
 from accord.transports.msg.endpoints import MethodEndpoints
-from accord.transports.msg.index import save_index
 from accord.transports.msg.service import ThreadService
+from accord.transports.msg.thread_index import save_index
 from accord.transports.msg.waking.reactions import AttentionWorker
 from accord.transports.msg.watching import ThreadWatcher
 from accord.transports.websocket.registry import WebSocketRegistry

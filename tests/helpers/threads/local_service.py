@@ -15,9 +15,9 @@ from accord.stores.memory import MemoryLog
 from accord.transports.http.auth import Caller
 from accord.transports.http.sessions import SessionReader
 from accord.transports.intake import AuthPolicy, Intake
-from accord.transports.msg.index import save_index
-from accord.transports.msg.methods import METHODS, call_method
+from accord.transports.msg.method_table import METHODS, call_method
 from accord.transports.msg.service import ThreadService
+from accord.transports.msg.thread_index import save_index
 
 T0 = 1_770_000_000_000
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from accord.core.kernel.authority import Kind, Role
 from accord.transports.edge.origin import is_loopback
 from accord.transports.mcp.endpoint import SERVER_INFO, McpEndpoint
-from accord.transports.mcp.lane import FastCall, Lane
+from accord.transports.mcp.tool_call_fast_path import FastCall, Lane
 from tests.helpers.clients.http_client import envelope, join_payload
 from tests.helpers.clients.mcp_requests import (
     META,

@@ -14,10 +14,10 @@ from accord.engine.ports import Snapshot
 from accord.engine.streams import stream_cache
 from accord.identity.tokens import Keyring
 from accord.transports.http.auth import Caller
-from accord.transports.msg import index as indexes
-from accord.transports.msg import quota as quotas
+from accord.transports.msg import post_quota as quotas
 from accord.transports.msg import service as services
-from accord.transports.msg.methods import call_method
+from accord.transports.msg import thread_index as indexes
+from accord.transports.msg.method_table import call_method
 from tests.helpers.engine.harness import RecordingPeer
 from tests.helpers.threads.local_service import LocalService
 from tests.helpers.threads.thread_rules import ORCHESTRATOR, OTHER, REVIEWER, WORKER, agent

@@ -13,7 +13,7 @@ from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.tokens import Identity, trusted_actor
 from accord.transports.edge.http_protocol import SECURE_STATE_KEY
-from accord.transports.http.people.cookie import token_of_request
+from accord.transports.http.people.sign_in_cookie import token_of_request
 from accord.transports.intake import Intake
 from accord.transports.rate_limit import Bucket
 

@@ -31,7 +31,7 @@ from accord.transports.http.messages.event_stream import (
     RETRY_LINE,
     expiry_timer,
 )
-from accord.transports.http.messages.waiters import (
+from accord.transports.http.messages.waiting_limits import (
     Principal,
     Waiters,
     wait_disconnect,
@@ -40,7 +40,7 @@ from accord.transports.http.messages.waiters import (
 from accord.transports.http.responses import JSON_HEADERS, json_response, with_refusals
 from accord.transports.http.session_index import IndexEntry
 from accord.transports.http.sessions import SessionReader
-from accord.transports.msg import reading
+from accord.transports.msg import read_methods
 from accord.transports.msg.service import ThreadService
 
 # Gates that ended longer ago are found in the session's log.
@@ -80,12 +80,12 @@ class HomeReader:
     ) -> dict[str, Any]:
         """One home: what concerns sessions, silences, and unread threads with the newest first."""
         silences = self.silence.silences_for(actor)
-        unread = await reading.unread_threads(self.threads, actor)
+        unread = await read_methods.unread_threads(self.threads, actor)
         return home.combine(
             concerns,
             limits,
             silences=silences,
-            questions=await reading.questions(self.threads, actor),
+            questions=await read_methods.questions(self.threads, actor),
             unread_threads=unread,
             more=more,
         )
@@ -199,7 +199,7 @@ class HomeStreams:
                     subscriber.mark_changed(WHOLE_HOME)
 
     def _on_thread_change(self, thread: Thread) -> None:
-        for subscriber in self._among(reading.participants_of(thread)):
+        for subscriber in self._among(read_methods.participants_of(thread)):
             subscriber.mark_changed(f"{THREAD_PREFIX}{thread.id}")
 
     def _among(self, principals: frozenset[Principal]) -> Iterator[HomeSubscriber]:
@@ -240,7 +240,7 @@ class HomeStreams:
         actor = subscriber.caller.actor
         request = GetThread(thread_id=id)
         try:
-            detail = await reading.get_thread(self.reader.threads, actor, request)
+            detail = await read_methods.get_thread(self.reader.threads, actor, request)
             thread = await self.reader.threads.thread_for(id, actor)
         except (Refused, DamagedError):
             return b""

@@ -21,11 +21,14 @@ from accord.transports.edge.http_protocol import (
 )
 from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller, claimed_actor
+from accord.transports.http.body_timeout import read_within
 from accord.transports.http.messages.post import collect_body, long_message_refusal
-from accord.transports.http.messages.waiters import BodyQuota, Waiters, wait_disconnect
-from accord.transports.http.request_body import read_within
+from accord.transports.http.messages.waiting_limits import BodyQuota, Waiters, wait_disconnect
 from accord.transports.http.responses import method_refusal_response, new_request_id
-from accord.transports.mcp.lane import (
+from accord.transports.mcp.resources import ResourceChanges
+from accord.transports.mcp.sessions import MAX_SESSIONS_PER_PRINCIPAL, McpSessions
+from accord.transports.mcp.tool import ToolCall
+from accord.transports.mcp.tool_call_fast_path import (
     AUTHORIZATION,
     COOKIE,
     HOST,
@@ -35,9 +38,6 @@ from accord.transports.mcp.lane import (
     RequestHeaders,
     read_headers,
 )
-from accord.transports.mcp.resources import ResourceChanges
-from accord.transports.mcp.sessions import MAX_SESSIONS_PER_PRINCIPAL, McpSessions
-from accord.transports.mcp.tool import ToolCall
 from accord.transports.mcp.tool_calls import ToolBox
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from msgspec import Struct
 
 from accord.transports.mcp.tool import Annotations, Handler, Tool, ToolCall
-from accord.transports.msg.methods import METHODS, Method, call_method
+from accord.transports.msg.method_table import METHODS, Method, call_method
 from accord.transports.msg.service import ThreadService
 
 # What the request's docstring does not tell a model, which reads these words at every start.

@@ -24,7 +24,7 @@ from accord.engine.ports import EncodedRecord
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.mcp.pvp_tools import PvpServices, whats_waiting
 from accord.transports.mcp.tool import ToolCall, encode
-from accord.transports.msg.methods import call_method
+from accord.transports.msg.method_table import call_method
 from accord.transports.msg.service import ThreadService
 
 SCHEME = "accord://"

@@ -21,7 +21,6 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.transports.http.auth import Caller
 from accord.transports.mcp import gate_form
 from accord.transports.mcp.errors import error_answer
-from accord.transports.mcp.lane import MODERN_REVISION
 from accord.transports.mcp.resources import ResourceChanges
 from accord.transports.mcp.sdk_resources import (
     CALLER_KEY,
@@ -32,6 +31,7 @@ from accord.transports.mcp.sdk_resources import (
 )
 from accord.transports.mcp.sessions import MAX_SESSIONS
 from accord.transports.mcp.tool import ToolAnswer, ToolCall
+from accord.transports.mcp.tool_call_fast_path import MODERN_REVISION
 from accord.transports.mcp.tool_calls import INSTRUCTIONS, ToolBox, describe
 
 GATED_TOOL, WAITING_TOOL = "propose_and_wait", "whats_waiting"

@@ -16,13 +16,13 @@ from accord.engine.streams.stream_cache import unreadable_refusal
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.endpoint import Endpoint, Handler, routes_of
 from accord.transports.http.messages.post import read_envelope
-from accord.transports.http.messages.waiters import BodyQuota
+from accord.transports.http.messages.waiting_limits import BodyQuota
 from accord.transports.http.responses import (
     JSON_HEADERS,
     method_refusal_response,
     new_request_id,
 )
-from accord.transports.msg.methods import METHODS, Method, call_method
+from accord.transports.msg.method_table import METHODS, Method, call_method
 from accord.transports.msg.service import ThreadService
 
 _encode = msgspec.json.Encoder().encode

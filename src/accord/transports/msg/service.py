@@ -39,10 +39,10 @@ from accord.engine.streams import verified_reads
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.http.sessions import SessionReader
 from accord.transports.intake import Intake
-from accord.transports.msg.index import ThreadIndex
-from accord.transports.msg.quota import PostQuota
+from accord.transports.msg.post_quota import PostQuota
 from accord.transports.msg.session_threads import MAX_PAGE_BYTES, SessionThreads
 from accord.transports.msg.submission import Submitter
+from accord.transports.msg.thread_index import ThreadIndex
 from accord.transports.msg.waking.service import WakeService
 from accord.transports.msg.waking.silence import SilenceWatch
 

@@ -47,7 +47,7 @@ from accord.engine.ports import EncodedRecord
 from accord.engine.streams.stream import StreamPosition
 from accord.engine.streams.verified_reads import read_rows, verified
 from accord.transports.http.sessions import ROWS_PER_READ, SessionReader
-from accord.transports.msg.checks import checked_metadata, checked_text
+from accord.transports.msg.argument_checks import checked_metadata, checked_text
 from accord.transports.msg.submission import Request
 
 # Rows of the log that one request looks at; a page may then have fewer messages than asked for.

@@ -9,7 +9,7 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.tokens import bearer_token
 from accord.transports.edge.connection_limits import ConnectionLimits, PrincipalConnections
 from accord.transports.edge.origin import check_origin
-from accord.transports.http.people.cookie import cookie_token, ensure_own_origin
+from accord.transports.http.people.sign_in_cookie import cookie_token, ensure_own_origin
 from accord.transports.http.responses import refusal_response
 from accord.transports.intake import Intake
 from accord.transports.websocket.connection import Connection

@@ -25,7 +25,7 @@ from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.room_settings import SessionConfig
 from accord.core.room.session_lifecycle import SessionCreate
 from accord.server.app import Server
-from accord.transports.msg import methods
+from accord.transports.msg import method_table
 from tests.helpers.clients.mcp_requests import in_process_server
 from tests.helpers.clients.websocket_client import SESSION_CONFIG
 from tests.spec import proves
@@ -72,7 +72,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 async def call(server: Server, actor: Actor, name: str, **arguments: Any) -> Any:
-    method = methods.METHODS[name]
+    method = method_table.METHODS[name]
     return await method.handler(server.threads, actor, method.request(**arguments))
 
 

@@ -12,7 +12,7 @@ from accord.core.dialects import asyncapi, msg, pvp_schema
 from accord.core.dialects.pvp_schema import Schema, public_name, tidy_schema
 from accord.transports.http.endpoint import Endpoint, QueryParameter
 from accord.transports.http.routing_table import ALL_ENDPOINTS
-from accord.transports.msg.methods import METHODS
+from accord.transports.msg.method_table import METHODS
 
 PATH = "/openapi.json"
 VERSION = "3.1.0"

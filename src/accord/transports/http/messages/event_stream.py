@@ -22,7 +22,7 @@ from accord.identity.tokens import Identity
 from accord.transports.edge.http_protocol import ABORT_STATE_KEY
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.messages.message_pages import MessageReader
-from accord.transports.http.messages.waiters import Waiters, wait_disconnect, wait_first
+from accord.transports.http.messages.waiting_limits import Waiters, wait_disconnect, wait_first
 from accord.transports.http.responses import JSON_HEADERS
 
 log = logging.getLogger("accord.events")

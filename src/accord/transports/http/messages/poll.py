@@ -18,7 +18,7 @@ from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.endpoint import QueryParameter
 from accord.transports.http.messages.message_pages import MessagePage, MessageReader
 from accord.transports.http.messages.polling_presence import PollingPresence
-from accord.transports.http.messages.waiters import Waiters, wait_disconnect
+from accord.transports.http.messages.waiting_limits import Waiters, wait_disconnect
 from accord.transports.http.responses import raw_json_response
 from accord.transports.http.sessions import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, conversation_stream
 

@@ -20,9 +20,9 @@ from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.streams.stream import Outcome, Submission
 from accord.identity.tokens import trusted_actor
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller
+from accord.transports.http.body_timeout import read_within
 from accord.transports.http.messages.polling_presence import PollingMember, PollingPresence
-from accord.transports.http.messages.waiters import BodyQuota
-from accord.transports.http.request_body import read_within
+from accord.transports.http.messages.waiting_limits import BodyQuota
 from accord.transports.http.responses import json_response
 from accord.transports.intake import with_session_id
 from accord.transports.rate_limit import Bucket

@@ -28,10 +28,10 @@ from accord.identity.tokens import Identity
 from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.admin import collect_body
 from accord.transports.http.auth import Authenticator, Caller
+from accord.transports.http.body_timeout import read_within
 from accord.transports.http.endpoint import Endpoint, routes_of
-from accord.transports.http.people.attempts import FailedAttempts
-from accord.transports.http.people.cookie import clear_cookie, ensure_own_origin, set_cookie
-from accord.transports.http.request_body import read_within
+from accord.transports.http.people.sign_in_attempts import FailedAttempts
+from accord.transports.http.people.sign_in_cookie import clear_cookie, ensure_own_origin, set_cookie
 from accord.transports.http.responses import JSON_HEADERS, json_response, with_refusals
 
 MAX_BODY_BYTES = 8 << 10

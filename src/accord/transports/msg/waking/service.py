@@ -56,7 +56,7 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.transports.msg.submission import Answer
 from accord.transports.msg.waking.conversations import Conversations
-from accord.transports.msg.waking.registry import RuntimeRegistry
+from accord.transports.msg.waking.runtime_registry import RuntimeRegistry
 
 if TYPE_CHECKING:
     from accord.transports.msg.service import ThreadService

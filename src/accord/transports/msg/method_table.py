@@ -9,10 +9,10 @@ from accord.api import threads as api
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.transports.http.auth import Caller
-from accord.transports.msg import reading, writing
-from accord.transports.msg.checks import check_request
+from accord.transports.msg import read_methods, write_methods
+from accord.transports.msg.argument_checks import check_request
 from accord.transports.msg.service import ThreadService
-from accord.transports.msg.waking import methods as waking
+from accord.transports.msg.waking import wake_methods as waking
 
 # Each handler takes the request type of its own row.
 Handler = Callable[[ThreadService, Actor, Any], Awaitable[Struct]]
@@ -45,38 +45,43 @@ class Method(NamedTuple):
 READS = Annotations(read_only=True, idempotent=True)
 
 TABLE = (
-    Method("create_thread", api.CreateThread, api.CreatedThread, writing.create_thread),
-    Method("get_thread", api.GetThread, api.ThreadDetail, reading.get_thread, READS),
-    Method("post_message", api.PostMessage, api.PostedMessage, writing.post_message),
-    Method("read_messages", api.ReadMessages, api.MessagePage, reading.read_messages, READS),
+    Method("create_thread", api.CreateThread, api.CreatedThread, write_methods.create_thread),
+    Method("get_thread", api.GetThread, api.ThreadDetail, read_methods.get_thread, READS),
+    Method("post_message", api.PostMessage, api.PostedMessage, write_methods.post_message),
+    Method("read_messages", api.ReadMessages, api.MessagePage, read_methods.read_messages, READS),
     Method(
         "ack_read",
         api.AckRead,
         api.Acknowledged,
-        writing.ack_read,
+        write_methods.ack_read,
         Annotations(idempotent=True),
     ),
     Method(
         "update_thread_status",
         api.UpdateThreadStatus,
         api.UpdatedThread,
-        writing.update_thread_status,
+        write_methods.update_thread_status,
     ),
     Method(
         "summarize_thread",
         api.SummarizeThread,
         api.ThreadSummary,
-        reading.summarize_thread,
+        read_methods.summarize_thread,
         READS,
     ),
     Method(
-        "list_threads", api.ListThreads, api.ThreadList, reading.list_threads, READS, on_mcp=False
+        "list_threads",
+        api.ListThreads,
+        api.ThreadList,
+        read_methods.list_threads,
+        READS,
+        on_mcp=False,
     ),
     Method(
         "add_participants",
         api.AddParticipants,
         api.ThreadParticipants,
-        writing.add_participants,
+        write_methods.add_participants,
         on_mcp=False,
     ),
     Method(

@@ -26,7 +26,7 @@ from accord.core.room.threads.thread_creation import (
 from accord.core.room.threads.thread_messages import ThreadMessage
 from accord.core.room.threads.thread_posts import ThreadPost, is_same_post
 from accord.core.room.threads.thread_status import StatusChanged, ThreadSetStatus, is_same_change
-from accord.transports.msg.checks import (
+from accord.transports.msg.argument_checks import (
     checked_metadata,
     checked_participants,
     checked_reason,

@@ -14,9 +14,9 @@ from accord.core.room.threads.state import Thread, is_thread_id
 from accord.core.room.threads.thread_messages import ThreadMessage, text_of
 from accord.core.views import thread_summary
 from accord.core.views.thread_questions import questions_in
-from accord.transports.msg.index import Principal
-from accord.transports.msg.items import item_of
+from accord.transports.msg.message_items import item_of
 from accord.transports.msg.service import ThreadService
+from accord.transports.msg.thread_index import Principal
 
 
 async def read_messages(
