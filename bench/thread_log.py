@@ -9,7 +9,7 @@ from typing import NamedTuple
 from accord.api import threads as api
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
-from accord.identity.tokens import trusted_actor
+from accord.identity.token_signing import trusted_actor
 from accord.server.app import Server
 from accord.server.options import ServerOptions
 from accord.stores import open_log

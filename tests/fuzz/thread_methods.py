@@ -11,7 +11,7 @@ from accord.core.dialects.msg import error_envelope
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.threads import thread_access
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.transports.http.auth import Caller
 from accord.transports.msg import service
 from accord.transports.msg.endpoints import decode_arguments

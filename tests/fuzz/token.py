@@ -12,8 +12,8 @@ import pytest
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.state import is_principal_id
-from accord.identity import tokens
-from accord.identity.tokens import Identity, Keyring, bearer_token, issue_token, verify_token
+from accord.identity import token_signing
+from accord.identity.token_signing import Identity, Keyring, bearer_token, issue_token, verify_token
 from tests.fuzz.support.coverage_labels import mark_reached
 from tests.fuzz.targets import FuzzInput
 
@@ -127,10 +127,10 @@ def expect_unauthenticated(no: Refused) -> None:
 
 def plant_defect(patch: pytest.MonkeyPatch) -> None:
     """The signature is not looked at."""
-    usual = tokens._JWS.decode
+    usual = token_signing._JWS.decode
 
     def careless(token: str, key: Any, **more: Any) -> Any:
         more["options"] = {"verify_signature": False}
         return usual(token, key, **more)
 
-    patch.setattr(tokens._JWS, "decode", careless)
+    patch.setattr(token_signing._JWS, "decode", careless)

@@ -23,7 +23,7 @@ from accord.hosts.connections import (
     save_connection,
 )
 from accord.hosts.hook_events import HOOK_EVENTS, POST_TOOL, PRE_TOOL, HookEvent
-from accord.identity.sign_in import is_proof
+from accord.identity.sign_in_crypto import is_proof
 from accord.settings.profile_store import new_device_key, new_proof
 
 PRIVATE, PUBLIC = new_device_key()

@@ -12,7 +12,7 @@ from accord.core.kernel.messages import Message
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.engine import Engine
 from accord.identity.token_service import TokenService
-from accord.identity.tokens import IssuedToken
+from accord.identity.token_signing import IssuedToken
 from tests.helpers.room.scenario import session_create, session_end, session_join
 from tests.helpers.servers.token_service import (
     T0,

@@ -7,8 +7,8 @@ import pytest
 
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity import tokens
-from accord.identity.tokens import Keyring, TokenVerifier
+from accord.identity import token_signing
+from accord.identity.token_signing import Keyring, TokenVerifier
 from tests.identity.token_forgery import T0, issued
 
 
@@ -25,13 +25,15 @@ def reason(verify: Callable[[], object]) -> Reason:
 
 def test_the_signature_is_checked_once(ring: Keyring, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
-    real = tokens.verify_token
+    real = token_signing.verify_token
 
-    def counted(token: str, now: Instant, keyring: Keyring, revoked: set[str]) -> tokens.Identity:
+    def counted(
+        token: str, now: Instant, keyring: Keyring, revoked: set[str]
+    ) -> token_signing.Identity:
         checked.append(token)
         return real(token, now, keyring, revoked)
 
-    monkeypatch.setattr(tokens, "verify_token", counted)
+    monkeypatch.setattr(token_signing, "verify_token", counted)
     verifier, made = TokenVerifier(ring), issued(ring)
     first = verifier.verify(made.token, T0, set())
     assert verifier.verify(made.token, T0, set()) is first
@@ -63,7 +65,7 @@ def test_a_forged_token_is_never_remembered(ring: Keyring) -> None:
 
 
 def test_only_so_many_tokens_are_remembered(ring: Keyring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "MAX_VERIFIED_TOKENS", 2)
+    monkeypatch.setattr(token_signing, "MAX_VERIFIED_TOKENS", 2)
     verifier = TokenVerifier(ring)
     for _ in range(4):
         verifier.verify(issued(ring).token, T0, set())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from tests.identity.token_forgery import check, claims, encoded, forged, refusal
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accord.identity.tokens import MAX_TOKEN_BYTES, Keyring
+from accord.identity.token_signing import MAX_TOKEN_BYTES, Keyring
 from tests.identity.token_forgery import GONE, T0, check, claims, encoded, forged, issued, refusal
 from tests.spec import proves
 

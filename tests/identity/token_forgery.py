@@ -11,7 +11,7 @@ import pytest
 from accord.api.tokens import IssuedToken
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.tokens import Identity, Keyring, issue_token, verify_token
+from accord.identity.token_signing import Identity, Keyring, issue_token, verify_token
 
 T0 = 1_750_000_000_000
 NOW = T0 // 1000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accord.core.kernel.integrity.hash_chain import genesis_hash, link_hash
 from accord.data_dir import DATABASE_NAME, store_url_of
 from accord.engine.workers import HeadSigner
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.operations import verify
 from accord.operations.local_log import open_existing_log
 from accord.operations.verify import NotedHead

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.refusal import Refused
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from tests.helpers.threads.local_service import LocalService
 from tests.helpers.threads.thread_rules import agent
 from tests.spec import proves

@@ -26,7 +26,7 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Elapsed, Message
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.workers import finish_worker
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.transports.msg.waking.reactions import AttentionWorker
 from tests.helpers.threads.local_service import LocalService
 from tests.helpers.threads.thread_rules import agent

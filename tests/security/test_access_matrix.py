@@ -17,7 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from accord.core.kernel.authority import Kind, Role
-from accord.identity.tokens import Claims, Keyring, _sign, issue_token
+from accord.identity.token_signing import Claims, Keyring, _sign, issue_token
 from accord.server.app import Server
 from accord.server.options import ServerOptions
 from accord.stores.memory import MemoryLog

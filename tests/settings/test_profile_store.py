@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accord.core.people.device_proofs import ProofStatement
-from accord.identity.sign_in import is_proof
+from accord.identity.sign_in_crypto import is_proof
 from accord.settings.profile_store import (
     RENEW_BEFORE_S,
     LockTimeoutError,

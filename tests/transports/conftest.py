@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from tests.helpers.attacks.cleanup import close_websockets
 from tests.helpers.clients.http_client import HttpClient
 from tests.helpers.servers.server_process import ServerProcess, run_server

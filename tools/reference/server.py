@@ -15,7 +15,7 @@ from accord.core.kernel.ids import MAX_ID_LENGTH
 from accord.core.kernel.limits import LIMITS, LimitSpec
 from accord.core.kernel.records import Event
 from accord.core.room.room_settings import SessionConfig
-from accord.identity import tokens
+from accord.identity import token_signing
 from accord.pact import scaffold
 from accord.server.app import Server
 from accord.server.options import ServerOptions
@@ -41,8 +41,10 @@ FIXED = {
     "messages": "200 a second",
     "message burst": f"{rate_limit.BURST_SECONDS} seconds' worth",
     "requests in a row": str(http_protocol.MAX_PIPELINED),
-    "token": f"{tokens.MAX_TOKEN_BYTES:,} bytes",
-    "token life": f"{tokens.MIN_TOKEN_LIFE_S} s to {tokens.MAX_TOKEN_LIFE_S // 86_400} days",
+    "token": f"{token_signing.MAX_TOKEN_BYTES:,} bytes",
+    "token life": (
+        f"{token_signing.MIN_TOKEN_LIFE_S} s to {token_signing.MAX_TOKEN_LIFE_S // 86_400} days"
+    ),
     "causal refs": str(pvp.MAX_CAUSAL_REFS),
     "id": f"{MAX_ID_LENGTH} characters",
     "depth": f"{nesting.MAX_NESTING_DEPTH} levels",

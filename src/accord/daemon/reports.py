@@ -25,7 +25,7 @@ from accord.core.room.conversation.responses import (
 )
 from accord.core.room.membership.presence import PresenceUpdate
 from accord.core.room.state import Presence
-from accord.daemon import gate
+from accord.daemon import call_decision
 from accord.daemon.agent_link import AgentLink
 from accord.daemon.host_calls import (
     HookRequest,
@@ -195,10 +195,10 @@ def on_tool_result(report: Report) -> None:
     link.use_model(text_of(report.payload, "model"))
     if call.is_own_tool or link.state is None:
         return
-    classified = gate.classify_call(link, call, report.protected)
+    classified = call_decision.classify_call(link, call, report.protected)
     proposal = report.runs.pop(run_key(call.host_session, call.use_id), "")
     if not proposal:
-        same = gate.find_proposals(link, classified)
+        same = call_decision.find_proposals(link, classified)
         proposal = next((each.id for each in same if each.approved), "")
     if not proposal:
         proposal = propose_ungated(link, classified)
@@ -206,14 +206,16 @@ def on_tool_result(report: Report) -> None:
         report_result(report, proposal)
 
 
-def propose_ungated(link: AgentLink, classified: gate.ClassifiedCall) -> str:
+def propose_ungated(link: AgentLink, classified: call_decision.ClassifiedCall) -> str:
     """Record a call that needed no gate; reads are too many and change nothing."""
     state, policy, found = link.state, link.policy, classified.found
     tool = classified.call.tool
-    is_gated = state is None or policy is None or gate.needs_gate(state, policy, tool, found)
+    is_gated = (
+        state is None or policy is None or call_decision.needs_gate(state, policy, tool, found)
+    )
     if found.is_read or found.refusal or is_gated:
         return ""
-    return gate.propose(link, classified, requires_approval=False)
+    return call_decision.propose(link, classified, requires_approval=False)
 
 
 def report_result(report: Report, proposal: str) -> None:

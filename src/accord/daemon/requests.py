@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.client.errors import ClientError, ServerRefused
-from accord.daemon import gate, reports
+from accord.daemon import call_decision, reports
 from accord.daemon.agent_link import AgentLink
 from accord.daemon.host_calls import HookRequest, InvalidEventError, call_of
 from accord.daemon.reports import run_key
@@ -59,11 +59,11 @@ class RequestHandler:
     def _answer(self, request: HookRequest) -> dict[str, Any]:
         link = self.link_of(request)
         if request.event != PRE_TOOL:
-            link.wait_for_state(gate.STATE_TIMEOUT_S)
+            link.wait_for_state(call_decision.STATE_TIMEOUT_S)
             reports.report_event(reports.Report(link, request, self.protected, self._runs))
             return {"decision": NONE}
         call = call_of(request, link.connection)
-        decided = gate.decide(link, call, self.protected)
+        decided = call_decision.decide(link, call, self.protected)
         key = run_key(call.host_session, call.use_id)
         if decided.decision == ALLOW and key:
             self._remember_run(key, decided.proposal)

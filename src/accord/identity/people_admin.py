@@ -42,7 +42,7 @@ from accord.core.people.state import (
 )
 from accord.core.people.tokens import TokenRevoked
 from accord.engine.ports import Clock
-from accord.identity.sign_in import code_digest, new_code
+from accord.identity.sign_in_crypto import code_digest, new_code
 
 RANDOM_ID_BYTES = 3
 BodyType = TypeVar("BodyType", bound=Body)

@@ -19,9 +19,9 @@ from accord.core.people.agent_enrolment import AgentEnrol
 from accord.core.people.device_proofs import ProofStatement, host_of
 from accord.core.people.devices import BAD_DEVICE_DETAIL, DeviceRenew, DeviceRevoke, SignIn
 from accord.core.people.state import Token
-from accord.identity.sign_in import code_digest, ensure_public_key, is_proof
+from accord.identity.sign_in_crypto import code_digest, ensure_public_key, is_proof
 from accord.identity.token_service import TokenService
-from accord.identity.tokens import Identity, sign_recorded
+from accord.identity.token_signing import Identity, sign_recorded
 
 # A caller with a code or a proof has no token yet, so the server records it.
 SIGN_IN_ACTOR = Actor(principal=f"{SYSTEM}:sign-in", kind=Kind.SYSTEM)

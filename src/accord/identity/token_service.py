@@ -23,7 +23,7 @@ from accord.core.room.state import Room
 from accord.engine.ports import Clock, Codec, EventLog
 from accord.identity.keyring import load_public_key
 from accord.identity.people_admin import LocalPeopleAdmin
-from accord.identity.tokens import (
+from accord.identity.token_signing import (
     Identity,
     Keyring,
     issue_token,

@@ -27,7 +27,7 @@ from accord.engine.scheduling import WallClock
 from accord.engine.workers import HeadSigner
 from accord.identity.sign_in_service import SignInService
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.pact.mirror.service import MirrorService
 from accord.server.call_rules import SignedCallRules
 from accord.server.engine_factory import make_engine

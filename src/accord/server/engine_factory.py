@@ -22,7 +22,7 @@ from accord.engine.engine import Engine
 from accord.engine.ports import EnginePorts, EventLog
 from accord.engine.scheduling import SystemClock, WallClock
 from accord.identity.token_service import TokenService
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.server.decision_kernel import LazyDecisionKernel
 from accord.stores import open_log
 from accord.transports.http.session_index import SessionIndex

@@ -21,7 +21,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from accord.atomic_files import write_private
 from accord.core.kernel.refusal import Reason, Refused
 from accord.engine.ports import SharedStore
-from accord.identity.tokens import ensure_loopback
+from accord.identity.token_signing import ensure_loopback
 from accord.server.app import Server
 from accord.server.options import ServerOptions
 from accord.stores import open_log

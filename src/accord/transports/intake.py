@@ -25,7 +25,7 @@ from accord.engine.ports import Clock, EncodedRecord
 from accord.engine.scheduling import WallClock
 from accord.engine.streams.startup import RoomSummaries
 from accord.engine.streams.stream import OnOutcome, Outcome, Peer, Submission
-from accord.identity.tokens import (
+from accord.identity.token_signing import (
     Identity,
     Keyring,
     TokenVerifier,

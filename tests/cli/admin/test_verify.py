@@ -10,7 +10,7 @@ import pytest
 from accord.data_dir import DATABASE_NAME, store_url_of
 from accord.engine.scheduling import SystemClock
 from accord.engine.workers import HeadSigner
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.operations.local_log import open_existing_log
 from tests.helpers.clients.cli import UserShell, run_accord
 from tests.helpers.servers.server_process import ServerProcess

@@ -14,7 +14,7 @@ from accord.core.room.room_settings import ServerPolicy
 from accord.engine.engine import Engine
 from accord.engine.ports import EnginePorts
 from accord.identity.token_service import TokenService
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.stores.memory import MemoryLog
 from accord.transports.http.session_index import SessionIndex
 

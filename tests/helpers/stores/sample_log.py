@@ -13,7 +13,7 @@ from accord.engine.engine import Engine
 from accord.engine.ports import EventLog
 from accord.engine.workers import HeadSigner
 from accord.identity.token_service import TokenService
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.server.engine_factory import make_engine
 from accord.stores import open_log
 from accord.transports.http.session_index import SessionIndex

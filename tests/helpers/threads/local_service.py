@@ -9,7 +9,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.limits import Limits
 from accord.core.room.room_settings import ServerPolicy
 from accord.engine.ports import EventLog
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from accord.transports.http.auth import Caller

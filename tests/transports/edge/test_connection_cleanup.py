@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 from websockets.asyncio.client import connect
 
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from accord.transports.edge import http_protocol

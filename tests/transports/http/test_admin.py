@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 from accord.core.kernel.authority import Kind, Role
 from accord.identity.token_service import TokenService
-from accord.identity.tokens import issue_token
+from accord.identity.token_signing import issue_token
 from accord.transports.http.admin import ADMIN_ENDPOINTS, DEFAULT_LIMITS, routes
 from tests.helpers.servers.token_service import (
     T0,

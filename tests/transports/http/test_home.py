@@ -16,7 +16,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.data_dir import KEYS_DIR_NAME
 from accord.engine.engine import Engine
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.server.engine_factory import make_engine
 from accord.stores import open_log
 from accord.transports.http import home as endpoints

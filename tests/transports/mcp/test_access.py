@@ -13,8 +13,8 @@ import pytest
 
 from accord.core.kernel.authority import Kind, Role
 from accord.identity.token_service import SHELL_ACTOR
-from accord.identity.tokens import issue_token as sign_token
-from accord.identity.tokens import verify_token
+from accord.identity.token_signing import issue_token as sign_token
+from accord.identity.token_signing import verify_token
 from accord.server.app import Server
 from accord.transports.edge.origin import names_this_server
 from accord.transports.mcp import sessions as mcp_sessions

@@ -12,7 +12,7 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.threads.state import stream_of
 from accord.engine.ports import Snapshot
 from accord.engine.streams import stream_cache
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.transports.http.auth import Caller
 from accord.transports.msg import post_quota as quotas
 from accord.transports.msg import service as services

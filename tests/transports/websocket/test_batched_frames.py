@@ -14,7 +14,7 @@ import pytest
 from accord.core.kernel.messages import ChunkBatch, Message
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.responses import ResponseChunk, ResponseStart
-from accord.identity.tokens import Keyring
+from accord.identity.token_signing import Keyring
 from accord.transports.intake import AuthPolicy, Intake
 from accord.transports.websocket.connection import MAX_MISTAKES
 from tests.fuzz.websocket_frames import CLOSE, PING

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from accord.cli import connection
-from accord.cli.following import keep_following
+from accord.cli.follow_stream import keep_following
 from accord.cli.gates.gates import concerns_as_json, how_to_answer, session_label
 from accord.cli.gates.voting import Card, Concerns, concerns_in, require_session, with_arguments
 from accord.show import style

@@ -40,7 +40,7 @@ def forward_as_agent(host: str, records: str | None) -> int:
     from pathlib import Path
 
     from accord.cli.mcp.bridge import Bridge
-    from accord.cli.mcp.connected import find_connection, serve_nothing
+    from accord.cli.mcp.host_connection import find_connection, serve_nothing
     from accord.git.remote_server import RemoteServer
     from accord.hosts.connection_token import ConnectionToken
     from accord.hosts.connections import connections_dir

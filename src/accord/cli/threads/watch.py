@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from accord.api.threads import ThreadDetail
-from accord.cli.following import keep_following
+from accord.cli.follow_stream import keep_following
 from accord.cli.threads import rendering
 from accord.show import style
 from accord.show.output import print_json

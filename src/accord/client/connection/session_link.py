@@ -5,9 +5,9 @@ from typing import Protocol
 
 from accord.client.connection.inbox import Inbox
 from accord.client.connection.outbox import AcceptedFuture, AcceptedMessage, Outbox
-from accord.client.decisions import BoundedDict, DecisionTracker
 from accord.client.envelope import NO_REFS, Envelope, MessageRefs, OutgoingMessage
 from accord.client.errors import ClientError, Closed, ServerRefused, SessionOver
+from accord.client.proposal_outcome import BoundedDict, DecisionTracker
 from accord.core.kernel.messages import Body, Lifetime
 from accord.core.room.conversation.prompts import PromptDraft
 from accord.core.room.membership.announcements import ParticipantAnnounce

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from accord.atomic_files import NOFOLLOW_FLAG, write_private
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.tokens import bearer_token
+from accord.identity.token_signing import bearer_token
 
 TOKEN_FILE = "bridge.token"  # noqa: S105 - the name of a file
 MAX_TOKEN_CHARS = 128

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import accord
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.expiry import ExpiryTimer
+from accord.identity.token_expiry import ExpiryTimer
 from accord.transports.edge.http_protocol import (
     COMPLETE_STATE_KEY,
     RESPOND_STATE_KEY,

@@ -15,7 +15,7 @@ from accord.core.room.state import Room, ToolProposal
 from accord.core.room.visibility import outcome_of
 from accord.core.views import home
 from accord.core.views.sessions import gate_view
-from accord.identity.expiry import ExpiryTimer
+from accord.identity.token_expiry import ExpiryTimer
 from accord.transports.http.auth import Caller
 from accord.transports.http.home import HomeReader
 from accord.transports.http.messages.endpoints import MessageEndpoints

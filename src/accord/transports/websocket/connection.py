@@ -18,8 +18,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.membership.joining import SessionJoin
 from accord.engine.delivery.delivery import may_see
 from accord.engine.streams.stream import Outcome, Submission
-from accord.identity.expiry import ExpiryTimer
-from accord.identity.tokens import Identity
+from accord.identity.token_expiry import ExpiryTimer
+from accord.identity.token_signing import Identity
 from accord.transports.edge.http_protocol import is_secure
 from accord.transports.rate_limit import SHORT_MESSAGE_BYTES, Bucket, is_rate_refusal
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 from picows import WSUpgradeRequest, WSUpgradeResponse, WSUpgradeResponseWithListener
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.tokens import bearer_token
+from accord.identity.token_signing import bearer_token
 from accord.transports.edge.connection_limits import ConnectionLimits, PrincipalConnections
 from accord.transports.edge.origin import check_origin
 from accord.transports.http.people.sign_in_cookie import cookie_token, ensure_own_origin

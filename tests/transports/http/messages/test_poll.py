@@ -8,7 +8,7 @@ import pytest
 from accord.core.kernel.authority import Kind, Role
 from accord.core.people.state import CLOCK_SKEW_MS
 from accord.identity.keyring import Keyring, wall_clock_ms
-from accord.identity.tokens import issue_token
+from accord.identity.token_signing import issue_token
 from tests.helpers.clients.cli import run_accord
 from tests.helpers.clients.http_client import HttpClient
 from tests.helpers.servers.server_process import ServerProcess

@@ -17,8 +17,8 @@ from starlette.types import Receive, Scope, Send
 from accord.core.kernel.refusal import Reason, Refused
 from accord.engine.counters import EngineCounters
 from accord.engine.delivery.heartbeat import heartbeat_policy_of
-from accord.identity.expiry import ExpiryTimer
-from accord.identity.tokens import Identity
+from accord.identity.token_expiry import ExpiryTimer
+from accord.identity.token_signing import Identity
 from accord.transports.edge.http_protocol import ABORT_STATE_KEY
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.messages.message_pages import MessageReader

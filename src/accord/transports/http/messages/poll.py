@@ -13,7 +13,7 @@ from accord.engine.delivery.heartbeat import heartbeat_policy_of
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord
 from accord.engine.streams.stream import Stream
-from accord.identity.expiry import ExpiryTimer
+from accord.identity.token_expiry import ExpiryTimer
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.endpoint import QueryParameter
 from accord.transports.http.messages.message_pages import MessagePage, MessageReader

@@ -18,7 +18,7 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.streams.stream import Outcome, Submission
-from accord.identity.tokens import trusted_actor
+from accord.identity.token_signing import trusted_actor
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller
 from accord.transports.http.body_timeout import read_within
 from accord.transports.http.messages.polling_presence import PollingMember, PollingPresence

@@ -24,7 +24,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.devices import BROWSER_TOKEN_LIFE_S
-from accord.identity.tokens import Identity
+from accord.identity.token_signing import Identity
 from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.admin import collect_body
 from accord.transports.http.auth import Authenticator, Caller

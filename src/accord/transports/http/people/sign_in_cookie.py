@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.tokens import bearer_token
+from accord.identity.token_signing import bearer_token
 
 COOKIE_PREFIX = "accord-"
 # Methods that change nothing; everything else needs an Origin header of our own.

@@ -8,7 +8,7 @@ import pytest
 from accord.core.kernel.actor import Actor, CredentialRights, max_permissions_of
 from accord.core.kernel.authority import Capability, Kind, Role, ThreadRole
 from accord.core.kernel.refusal import Reason, Refused
-from accord.identity.tokens import (
+from accord.identity.token_signing import (
     MAX_TOKEN_LIFE_S,
     Keyring,
     bearer_token,

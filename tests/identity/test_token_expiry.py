@@ -8,8 +8,8 @@ import pytest
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused
 from accord.engine.scheduling import SystemClock, WallClock
-from accord.identity.expiry import ExpiryTimer
-from accord.identity.tokens import Keyring, issue_token
+from accord.identity.token_expiry import ExpiryTimer
+from accord.identity.token_signing import Keyring, issue_token
 from accord.server.engine_factory import make_engine
 from accord.stores.memory import MemoryLog
 from accord.transports.intake import AuthPolicy, Intake

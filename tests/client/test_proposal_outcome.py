@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from accord.client import Envelope, Rejected
-from accord.client.decisions import BoundedDict, DecisionTracker
+from accord.client.proposal_outcome import BoundedDict, DecisionTracker
 from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.messages import Body
 from accord.core.room.approval.gate_timeouts import GateTimeout
