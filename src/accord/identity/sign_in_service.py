@@ -17,7 +17,8 @@ from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
 from accord.core.people.agent_enrolment import AgentEnrol
 from accord.core.people.device_proofs import ProofStatement, host_of
-from accord.core.people.devices import BAD_DEVICE_DETAIL, DeviceRenew, DeviceRevoke, SignIn
+from accord.core.people.devices import BAD_DEVICE_DETAIL, DeviceRenew, DeviceRevoke
+from accord.core.people.sign_in import SignIn
 from accord.core.people.state import Token
 from accord.identity.sign_in_crypto import code_digest, ensure_public_key, is_proof
 from accord.identity.token_service import TokenService

@@ -22,9 +22,9 @@ from accord.core.people.devices import (
     DeviceRenewed,
     DeviceRevoke,
     DeviceRevoked,
-    SignIn,
 )
 from accord.core.people.removal import PersonRemove, PersonRemoved
+from accord.core.people.sign_in import SignIn
 from accord.core.people.sign_in_codes import (
     CODE_LIFE_MS,
     INVITATION_LIFE_MS,

@@ -11,6 +11,7 @@ from accord.core.people import (
     agent_enrolment,
     devices,
     removal,
+    sign_in,
     sign_in_codes,
     signed_policies,
     signing_keys,
@@ -44,7 +45,16 @@ def knows_id(people: People, id: str, seat: str) -> bool:
     return id in people.tokens or id in people.keys
 
 
-PARTS = (tokens, signing_keys, sign_in_codes, devices, agent_enrolment, removal, signed_policies)
+PARTS = (
+    tokens,
+    signing_keys,
+    sign_in_codes,
+    devices,
+    sign_in,
+    agent_enrolment,
+    removal,
+    signed_policies,
+)
 DECIDE: Deciders = {body: rule for part in PARTS for body, rule in part.DECIDE.items()}
 EVOLVE: Evolvers = {event: rule for part in PARTS for event, rule in part.EVOLVE.items()}
 CONTEXT: Context[People] = Context(

@@ -1,7 +1,6 @@
-"""Devices: added by using a one-time code, given short tokens for proofs of their key, revoked."""
+"""Devices: given short tokens for proofs of their key, and revoked. `sign_in.py` adds them."""
 
 from collections.abc import Iterator
-from hmac import compare_digest
 from typing import Annotated
 
 from msgspec import Meta
@@ -15,14 +14,12 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 
 from . import tokens
-from .sign_in_codes import CodeUsed
 from .state import (
     Device,
     Id,
     People,
     Renewals,
     Sentence,
-    SignInCode,
     Token,
     administers,
     is_operator_or_system,
@@ -39,30 +36,9 @@ SAME_TOKEN_MS = 60_000
 MAX_PROOFS_IN_WINDOW = 120
 MAX_DEVICES_PER_PRINCIPAL = 100
 
-BAD_CODE_DETAIL = (
-    "This sign-in code is not valid: it was used, has expired or was revoked; ask for a new link"
-)
 BAD_DEVICE_DETAIL = "This device is not signed in, or was revoked; log in again with a new link"
 
 Nonce = Annotated[str, Meta(min_length=16, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
-
-
-class SignIn(Body, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Use a one-time code; `digest` is its hash, `key` the id of the server's signing key.
-
-    `now` is the wall clock, which tokens are checked against.
-    """
-
-    type = "device.sign_in"
-    needs = Permission.SERVER_ONLY
-
-    digest: str
-    device: Id
-    jti: Id
-    key: Id
-    now: Instant
-    public_key: Annotated[str, Meta(max_length=64)] = ""
-    address: Annotated[str, Meta(max_length=512)] = ""
 
 
 class DeviceRenew(Body, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -117,43 +93,6 @@ class DeviceRevoked(Event, frozen=True, kw_only=True, gc=False):
 
     id: str
     reason: str = ""
-
-
-def sign_in(people: People, command: Command, body: SignIn) -> Iterator[EventOrEffect]:
-    """Burn the code, add the device and give it its first token."""
-    code = find_code(people, body.digest, body.now)
-    owned = [each for each in people.devices.values() if is_owned_by(each, code)]
-    if len(owned) >= MAX_DEVICES_PER_PRINCIPAL:
-        detail = f"{code.principal} has {len(owned)} devices; revoke some first"
-        raise Refused(Reason.TOO_MANY, detail)
-    if body.device in people.devices or body.jti in people.tokens:
-        raise Refused(Reason.KEY_REUSED, "The id of the device or its token is already in use")
-    device = Device(
-        id=body.device,
-        principal=code.principal,
-        roles=code.roles,
-        added_at=body.now,
-        workspace=code.workspace,
-        name=code.name,
-        public_key=body.public_key,
-        address=body.address,
-    )
-    yield CodeUsed(id=code.id)
-    yield DeviceAdded(device=device)
-    yield TokenIssued(token=token_for(device, body.jti, body.key, body.now))
-
-
-def find_code(people: People, digest: str, now: Instant) -> SignInCode:
-    """The code with this hash, if it can still be used; raises Refused."""
-    for code in people.codes.values():
-        if compare_digest(code.digest, digest) and now < code.expires_at:
-            return code
-    raise Refused(Reason.UNAUTHENTICATED, BAD_CODE_DETAIL)
-
-
-def is_owned_by(device: Device, code: SignInCode) -> bool:
-    """Whether the device belongs to the person that the code is for."""
-    return (device.workspace, device.principal) == (code.workspace, code.principal)
 
 
 def token_for(device: Device, jti: str, key: str, now: Instant) -> Token:
@@ -279,7 +218,6 @@ def on_revoked(people: People, event: DeviceRevoked, record: Record) -> People:
 
 
 DECIDE: Deciders = {
-    SignIn: sign_in,
     DeviceRenew: renew,
     DeviceRevoke: revoke_device,
     TokenRevoke: revoke_token,

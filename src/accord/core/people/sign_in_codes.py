@@ -1,12 +1,13 @@
-"""One-time codes for signing in: issued by operators, revoked, and removed once they expired."""
+"""One-time codes for signing in: issued by operators, found once, used up, revoked or expired."""
 
 from collections.abc import Iterator
+from hmac import compare_digest
 
 from msgspec.structs import replace
 
 from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
-from accord.core.kernel.messages import Body
+from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 
@@ -15,6 +16,10 @@ from .state import Id, People, Sentence, SignInCode, administers, is_principal_i
 CODE_LIFE_MS = 15 * 60_000
 INVITATION_LIFE_MS = 7 * 86_400_000
 MAX_OPEN_CODES = 1000
+
+BAD_CODE_DETAIL = (
+    "This sign-in code is not valid: it was used, has expired or was revoked; ask for a new link"
+)
 
 
 class CodeIssue(Body, frozen=True, omit_defaults=True, gc=False):
@@ -91,6 +96,14 @@ def issue_code(people: People, command: Command, body: CodeIssue) -> Iterator[Ev
         detail = f"There are {MAX_OPEN_CODES} unused codes and invitations; revoke some first"
         raise Refused(Reason.TOO_MANY, detail)
     yield CodeIssued(code=replace(code, by=command.actor.principal))
+
+
+def find_code(people: People, digest: str, now: Instant) -> SignInCode:
+    """The code with this hash, if it can still be used; raises Refused."""
+    for code in people.codes.values():
+        if compare_digest(code.digest, digest) and now < code.expires_at:
+            return code
+    raise Refused(Reason.UNAUTHENTICATED, BAD_CODE_DETAIL)
 
 
 def revoke_code(people: People, command: Command, body: CodeRevoke) -> Iterator[EventOrEffect]:
