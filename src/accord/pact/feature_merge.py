@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from shlex import quote
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.work import verbs
 from accord.core.work.fold import fold
 from accord.core.work.format import log_lines
 from accord.core.work.ledger_validation import ValidationFinding, conflicting_event_id
+from accord.core.work.review_and_merge_rules import feature_to_ship
 from accord.core.work.state import Feature, Work
 from accord.core.work.vocabulary import is_branch_name
 from accord.git.repository import Repository
@@ -113,7 +113,7 @@ def _check_rule_two_on_branches(
         data += log_lines.missing_lines(data, branch_log)
         all_lines = log_lines.append_lines(all_lines, branch_log)
     check_no_conflicting_ids(all_lines)
-    verbs.feature_to_ship(fold(log_lines.parse_log(data).entries), feature.id)
+    feature_to_ship(fold(log_lines.parse_log(data).entries), feature.id)
 
 
 def check_no_conflicting_ids(data: bytes) -> None:

@@ -6,8 +6,14 @@ import msgspec
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.work.event import EventDraft
+from accord.core.work.review_and_merge_rules import (
+    check_separation_of_duties,
+    feature_to_ship,
+    find_task,
+    task_to_review,
+)
 from accord.core.work.roster import init_payload, parse_roles, parse_roster, with_keys
-from accord.core.work.state import Feature, Seat, Task, Work
+from accord.core.work.state import Seat, Work
 from accord.core.work.vocabulary import (
     MAX_SEAT_LENGTH,
     PROTOCOL_VERSION,
@@ -17,7 +23,6 @@ from accord.core.work.vocabulary import (
     is_branch_name,
     is_inside_repository,
     is_new_seat_id,
-    is_slug,
     is_work_id,
 )
 
@@ -159,11 +164,7 @@ def assign(work: Work, caller: ActingSeat, assignment: Assignment) -> list[Event
     ):
         if not value:
             raise Refused(Reason.MALFORMED, f"assign needs {flag}")
-    if assignment.owner == assignment.reviewer:
-        detail = (
-            f"Owner and reviewer must differ (separation of duties); both are {assignment.owner}"
-        )
-        raise Refused(Reason.FORBIDDEN, detail)
+    check_separation_of_duties(assignment.owner, assignment.reviewer)
     _check_names(assignment)
     for seat in (assignment.owner, assignment.reviewer):
         if not work.seat(seat):
@@ -256,7 +257,7 @@ def accept(work: Work, caller: ActingSeat, id: str, commit: str = "") -> list[Ev
     seat = acting_seat(work, caller)
     if not id:
         raise Refused(Reason.MALFORMED, "accept needs a task id")
-    task = task_to_judge(work, caller, id, "accept")
+    task = task_to_review(work, caller.id, id, "accept")
     check_strict_role(seat, caller, EventKind.ACCEPT)
     return [EventDraft(EventKind.ACCEPT, {"commit": commit} if commit else {}, id, task.feature)]
 
@@ -271,27 +272,9 @@ def changes(work: Work, caller: ActingSeat, id: str, reason: str) -> list[EventD
             Reason.TOO_LARGE,
             "The reason is larger than 1 MiB; write it into the task's file instead",
         )
-    task = task_to_judge(work, caller, id, "request changes")
+    task = task_to_review(work, caller.id, id, "request changes")
     check_strict_role(seat, caller, EventKind.CHANGES)
     return [EventDraft(EventKind.CHANGES, {"reason": reason}, id, task.feature)]
-
-
-def task_to_judge(work: Work, caller: ActingSeat, id: str, verb: str) -> Task:
-    """The task; refused unless the caller may review it now."""
-    task = find_task(work, id)
-    if task.reviewer != caller.id or task.owner == caller.id:
-        detail = f"Only the reviewer ({task.reviewer}) may {verb} {id}"
-        raise Refused(Reason.FORBIDDEN, detail)
-    if not is_slug(task.owner):
-        detail = (
-            f"{task.owner!r}, the owner of {id}, is not a valid seat name, "
-            "so the task cannot be reviewed"
-        )
-        raise Refused(Reason.FORBIDDEN, detail)
-    if task.status is not TaskStatus.AWAITING_REVIEW:
-        detail = f"Task {id} is {task.status}; it can only be reviewed while awaiting_review"
-        raise Refused(Reason.WRONG_STATE, detail)
-    return task
 
 
 def merge(work: Work, caller: ActingSeat, id: str) -> list[EventDraft]:
@@ -302,21 +285,6 @@ def merge(work: Work, caller: ActingSeat, id: str) -> list[EventDraft]:
     return [EventDraft(EventKind.MERGE, {}, feature=feature.id)]
 
 
-def feature_to_ship(work: Work, id: str) -> Feature:
-    """The feature; refused unless Rule 2 allows it to ship."""
-    if not id:
-        raise Refused(Reason.MALFORMED, "merge needs a feature id")
-    feature = work.features.get(id)
-    if not feature or not feature.tasks:
-        raise Refused(Reason.NOT_FOUND, f"There is no feature {id} (or it has no tasks)")
-    if feature.shipped:
-        raise Refused(Reason.WRONG_STATE, f"Feature {id} is already shipped")
-    if open_tasks := work.open_tasks(feature):
-        detail = f"Cannot merge {id}: these tasks are not accepted: {', '.join(open_tasks)}"
-        raise Refused(Reason.WRONG_STATE, detail, {"tasks": open_tasks})
-    return feature
-
-
 def byte_length(text: str) -> int:
     """The size of a text in UTF-8; refused if it was typed in another encoding."""
     try:
@@ -325,10 +293,3 @@ def byte_length(text: str) -> int:
         raise Refused(
             Reason.MALFORMED, "The text is not valid UTF-8; check the terminal's encoding"
         ) from None
-
-
-def find_task(work: Work, id: str) -> Task:
-    """The task with that id; refused if there is none."""
-    if not (task := work.tasks.get(id)):
-        raise Refused(Reason.NOT_FOUND, f"There is no task {id}")
-    return task
