@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord.core.attention.waking.automatic_wakes import PostedMessage, woken_by
 from accord.core.attention.waking.politeness_loop import NOTICE, loop_was_noticed, polite_run
 from accord.core.attention.waking.prompt import (
     CUT,
@@ -14,7 +15,7 @@ from accord.core.attention.waking.prompt import (
     quoted,
     wake_prompt,
 )
-from accord.core.attention.waking.wake_limits import PostedMessage, WakePolicy, woken_by
+from accord.core.attention.waking.wake_limits import WakePolicy
 from accord.core.kernel.limits import Limits
 from tests.spec import proves
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from accord.core.attention.waking.wake_limits import PostedMessage
+from accord.core.attention.waking.automatic_wakes import PostedMessage
 
 # Metadata that shows work: a task, a commit.
 WORK_FIELDS = frozenset({"task_id", "commit", "commits", "commit_sha"})

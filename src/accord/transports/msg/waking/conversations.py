@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from accord.api.threads import SummarizeThread
 from accord.core.attention.cursors import cursor_in
 from accord.core.attention.state import Seat
+from accord.core.attention.waking.automatic_wakes import PostedMessage
 from accord.core.attention.waking.politeness_loop import polite_run
-from accord.core.attention.waking.wake_limits import PostedMessage
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.effects import Relay

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from accord.core.attention import state as attention_state
 from accord.core.attention.state import Attention, Seat, seat_of
+from accord.core.attention.waking.automatic_wakes import PostedMessage, woken_by
 from accord.core.attention.waking.deciders import wake_policy
 from accord.core.attention.waking.outcomes import SENTENCES, WakeResult
 from accord.core.attention.waking.politeness_loop import NOTICE, loop_was_noticed, polite_run
 from accord.core.attention.waking.state import WakeOrder
 from accord.core.attention.waking.wake_events import SilenceNoticed, WakeDue, WakeEnded
-from accord.core.attention.waking.wake_limits import PostedMessage, woken_by
 from accord.core.attention.waking.wake_messages import AgentAddress
 from accord.core.attention.waking.waker_port import WakeTarget
 from accord.core.kernel.actor import POLICY_ACTOR
