@@ -28,13 +28,14 @@ from accord.core.room.conversation.interrupts import InterruptAcknowledge, Inter
 from accord.core.room.conversation.prompts import PromptAmend, PromptDraft
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkSwitch
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd, ContextUpdate
 from accord.core.room.shared_context.secrets import SecretRevoke, SecretShare
-from accord.core.room.state import MergeStrategy, Urgency
+from accord.core.room.state import Urgency
 from accord.engine.delivery import joining as arrivals_module
 from accord.engine.streams import snapshots as snapshots_module
 from accord.stores.memory import MemoryLog

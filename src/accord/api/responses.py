@@ -6,8 +6,9 @@ from msgspec import Meta, Raw, Struct
 
 from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Lack, Quorum
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.room_settings import Category, SessionConfig
-from accord.core.room.state import ContentRef, MergeStrategy, Presence, Risk
+from accord.core.room.state import ContentRef, Presence, Risk
 
 # An envelope as the server sends it, still encoded; PVP's schema defines it.
 RECEIVED_ENVELOPE = "ReceivedEnvelope"

@@ -7,9 +7,9 @@ from accord.client.connection.outbox import AcceptedMessage
 from accord.client.session_base import SessionBase
 from accord.core.kernel.ids import MAIN_FORK
 from accord.core.room.forking.conflicts import MergeResolution
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.forking.merges import MergeExecute, MergePropose
-from accord.core.room.state import MergeStrategy
 
 
 class ForkMethods(SessionBase):

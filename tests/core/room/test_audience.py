@@ -16,11 +16,12 @@ from accord.core.room import CONTEXT
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.conversation.responses import ResponseStart
 from accord.core.room.conversation.thinking import ThinkingStart
+from accord.core.room.forking.fork_state import Fork
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.shared_context.secrets import SecretShare
-from accord.core.room.state import Fork, Presence, Room, Urgency
+from accord.core.room.state import Presence, Room, Urgency
 from accord.core.room.visibility import record_audience
 from tests.core.dialects.envelopes import QUICK, records
 from tests.helpers.room.scenario import (

@@ -11,9 +11,10 @@ from accord.core.kernel.ballot import AnyOf, Ballot
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.forking.fork_state import Fork
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.shared_context.context_items import ContextAdd
-from accord.core.room.state import Fork, Gate, Member, Room
+from accord.core.room.state import Gate, Member, Room
 from accord.core.room.threads.state import MessageKind, ThreadStatus, is_thread_id
 from accord.core.views.session_threads import (
     SessionThread,

@@ -7,12 +7,13 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Refused
 from accord.core.room.conversation.interrupts import InterruptRaise
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.forking.merges import MergePropose
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.shared_context.context_items import ContextAdd
-from accord.core.room.state import MergeStrategy, Presence, Room, Urgency
+from accord.core.room.state import Presence, Room, Urgency
 from accord.core.views import sessions
 from tests.core.room.decisions.test_rulings import ALONE, HOUSE, a_room, bound, submits
 from tests.helpers.room.scenario import (

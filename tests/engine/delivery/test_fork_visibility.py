@@ -8,7 +8,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Refused
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
-from accord.core.room.state import MergeStrategy
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.views import sessions
 from accord.engine.delivery import joining as arrivals_module
 from accord.transports.http.sessions import SessionReader

@@ -25,11 +25,12 @@ from accord.core.kernel.refusal import Refused
 from accord.core.room import CONTEXT
 from accord.core.room.deadlines import Tick
 from accord.core.room.forking.conflicts import MergeResolution
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.forking.merges import MergeExecute, MergePropose
 from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove, ContextUpdate
-from accord.core.room.state import ContextItem, MergeStrategy, Room
+from accord.core.room.state import ContextItem, Room
 from accord.core.room.visibility import scope_of
 from tests.helpers.room.scenario import (
     ALICE,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from accord.core.kernel.authority import Role
-from accord.core.room.state import MergeStrategy
+from accord.core.room.forking.fork_state import MergeStrategy
 from tests.helpers.room.logged_room import LoggedRoom, context_add, context_update
 from tests.helpers.room.scenario import BOB, CAROL, CLAUDE, CODEX
 

@@ -5,12 +5,13 @@ from accord.core.kernel.messages import Body
 from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
 from accord.core.room.conversation.prompts import PromptAmend, PromptDraft
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.forking.merges import MergeExecute, MergePropose
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove, ContextUpdate
 from accord.core.room.shared_context.secrets import SecretRevoke, SecretShare
-from accord.core.room.state import MergeStrategy, Urgency
+from accord.core.room.state import Urgency
 
 
 def other_message_bodies(me: Actor) -> list[Body]:

@@ -4,8 +4,8 @@ from typing import Any
 
 from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.kernel.authority import Role
+from accord.core.room.forking.fork_state import PactFeature
 from accord.core.room.forking.pact_tasks import TasksMirror
-from accord.core.room.state import PactFeature
 from tests.helpers.room.logged_room import LoggedRoom
 from tests.helpers.room.scenario import BOB, CLAUDE
 

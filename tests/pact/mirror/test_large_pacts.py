@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from accord.core.room.forking.fork_state import PactFeature, PactSummary
 from accord.core.room.shared_context.item_content import TASKS_KEY
-from accord.core.room.state import PactFeature, PactSummary, Room
+from accord.core.room.state import Room
 from accord.core.views import session_tasks
 from accord.pact.mirror import ledger_file as places
 from accord.pact.mirror import room_updates

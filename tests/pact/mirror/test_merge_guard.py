@@ -19,7 +19,8 @@ from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance.commit_links import Repo, SessionUnbind
-from accord.core.room.state import PactFeature, PactSummary, Room
+from accord.core.room.forking.fork_state import PactFeature, PactSummary
+from accord.core.room.state import Room
 from accord.core.room.visibility import lineage
 from accord.engine.ports import StoreError
 from accord.pact.mirror import ledger_file as places

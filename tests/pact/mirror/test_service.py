@@ -9,10 +9,10 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance.commit_links import SessionUnbind
+from accord.core.room.forking.fork_state import PactFeature
 from accord.core.room.forking.pact_tasks import pending_reviews
 from accord.core.room.session_lifecycle import SessionEnd
 from accord.core.room.shared_context.item_content import TASKS_KEY
-from accord.core.room.state import PactFeature
 from accord.pact.mirror import replication, room_updates, service
 from accord.pact.mirror.recorder import PACT_ACTOR
 from accord.pact.mirror.replication import Replica

@@ -139,8 +139,8 @@ async def merge(args: argparse.Namespace) -> None:
 
 async def propose_merge(client: "Client", args: argparse.Namespace) -> tuple[str, bool]:
     """The pending merge of the fork, or a new one, and whether it needs approval first."""
+    from accord.core.room.forking.fork_state import MergeStrategy
     from accord.core.room.forking.merges import MergePropose
-    from accord.core.room.state import MergeStrategy
 
     if pending := await pending_merge(client, args):
         return pending

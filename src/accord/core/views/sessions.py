@@ -12,12 +12,11 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval import electorate, gates
 from accord.core.room.decisions import decision_binding
+from accord.core.room.forking.fork_state import Fork, Merge
 from accord.core.room.state import (
     ContextItem,
-    Fork,
     Gate,
     Member,
-    Merge,
     Presence,
     Room,
     StandingGrant,

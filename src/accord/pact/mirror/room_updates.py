@@ -13,9 +13,10 @@ from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance.commit_message.trailer_values import AGENT, Participant, participant_for
 from accord.core.room.forking import pact_tasks as rooms
+from accord.core.room.forking.fork_state import PactFeature, PactSummary
 from accord.core.room.forking.pact_merge_rule import MAX_FEATURES
 from accord.core.room.shared_context.context_items import REVIEW_PREFIX
-from accord.core.room.state import Member, PactFeature, PactSummary, Room
+from accord.core.room.state import Member, Room
 from accord.core.views.session_tasks import ELLIPSIS, truncate
 from accord.core.work.state import Task
 from accord.core.work.vocabulary import TaskStatus, is_work_id

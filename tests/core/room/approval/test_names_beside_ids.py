@@ -8,8 +8,9 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.context import EventOrEffect
 from accord.core.kernel.effects import ServerNotice
 from accord.core.room.approval.votes import GateApprove
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergePropose
-from accord.core.room.state import MAX_SHOWN_NAME, MergeStrategy, Room, shown_name
+from accord.core.room.state import MAX_SHOWN_NAME, Room, shown_name
 from tests.helpers.room.logged_room import LoggedRoom, failures_of
 from tests.helpers.room.scenario import (
     ALICE,

@@ -19,6 +19,7 @@ from accord.core.room.deadlines import Tick
 from accord.core.room.decisions import decision_binding
 from accord.core.room.decisions.decision_binding import DecisionStanding
 from accord.core.room.decisions.rulings import DecisionRuled
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.shared_context.context_items import (
     ContextAdd,
@@ -28,7 +29,7 @@ from accord.core.room.shared_context.context_items import (
     item_of,
     with_item,
 )
-from accord.core.room.state import MergeStrategy, Room
+from accord.core.room.state import Room
 from accord.core.room.visibility import scope_of
 from tests.core.room.decisions.test_rulings import (
     ALONE,

@@ -7,9 +7,9 @@ import pytest
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason
 from accord.core.room.forking.conflicts import MergeResolution
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergeExecute, MergeExecuted
 from accord.core.room.room_settings import ServerPolicy
-from accord.core.room.state import MergeStrategy
 from tests.helpers.room.logged_room import (
     context_add,
     context_remove,

@@ -12,10 +12,10 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
 from accord.core.room import DECIDE
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
+from accord.core.room.forking.fork_state import Fork
 from accord.core.room.forking.forks import ForkCreated, ForkSwitched, unique_slug
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import ServerPolicy
-from accord.core.room.state import Fork
 from tests.helpers.room.logged_room import (
     START_ID,
     LoggedRoom,

@@ -21,11 +21,12 @@ from accord.core.room.conversation.prompts import PromptAmend, PromptDraft, Prom
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart
 from accord.core.room.deadlines import Tick
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
 from accord.core.room.forking.merges import MergeExecuted
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import GateResolution, ServerPolicy
-from accord.core.room.state import MergeStrategy, Room, Urgency
+from accord.core.room.state import Room, Urgency
 from tests.helpers.room.logged_room import (
     START_ID,
     LoggedRoom,

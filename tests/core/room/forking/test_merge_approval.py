@@ -9,9 +9,10 @@ from accord.core.kernel.refusal import Reason
 from accord.core.room.approval.votes import GateRejected
 from accord.core.room.conversation.responses import ResponseChunk, ResponseStart
 from accord.core.room.forking.conflicts import MergeResolution
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merge_approval import CommitReport
 from accord.core.room.forking.merges import MergeExecute, MergeExecuted, MergePropose
-from accord.core.room.state import MergeStrategy, Room
+from accord.core.room.state import Room
 from accord.core.views import sessions
 from tests.helpers.room.logged_room import LoggedRoom, context_add
 from tests.helpers.room.merge_scenarios import room_with_fork, with_conflict

@@ -4,8 +4,8 @@ import pytest
 
 from accord.core.kernel.refusal import Reason
 from accord.core.room.forking.conflicts import MergeResolution
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergeExecute, MergeExecuted
-from accord.core.room.state import MergeStrategy
 from tests.helpers.room.logged_room import (
     LoggedRoom,
     context_add,

@@ -11,8 +11,8 @@ from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason
 from accord.core.room import CONTEXT
 from accord.core.room.approval.votes import GateRejected
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergeExecuted, MergeProposed
-from accord.core.room.state import MergeStrategy
 from tests.helpers.room.logged_room import (
     LoggedRoom,
     context_add,

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.forking.fork_state import PactFeature, PactSummary
 from accord.core.room.forking.pact_merge_rule import MAX_FEATURES
 from accord.core.room.forking.pact_tasks import TasksGuard, TasksGuarded, TasksRelease
-from accord.core.room.state import PactFeature, PactSummary
 from tests.helpers.room.logged_room import LoggedRoom, merge_execute, merge_propose
 from tests.helpers.room.pact_scenarios import (
     ACCEPTED_FEATURE,

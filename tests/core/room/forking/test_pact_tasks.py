@@ -10,6 +10,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
 from accord.core.room.forking import pact_tasks
+from accord.core.room.forking.fork_state import MergeStrategy, PactSummary
 from accord.core.room.forking.pact_tasks import (
     ReviewAsk,
     ReviewAsked,
@@ -23,7 +24,7 @@ from accord.core.room.forking.pact_tasks import (
 from accord.core.room.session_lifecycle import SessionEnd
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove, ContextUpdate
 from accord.core.room.shared_context.item_content import TASKS_KEY
-from accord.core.room.state import MergeStrategy, PactSummary, Room
+from accord.core.room.state import Room
 from tests.helpers.room.logged_room import LoggedRoom, merge_execute
 from tests.helpers.room.pact_scenarios import (
     ACCEPTED_FEATURE,

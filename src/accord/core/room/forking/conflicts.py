@@ -10,9 +10,10 @@ from accord.core.kernel.context import Command
 from accord.core.kernel.messages import MemberIds
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.decisions import decision_binding
+from accord.core.room.forking.fork_state import Merge, MergeStrategy
 from accord.core.room.shared_context import context_items, context_quota, tombstones
 from accord.core.room.shared_context.context_items import ContextKey
-from accord.core.room.state import ContextItem, Merge, MergeStrategy, Room, can_see
+from accord.core.room.state import ContextItem, Room, can_see
 from accord.core.room.visibility import lineage, scope_of
 
 

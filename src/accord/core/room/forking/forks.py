@@ -16,10 +16,11 @@ from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import electorate
 from accord.core.room.field_types import Id, Ids, ShortText
+from accord.core.room.forking.fork_state import Fork
 from accord.core.room.shared_context import context_quota
 from accord.core.room.shared_context.context_items import with_item
 from accord.core.room.shared_context.item_content import TASKS_KEY
-from accord.core.room.state import ContextItem, Fork, Room
+from accord.core.room.state import ContextItem, Room
 from accord.core.room.visibility import lineage, scope_of
 
 MAX_SLUG_LENGTH = 64

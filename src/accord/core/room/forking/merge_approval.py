@@ -19,7 +19,8 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.field_types import Id
-from accord.core.room.state import Merge, Room, without_keys
+from accord.core.room.forking.fork_state import Merge
+from accord.core.room.state import Room, without_keys
 from accord.core.room.visibility import outcome_key, remember_outcomes
 
 if TYPE_CHECKING:

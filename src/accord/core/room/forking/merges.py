@@ -18,9 +18,10 @@ from accord.core.room.conversation import thinking
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.forking import conflicts, forks, merge_approval, pact_merge_rule
 from accord.core.room.forking.conflicts import MergeResolution
+from accord.core.room.forking.fork_state import Fork, Merge, MergeStrategy
 from accord.core.room.shared_context import context_quota, tombstones
 from accord.core.room.shared_context.context_items import ContextKey
-from accord.core.room.state import Fork, Merge, MergeStrategy, Room, without_keys
+from accord.core.room.state import Room, without_keys
 from accord.core.room.visibility import (
     check_fork_open,
     outcome_key,

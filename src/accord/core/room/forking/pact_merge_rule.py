@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.room.state import Fork, PactFeature, PactSummary, Room
+from accord.core.room.forking.fork_state import Fork, PactFeature, PactSummary
+from accord.core.room.state import Room
 from accord.core.room.visibility import lineage
 
 MAX_FEATURES = 1024

@@ -18,11 +18,12 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.field_types import Id, ShortText
+from accord.core.room.forking.fork_state import PactFeature, PactSummary
 from accord.core.room.forking.pact_merge_rule import MAX_FEATURES, retain_unmerged_features
 from accord.core.room.shared_context import context_items
 from accord.core.room.shared_context.context_items import REVIEW_PREFIX, ContextAdd, ContextRemove
 from accord.core.room.shared_context.item_content import TASKS_KEY
-from accord.core.room.state import ContextItem, PactFeature, PactSummary, Room
+from accord.core.room.state import ContextItem, Room
 from accord.core.room.visibility import scope_of
 
 PACT_TAGS = ("pact",)
