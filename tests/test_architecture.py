@@ -479,7 +479,7 @@ def test_violation_names_file_line_and_both_layers() -> None:
         ("accord/cli/main.py", "from accord import transports", 1, "accord.transports"),
         (
             "accord/cli/main.py",
-            "from accord.identity import tokens",
+            "from accord.identity import token_signing",
             1,
             "accord.identity.token_signing",
         ),

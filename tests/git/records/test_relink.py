@@ -214,7 +214,7 @@ def test_what_two_people_share_is_merged_and_never_concatenated(
 def test_writers_at_the_same_time_lose_nothing(work: WorkTree) -> None:
     sha = work.commit("chore: begin")
     code = (
-        "import sys; from pathlib import Path; from accord.git.records import decisions as d\n"
+        "import sys; from pathlib import Path; from accord.git.records import decisions_ref as d\n"
         "from accord.git.repository import Repository\n"
         "for n in range(4):\n"
         "  id = f'dec_{sys.argv[2]}-{n}-0000'\n"
