@@ -495,7 +495,7 @@ def test_hooks_look_where_the_server_lives(env: dict[str, str], platform: str) -
 def test_hooks_need_nothing_but_the_standard_library() -> None:
     hooks = "dispatch, message_hooks, post_commit, post_rewrite, pre_push"
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from accord.git import hook, coverage; "
+        "import sys; sys.path.insert(0, sys.argv[1]); from accord.git import hook, decision_share; "
         f"from accord.git.hooks import {hooks}; from accord.git.records import missing_records"
     )
     place = str(Path(bridge_client.__file__).parents[2])
