@@ -24,8 +24,8 @@ from accord.client.identity import parse_address
 from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body
 from accord.core.room.approval.votes import GateApprove, GateReject
+from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergeExecute, MergePropose
-from accord.core.room.state import MergeStrategy
 from accord.daemon.takeover import LOCK_FILE
 from accord.hosts.connections import (
     Connection,
