@@ -22,7 +22,7 @@ from accord.core.dialects.refusals import JSON_HEADERS, CodeSet
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.refusal import Reason, Refused
-from accord.transports.http.body_timeout import read_within
+from accord.transports.http.body_limits import read_within
 from accord.transports.http.endpoint import Endpoint, QueryParameter, routes_of
 from accord.transports.http.responses import raw_json_response, refusal_response
 

@@ -17,7 +17,7 @@ from accord.transports.bridge.actions import (
 )
 from accord.transports.bridge.member_handlers import MEMBER_ACTIONS, WRITING_ACTIONS
 from accord.transports.http.auth import Authenticator
-from accord.transports.http.body_timeout import read_within
+from accord.transports.http.body_limits import read_within
 from accord.transports.http.endpoint import Endpoint, routes_of
 from accord.transports.http.responses import json_response, with_refusals
 

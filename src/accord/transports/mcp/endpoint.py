@@ -21,7 +21,7 @@ from accord.transports.edge.http_protocol import (
 )
 from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller, claimed_actor
-from accord.transports.http.body_timeout import read_within
+from accord.transports.http.body_limits import read_within
 from accord.transports.http.messages.post import collect_body, long_message_refusal
 from accord.transports.http.messages.waiting_limits import BodyQuota, Waiters, wait_disconnect
 from accord.transports.http.responses import method_refusal_response, new_request_id

@@ -20,7 +20,7 @@ from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.streams.stream import Outcome, Submission
 from accord.identity.token_signing import trusted_actor
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller
-from accord.transports.http.body_timeout import read_within
+from accord.transports.http.body_limits import read_within
 from accord.transports.http.messages.polling_presence import PollingMember, PollingPresence
 from accord.transports.http.messages.waiting_limits import BodyQuota
 from accord.transports.http.responses import json_response
