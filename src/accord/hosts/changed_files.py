@@ -1,7 +1,7 @@
 """The files of hosts that Accord changed: what it added to each, and how to undo it to the byte.
 
 Nothing of a file's own content is kept, because it may hold secrets of the person. What was
-inserted where is enough: as long as nobody else changed the file, cutting it out gives back the
+inserted where is enough: as long as the file is otherwise unchanged, cutting it out gives back the
 file as it was. After a change by somebody else, our entries are found by what they say.
 """
 

@@ -244,6 +244,7 @@ async def test_body_over_the_limit_is_refused(house: House) -> None:
     assert answer.status_code == 413
     body: Any = answer.json()
     assert body["error"]["code"] == "VALIDATION_ERROR"
+    assert body["error"]["message"] == f"The request body is larger than {4 << 20} bytes"
 
 
 async def test_revoked_token_ends_an_open_stream(house: House) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from accord.api.policies import SignedPolicyText
 
 NO_REPOSITORY_ID = "This repository has no id yet; `accord git install` gives it one"
-NOT_ASKED = "Nobody can answer here; read the policy and say --yes"
+NOT_ASKED = "There is no terminal to ask on; read the policy, then repeat with --yes"
 
 
 def sign(args: argparse.Namespace) -> int:

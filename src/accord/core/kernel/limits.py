@@ -34,7 +34,8 @@ class Limits(Struct, frozen=True):
             64 * KIB,
             16 * MIB,
             Reason.TOO_LARGE,
-            "Maximum size of a WebSocket frame; a larger one closes the connection with 1009.",
+            "Maximum size of a WebSocket frame, and of a request to `/mcp`; a larger frame closes "
+            "the connection with 1009.",
             in_bytes=True,
         ),
     ] = 4 * MIB

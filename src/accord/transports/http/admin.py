@@ -20,9 +20,9 @@ from accord.api.policies import PolicyRequest, SignedPolicyText
 from accord.api.tokens import IssuedToken, ListedToken, PublicKey, TokenRequest
 from accord.core.dialects.refusals import JSON_HEADERS, CodeSet
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.limits import Limits, limit_exceeded
+from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
-from accord.transports.http.body_limits import read_within
+from accord.transports.http.body_limits import collect_body, read_within
 from accord.transports.http.endpoint import Endpoint, QueryParameter, routes_of
 from accord.transports.http.responses import raw_json_response, refusal_response
 
@@ -215,16 +215,6 @@ async def read_body(request: Request) -> bytes:
     """The body, within the limits of time and size; raises Refused."""
     limits: Limits = request.state.limits
     return await read_within(collect_body(request, limits.body), limits.body_seconds)
-
-
-async def collect_body(request: Request, max_bytes: int) -> bytes:
-    """The body; raises Refused when it is larger."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > max_bytes:
-            raise limit_exceeded("body", max_bytes, f"The body is larger than {max_bytes} bytes")
-    return bytes(body)
 
 
 REASON_QUERY = QueryParameter("reason", "the reason, recorded in the log")

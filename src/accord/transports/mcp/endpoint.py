@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import accord
+from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.token_expiry import ExpiryTimer
 from accord.transports.edge.http_protocol import (
@@ -21,8 +22,7 @@ from accord.transports.edge.http_protocol import (
 )
 from accord.transports.edge.origin import OWN_HOST_DETAIL
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller, claimed_actor
-from accord.transports.http.body_limits import read_within
-from accord.transports.http.messages.post import collect_body, long_message_refusal
+from accord.transports.http.body_limits import collect_long_body, read_within
 from accord.transports.http.messages.waiting_limits import BodyQuota, Waiters, wait_disconnect
 from accord.transports.http.responses import method_refusal_response, new_request_id
 from accord.transports.mcp.resources import ResourceChanges
@@ -34,8 +34,8 @@ from accord.transports.mcp.tool_call_fast_path import (
     HOST,
     MODERN_REVISION,
     FastCall,
-    Lane,
     RequestHeaders,
+    ToolCallFastPath,
     read_headers,
 )
 from accord.transports.mcp.tool_calls import ToolBox
@@ -90,7 +90,7 @@ class McpEndpoint:
         self.is_own_host = is_own_host
         self.new_id = new_id
         self.sessions = McpSessions(lambda: asyncio.get_running_loop().time())
-        self.lane = Lane(box, self.sessions, SERVER_INFO)
+        self.fast_path = ToolCallFastPath(box, self.sessions, SERVER_INFO)
         self.body_quota = BodyQuota(self.limits)
         # A session may have a stream, and as many clients without sessions may listen.
         self.open_requests = Waiters(self.limits)
@@ -108,9 +108,9 @@ class McpEndpoint:
                 await self._by_sdk(scope, receive, send, caller)
                 return
             body = await self._read_body(scope, receive, caller)
-            fast = self.lane.recognise(headers, body, caller.principal) if are_single else None
+            fast = self.fast_path.recognise(headers, body, caller.principal) if are_single else None
             if fast is not None and fast.tool.asks_with not in fast.arguments:
-                await self._by_lane(fast, caller, scope, receive, send)
+                await self._by_fast_path(fast, caller, scope, receive, send)
             else:
                 await self._by_sdk(scope, replay(body, receive), send, caller)
         except ClientDisconnect:
@@ -144,20 +144,23 @@ class McpEndpoint:
             if message["type"] == "http.request" and not message["more_body"]:
                 body: bytes = message["body"]
                 if len(body) > self.limits.frame:
-                    raise long_message_refusal(self.limits)
+                    raise long_request_refusal(self.limits)
                 return body
             raise ClientDisconnect
         with self.body_quota.reserve(caller.principal) as reserve:
-            reading = collect_body(Request(scope, receive), self.limits, reserve)
+            refusal = long_request_refusal(self.limits)
+            reading = collect_long_body(
+                Request(scope, receive), self.limits.frame, reserve, refusal
+            )
             body = await read_within(reading, self.limits.body_seconds)
         self.authenticator.ensure_still_valid(caller)
         return body
 
-    async def _by_lane(
+    async def _by_fast_path(
         self, fast: FastCall, caller: Caller, scope: Scope, receive: Receive, send: Send
     ) -> None:
         call = ToolCall(caller, self.new_id, lambda: wait_disconnect(receive))
-        data = await self.lane.call(fast, call)
+        data = await self.fast_path.call(fast, call)
         respond = scope.get("state", {}).get(RESPOND_STATE_KEY)
         if respond is not None:
             session = SESSION_LINE % fast.session if fast.session else b""
@@ -302,6 +305,12 @@ class PathDispatch:
             await self.mcp(scope, receive, send)
         else:
             await self.app(scope, receive, send)
+
+
+def long_request_refusal(limits: Limits) -> Refused:
+    """For a request body that is larger than a frame may be."""
+    detail = f"The request body is larger than {limits.frame} bytes"
+    return limit_exceeded("frame", limits.frame, detail)
 
 
 def import_sdk() -> Any:

@@ -147,7 +147,7 @@ def read_headers(raw: list[tuple[bytes, bytes]]) -> tuple[RequestHeaders, bool]:
     return found, are_single
 
 
-class Lane:
+class ToolCallFastPath:
     """Recognises and answers calls."""
 
     def __init__(self, box: ToolBox, sessions: McpSessions, server_info: Mapping[str, str]) -> None:

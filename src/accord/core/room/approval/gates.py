@@ -90,7 +90,8 @@ ActionType = Literal[
     "fork",
     "merge",
 ]
-# OPEN-23: these are never approved by a timeout, whatever the operator configured.
+# Only a person's own vote lets calls of these categories through: a timeout never approves them,
+# whatever the operator configured (OPEN-23), and no standing grant covers them.
 NEVER_AUTO_CATEGORIES = frozenset(
     {Category.DEPLOY, Category.DATABASE, Category.SECRET_ACCESS, Category.FILE_DELETE, Category.ALL}
 )

@@ -1,7 +1,6 @@
 """`POST /sessions/{id}/messages`: submit one envelope."""
 
 import asyncio
-from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
@@ -20,16 +19,14 @@ from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.streams.stream import Outcome, Submission
 from accord.identity.token_signing import trusted_actor
 from accord.transports.http.auth import HTTP_RUNTIME, Authenticator, Caller
-from accord.transports.http.body_limits import read_within
+from accord.transports.http.body_limits import ReserveBytes, collect_long_body, read_within
 from accord.transports.http.messages.polling_presence import PollingMember, PollingPresence
 from accord.transports.http.messages.waiting_limits import BodyQuota
 from accord.transports.http.responses import json_response
 from accord.transports.intake import with_session_id
 from accord.transports.rate_limit import Bucket
 
-MAX_DISCARDED_BYTES = 16 << 20
 NEW_SESSION = "new"
-ReserveBytes = Callable[[int], None]
 JSON_TYPE = "application/json"
 IDENTITY_ENCODING = "identity"
 # Refusals before decoding, when the message's id is unknown.
@@ -212,30 +209,11 @@ async def read_envelope(request: Request, limits: Limits, reserve: ReserveBytes)
             Reason.UNSUPPORTED_MEDIA_TYPE,
             "Send the envelope uncompressed, without Content-Encoding",
         )
-    return await read_within(collect_body(request, limits, reserve), limits.body_seconds)
-
-
-async def collect_body(request: Request, limits: Limits, reserve: ReserveBytes) -> bytes:
-    """The body.
-
-    A client that sends too much may finish, up to a limit, so that it gets the error.
-    """
-    body, size = bytearray(), 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size <= limits.frame:
-            reserve(len(chunk))
-            body += chunk
-        elif size > MAX_DISCARDED_BYTES:
-            break
-        else:
-            body.clear()
-    if size > limits.frame:
-        raise long_message_refusal(limits)
-    return bytes(body)
+    body = collect_long_body(request, limits.frame, reserve, long_message_refusal(limits))
+    return await read_within(body, limits.body_seconds)
 
 
 def long_message_refusal(limits: Limits) -> Refused:
-    """For a body that is longer than a message may be."""
+    """For a body that is longer than a frame, and therefore longer than a message may be."""
     detail = f"A message may have at most {limits.message} bytes"
     return limit_exceeded("message", limits.message, detail)

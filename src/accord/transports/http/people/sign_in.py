@@ -26,9 +26,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.devices import BROWSER_TOKEN_LIFE_S
 from accord.identity.token_signing import Identity
 from accord.transports.edge.origin import OWN_HOST_DETAIL
-from accord.transports.http.admin import collect_body
 from accord.transports.http.auth import Authenticator, Caller
-from accord.transports.http.body_limits import read_within
+from accord.transports.http.body_limits import collect_body, read_within
 from accord.transports.http.endpoint import Endpoint, routes_of
 from accord.transports.http.people.sign_in_attempts import FailedAttempts
 from accord.transports.http.people.sign_in_cookie import clear_cookie, ensure_own_origin, set_cookie

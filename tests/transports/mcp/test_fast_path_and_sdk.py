@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from accord.core.kernel.authority import Kind, Role
 from accord.transports.edge.origin import is_loopback
 from accord.transports.mcp.endpoint import SERVER_INFO, McpEndpoint
-from accord.transports.mcp.tool_call_fast_path import FastCall, Lane
+from accord.transports.mcp.tool_call_fast_path import FastCall, ToolCallFastPath
 from tests.helpers.clients.http_client import envelope, join_payload
 from tests.helpers.clients.mcp_requests import (
     META,
@@ -37,14 +37,14 @@ SESSION = "ses_one"
 EXAMPLES = 300
 
 
-class NoLane(Lane):
+class NoFastPath(ToolCallFastPath):
     """A fast path that recognises nothing."""
 
     def recognise(self, *_: Any) -> FastCall | None:
         return None
 
 
-class CountingLane(Lane):
+class CountingFastPath(ToolCallFastPath):
     """The fast path; counts the calls that it recognises."""
 
     recognised = 0
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
     fast: McpHttp
     slow: McpHttp
-    lane: CountingLane
+    fast_path: CountingFastPath
 
 
 def same(fast: httpx.Response, slow: httpx.Response) -> bool:
@@ -86,14 +86,14 @@ class Open(AsyncExitStack):
         token = await issue_token(server, "claude", Kind.AGENT, Role.DRIVER)
         alice = await issue_token(server, "alice", Kind.HUMAN, Role.ADMIN)
         callers: list[McpHttp] = []
-        lanes: list[CountingLane] = []
+        fast_paths: list[CountingFastPath] = []
         for without in (False, True):
             app = McpEndpoint(
                 server.callers, server.mcp.box, server.mcp.changes, is_loopback, lambda: "REQUEST"
             )
-            lane = CountingLane(app.box, app.sessions, SERVER_INFO)
-            app.lane = NoLane(app.box, app.sessions, {}) if without else lane
-            lanes.append(lane)
+            fast_path = CountingFastPath(app.box, app.sessions, SERVER_INFO)
+            app.fast_path = NoFastPath(app.box, app.sessions, {}) if without else fast_path
+            fast_paths.append(fast_path)
             self.push_async_callback(app.close)
             self.callback(app.end_all)
             caller = await self.enter_async_context(caller_of(app, token))
@@ -117,7 +117,7 @@ class Open(AsyncExitStack):
             },
         )
         structured(await creator.call("pvp_send", {"envelope": prompt}))
-        return Pair(callers[0], callers[1], lanes[0])
+        return Pair(callers[0], callers[1], fast_paths[0])
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ CALLS: tuple[tuple[str, Any], ...] = (
 
 
 async def test_recorded_shapes_of_calls_get_the_same_answer(pair: Pair) -> None:
-    before = pair.lane.recognised
+    before = pair.fast_path.recognised
     for name, arguments in CALLS:
         body = tool_call(name, arguments, progressToken=3, **{"claudecode/toolUseId": "toolu_0"})
         headers = modern_headers("tools/call", name)
@@ -162,7 +162,7 @@ async def test_recorded_shapes_of_calls_get_the_same_answer(pair: Pair) -> None:
             slow = await pair.slow.post(request, pair.slow.session_headers(revision))
             assert same(fast, slow), (name, arguments, revision, fast.text, slow.text)
     # All but the tool that waits for people, and the one that does not exist.
-    assert pair.lane.recognised - before == 4 * (len(CALLS) - 2)
+    assert pair.fast_path.recognised - before == 4 * (len(CALLS) - 2)
 
 
 json_values = st.recursive(
@@ -280,6 +280,6 @@ def test_generated_requests_get_the_same_answer(tmp_path: Path) -> None:
 
         try:
             check()
-            assert pair.lane.recognised > EXAMPLES / 10
+            assert pair.fast_path.recognised > EXAMPLES / 10
         finally:
             runner.run(stack.aclose())
