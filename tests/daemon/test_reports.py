@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from accord.core.attention.waking.prompt import wake_prompt
 from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd
 from accord.core.room.state import Presence
 from tests.daemon.conftest import MakeAgent
-from tests.helpers.hosts.gated_agent import GatedAgent, People, wait_until
+from tests.helpers.hosts.gated_agent import PERSON, GatedAgent, People, wait_until
 from tests.helpers.hosts.samples import read_sample
 from tests.spec import proves
 
@@ -276,3 +277,70 @@ def test_model_of_codex_is_declared_with_the_call(make_agent: MakeAgent, people:
     (proposal,) = (each.body for each in people.history("tool.propose"))
     assert isinstance(proposal, ToolPropose)
     assert (proposal.metadata or {})["model"] == "gpt-5.5"
+
+
+# Hosts that were woken
+
+WORDS = "Which part is yours?"
+
+
+def turn_of(agent: GatedAgent, prompt: str) -> None:
+    """A whole turn of the host with this prompt."""
+    names = TURNS[agent.host]
+    asked, stopped = (read_sample(agent.host, name, agent.home, agent.root) for name in names)
+    if "prompt" in stopped:  # Gemini CLI says it again at the end
+        stopped = {**stopped, "prompt": prompt}
+    agent.hook("prompt", {**asked, "prompt": prompt})
+    agent.hook("stop", stopped)
+
+
+@pytest.mark.parametrize("host", sorted(TURNS))
+def test_woken_host_answers_the_prompt_it_was_woken_for_and_records_no_other(
+    make_agent: MakeAgent, people: People, host: str
+) -> None:
+    agent = make_agent(host)
+    assert not agent.ask("ls").decision
+    id = agent.connection.agent
+    asked = [people.send(PromptSubmit(words, id, (PERSON,), ())) for words in ("Hello?", WORDS)]
+
+    turn_of(agent, wake_prompt(thread=people.session, unread=2, by=PERSON, words=WORDS))
+    proposed = agent.ask("touch made")
+
+    assert "accord approve" in proposed.reason
+    assert [each.id for each in people.history("prompt.submit")] == asked
+    assert [each.ref for each in people.history("response.start")] == asked[-1:]
+    assert [each.sender for each in people.history("response.end")] == [id]
+
+
+def test_proposal_of_a_woken_host_cites_the_person_s_prompt(
+    agent: GatedAgent, people: People
+) -> None:
+    asked_sample, _ = TURNS[agent.host]
+    assert not agent.ask("ls").decision
+    asked = people.send(PromptSubmit(WORDS, agent.connection.agent, (PERSON,), ()))
+    sample = read_sample(agent.host, asked_sample, agent.home, agent.root)
+    words = wake_prompt(thread=people.session, unread=1, by=PERSON, words=WORDS)
+
+    agent.hook("prompt", {**sample, "prompt": words})
+    agent.hook(
+        "pre-tool", {**agent.shell_payload("touch made"), "session_id": sample["session_id"]}
+    )
+
+    (proposal,) = people.history("tool.propose")
+    assert proposal.ref == asked
+
+
+@pytest.mark.parametrize("thread", ["th_01M7GMJP1Y4T7CP7A3QNGAT9X2", ""])
+def test_wake_for_something_else_is_recorded_without_what_it_quotes(
+    agent: GatedAgent, people: People, thread: str
+) -> None:
+    """Words of another thread are not for all members of the session."""
+    first = f"[accord wake] You have 1 unread message in thread {thread or people.session}."
+
+    turn_of(agent, wake_prompt(thread=thread or people.session, unread=1, by="eve", words=WORDS))
+
+    (prompt,) = people.history("prompt.submit")
+    assert isinstance(prompt.body, PromptSubmit)
+    assert prompt.body.content == first
+    assert [each.ref for each in people.history("response.start")] == [prompt.id]
+    assert all(WORDS not in repr(each.body) for each in people.history())

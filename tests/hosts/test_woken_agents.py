@@ -15,9 +15,17 @@ from accord.core.attention.runtimes import Runtime, RuntimeOrigin, RuntimeStatus
 from accord.core.attention.waking.outcomes import RESULT_OF_ACTION, WakeAction
 from accord.core.attention.waking.prompt import MARK, wake_prompt
 from accord.core.attention.waking.waker_port import WakeJob, WakeReport, WakeTarget
+from accord.core.room.conversation.prompts import PromptSubmit
 from accord.waking.configuration import load_wake_file
 from accord.waking.machine import machine_name
 from accord.waking.waker import CommandWaker
+from tests.helpers.hosts.gated_agent import PERSON, GatedAgent, People
+from tests.helpers.hosts.hook_settings import (
+    BYPASS_TRUST,
+    HOOK_HOSTS,
+    turn_words,
+    write_hooks,
+)
 from tests.helpers.hosts.host import HttpMcp
 from tests.helpers.hosts.scripted_model.script import Call, Script, Step
 from tests.helpers.hosts.scripted_model.server import serve
@@ -43,7 +51,9 @@ WAKE_TIMEOUT_S = 240
 QUESTION = "Which part is yours?"
 
 
-def wake_file(directory: Path, agents: Sequence[Agent]) -> Path:
+def wake_file(
+    directory: Path, agents: Sequence[Agent], options: Sequence[str] | None = None
+) -> Path:
     """The file of an operator who lets the server wake these agents."""
     rows = [
         {
@@ -51,7 +61,7 @@ def wake_file(directory: Path, agents: Sequence[Agent]) -> Path:
             "runtime": RUNTIMES[agent.host.name],
             "directory": str(agent.setup.project),
             "program": str(start_script(agent)),
-            "options": OPTIONS[agent.host.name],
+            "options": OPTIONS[agent.host.name] if options is None else options,
             "timeout_seconds": WAKE_TIMEOUT_S,
         }
         for agent in agents
@@ -91,7 +101,9 @@ PROMPT = wake_prompt(
 )
 
 
-def wake(agent: Agent, session_id: str) -> WakeReport:
+def wake(
+    agent: Agent, session_id: str, prompt: str = PROMPT, options: Sequence[str] | None = None
+) -> WakeReport:
     """Resume a session that was seen to start on this machine."""
     runtime = Runtime(
         session_id="S1",
@@ -102,8 +114,8 @@ def wake(agent: Agent, session_id: str) -> WakeReport:
         origin=RuntimeOrigin(session_id, machine_name(), str(agent.setup.project)),
     )
     target = WakeTarget("default", agent.host.name)
-    job = WakeJob(target, (WakeAction.RESUME_SESSION,), PROMPT, PROMPT, runtime)
-    agents = load_wake_file(wake_file(agent.root, [agent]))
+    job = WakeJob(target, (WakeAction.RESUME_SESSION,), prompt, prompt, runtime)
+    agents = load_wake_file(wake_file(agent.root, [agent], options))
     waker = CommandWaker(agents, machine_name(), {"PATH": os.environ["PATH"]})
     return asyncio.run(waker.wake(job, lambda *_: None))
 
@@ -124,6 +136,29 @@ def test_a_wake_resumes_the_session_with_the_whole_prompt(name: str, make_agent:
     assert request.replies > first.exchanges[-1].request.replies
     assert not any(SECRET in each.body for each in woken)
     assert {path.name for path in agent.setup.project.iterdir()} == {".git", "secret.txt"}
+
+
+@pytest.mark.parametrize("name", WAKEABLE)
+def test_a_gated_host_that_a_person_s_prompt_wakes_answers_that_prompt(
+    name: str, make_agent: MakeAgent, server: ServerProcess
+) -> None:
+    people = People(server)
+    with serve(Script({MARK: [Step(say="The lexer.")]})) as model:
+        agent = make_agent(name, model, None)
+        agent.prepare()
+        gated = GatedAgent(people, agent.setup.home, HOOK_HOSTS[name], agent.setup.project)
+        write_hooks(agent, gated.command)
+        first = agent.run_arguments(turn_words(agent, "hello"))
+        asked = people.send(PromptSubmit(QUESTION, gated.connection.agent, (PERSON,), ()))
+        words = wake_prompt(thread=people.session, unread=1, by=PERSON, words=QUESTION)
+        trust = [BYPASS_TRUST] if name == "codex" else []
+        report = wake(agent, first.answer.session_id, words, [*OPTIONS[name], *trust])
+        GatedAgent.stop_daemon_of(agent.setup.home)
+
+    assert report.result is RESULT_OF_ACTION[WakeAction.RESUME_SESSION], report
+    hello, question = people.history("prompt.submit")
+    assert (hello.sender, question.id) == (gated.connection.agent, asked)
+    assert [each.ref for each in people.history("response.start")] == [hello.id, asked]
 
 
 # By a server

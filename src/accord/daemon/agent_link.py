@@ -73,6 +73,28 @@ class RaisedInterrupt(msgspec.Struct, frozen=True):
     payload: Payload
 
 
+class WireMessage(msgspec.Struct, frozen=True):
+    """The part of any envelope by which a prompt and its answer are found."""
+
+    class Payload(msgspec.Struct, frozen=True):
+        """Whom a prompt is for, or which prompt is answered."""
+
+        target_agent: str | None = None
+        prompt_ref: str | None = None
+
+    id: str
+    type: str
+    sender: str
+    payload: Payload
+    fork: str | None = None
+
+
+class NewestMessages(msgspec.Struct, frozen=True):
+    """The part of a page of turns that matters here."""
+
+    messages: tuple[WireMessage, ...]
+
+
 class Rejection(msgspec.Struct, frozen=True):
     """The part of a rejection's envelope that matters here."""
 
@@ -111,6 +133,7 @@ class AgentLink:
         self._retry_now = threading.Event()
         self._interrupts: dict[str, RaisedInterrupt] = {}
         self._prompts: dict[str, str] = {}
+        self._causes: dict[str, str] = {}
         self._rejections: dict[str, str] = {}  # by proposal
         self._proposed: dict[bytes, str] = {}  # the last proposal of each call
         self.model = ""
@@ -174,6 +197,14 @@ class AgentLink:
         """Remember the prompt that is answered from now on."""
         remember(self._prompts, host_session, prompt)
 
+    def set_cause(self, prompt: str, cause: str) -> None:
+        """Remember that a turn of the host answers another prompt than the one it was given."""
+        remember(self._causes, prompt, cause)
+
+    def cause_of(self, prompt: str) -> str:
+        """The prompt that a turn of the host answers."""
+        return self._causes.get(prompt, prompt)
+
     def remember_proposal(self, call: bytes, proposal: str) -> None:
         """Remember under which id a call was proposed last."""
         remember(self._proposed, sha256(call).digest(), proposal)
@@ -220,6 +251,11 @@ class AgentLink:
             self._state = state
             self._changed.notify_all()
         return state
+
+    def newest_messages(self) -> tuple[WireMessage, ...]:
+        """The messages of the newest turns that the agent may read; raises ClientError."""
+        path = ("sessions", self.connection.session, "turns")
+        return self._http.decode(self._get(*path), NewestMessages).messages
 
     def _get(self, *path: str) -> bytes:
         response = self._http.send("GET", path)

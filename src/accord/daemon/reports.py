@@ -14,6 +14,7 @@ import msgspec
 
 from accord.client.connection.router import now_ms
 from accord.client.errors import ServerRefused
+from accord.core.attention.waking.prompt import is_wake_prompt
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval.tool_proposals import ToolOutput, ToolResult
 from accord.core.room.conversation.prompts import PromptConfig, PromptSubmit
@@ -36,6 +37,7 @@ from accord.daemon.host_calls import (
     text_of,
 )
 from accord.daemon.transcripts import TurnUsage, read_usage
+from accord.daemon.wake_prompts import cause_of_wake
 from accord.hosts.hook_events import (
     POST_TOOL,
     PROMPT,
@@ -49,6 +51,7 @@ from accord.hosts.hook_events import (
 FinishReason = Literal["complete", "tool_use"]
 MAX_TEXT = 64 << 10
 TYPED_IN_HOST = "typed in the host, reported by its hook"
+WOKEN = "the host was woken, reported by its hook"
 # How hosts write the exit code of a command into what the model reads.
 EXIT_CODE = re.compile(r"^(?:Exit code|Exit Code|Process exited with code):? (-?\d+)", re.MULTILINE)
 
@@ -108,9 +111,19 @@ def on_prompt(report: Report) -> None:
 
 
 def submit_prompt(report: Report, text: str) -> str:
-    agent = report.link.connection.agent
-    prompt = prompt_id(report)
-    params = {"source": report.request.host, "authorship": TYPED_IN_HOST}
+    """Record the prompt of a turn, and return the one that the turn answers.
+
+    A host that was woken for a prompt answers that one, and nothing is recorded.
+    """
+    link, prompt, authorship = report.link, prompt_id(report), TYPED_IN_HOST
+    if is_wake_prompt(text):
+        if cause := cause_of_wake(link, text):
+            link.set_cause(prompt, cause)
+            link.set_prompt(report.host_session, cause)
+            return cause
+        text, authorship = text.partition("\n")[0], WOKEN
+    agent = link.connection.agent
+    params = {"source": report.request.host, "authorship": authorship}
     body = PromptSubmit(
         content=text[:MAX_TEXT] or "(empty)",
         target_agent=agent,
@@ -118,8 +131,8 @@ def submit_prompt(report: Report, text: str) -> str:
         context_keys=(),
         config=PromptConfig(provider_params=params),
     )
-    report.link.send(body, id=prompt)
-    report.link.set_prompt(report.host_session, prompt)
+    link.send(body, id=prompt)
+    link.set_prompt(report.host_session, prompt)
     return prompt
 
 
@@ -151,13 +164,13 @@ def on_stop(report: Report) -> None:
 def answer(report: Report, text: str, usage: TurnUsage, subagent: Subagent | None = None) -> None:
     """A response to the prompt of this turn; without a prompt there is nothing to answer."""
     link, agent = report.link, report.link.connection.agent
-    prompt = prompt_id(report)
+    prompt = link.cause_of(prompt_id(report))
     try:
         response = link.send(ResponseStart(agent=agent, prompt_ref=prompt), prompt)
     except ServerRefused:
         if not (words := text_of(report.payload, "prompt")):
             raise
-        submit_prompt(report, words)
+        prompt = submit_prompt(report, words)
         response = link.send(ResponseStart(agent=agent, prompt_ref=prompt), prompt)
     for start in range(0, min(len(text), MAX_TEXT), MAX_TEXT // 4):
         link.send(ResponseChunk(text[start : start + MAX_TEXT // 4]), response)

@@ -12,8 +12,10 @@ from accord.core.attention.waking.prompt import (
     MAX_PROMPT_BYTES,
     QUOTE,
     clean,
+    is_wake_prompt,
     quoted,
     wake_prompt,
+    woken_thread,
 )
 from accord.core.attention.waking.wake_limits import WakePolicy
 from accord.core.kernel.limits import Limits
@@ -168,3 +170,13 @@ def test_a_sender_whose_id_begins_like_a_quote_is_named_in_a_line_of_ours() -> N
     _, _, named, quote = wake_prompt(thread="th_1", unread=1, by="> eve", words="hi").split("\n")
     assert named.startswith("Sender > eve asked for this wake")
     assert quote == "> hi"
+
+
+@pytest.mark.parametrize("unread", [1, 2])
+def test_a_wake_prompt_is_known_by_its_mark_and_names_its_thread(unread: int) -> None:
+    prompt = wake_prompt(thread="th_1", unread=unread, by="eve", words=f"{MARK} in thread th_2.")
+
+    assert is_wake_prompt(prompt)
+    assert woken_thread(prompt) == "th_1"
+    assert not is_wake_prompt(f" {prompt}")
+    assert woken_thread(f"{MARK} Go on.") == ""

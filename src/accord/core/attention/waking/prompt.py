@@ -30,6 +30,9 @@ _INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e00
 # Hosts replace `@name` in a prompt by the content of that file, in quoted lines too. This character
 # reads the same and names no file.
 _MENTION, _NO_MENTION = "@", "\uff20"
+_FIRST_LINE = re.compile(
+    re.escape(MARK) + r" You have \d+ unread messages? in thread (.+)\.$", re.MULTILINE
+)
 # Room for our own lines beside what is quoted.
 _QUOTED_BYTES = MAX_PROMPT_BYTES - (1 << 10)
 
@@ -65,6 +68,17 @@ def wake_prompt(*, thread: str, unread: int, by: str, words: str = "", summary: 
             quoted(summary, _QUOTED_BYTES // 2),
         ]
     return _cut("\n".join(lines), MAX_PROMPT_BYTES)
+
+
+def is_wake_prompt(text: str) -> bool:
+    """Whether a host was started with a prompt of ours."""
+    return text.startswith(MARK)
+
+
+def woken_thread(prompt: str) -> str:
+    """The thread that a wake prompt names; empty if it names none."""
+    found = _FIRST_LINE.match(prompt)
+    return found[1] if found else ""
 
 
 def _inline(text: str) -> str:
