@@ -1,9 +1,12 @@
 """Three vendors' agents edit one repository; people approve; the commit names them all."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+from accord.api.policies import StandingGrantRequest
 from tests.daemon.test_reports import TRANSCRIPTS, write_transcript
+from tests.daemon.test_signed_policy import sign
 from tests.helpers.clients.bridge_client import send_action
 from tests.helpers.hosts.gated_agent import GatedAgent, People
 from tests.helpers.hosts.samples import read_sample
@@ -90,3 +93,42 @@ def test_file_written_differently_from_its_approval_is_covered_by_nobody(
     repo.git("commit", "-q", "-m", "feat: one file")
 
     assert repo.trailer("Approved-By") == ""
+
+
+def test_standing_grant_is_in_the_note_and_approves_no_commit(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    repo = Repo(tmp_path / "code", server.home)
+    repo.commit("README", "chore: begin")
+    repo.accord("git", "install")
+    id = repo.git("config", "accord.repo").strip()
+    people = People(server)
+    send_action(server.home / "bridge.sock", "session-started", repo=id, session=people.session)
+    agent = GatedAgent(people, tmp_path / "home", CLAUDE, repo.folder, "ann-claude", repository=id)
+    rules = '[[path]]\nwrite = ["*.txt"]\ncategory = "file_write"\nrisk = "low"\n'
+    sign(people, id, f"version = 1\n{rules}")
+    wanted = StandingGrantRequest(agent="ann-claude", write=("*.txt",), count=1, seconds=600)
+
+    try:
+        assert not agent.ask("ls").decision, "the agent is a member from now on"
+        asyncio.run(people.client("bob").give_standing_grant(people.session, wanted))
+        done = read_sample(CLAUDE, EDITS[CLAUDE][0], agent.home, agent.root)
+        asked = {key: value for key, value in done.items() if key != "tool_response"}
+        assert agent.hook("pre-tool", asked).decision == "allow", "Bob's grant votes at once"
+        (repo.folder / "g.txt").write_text("hello\n")
+        agent.hook("post-tool", done)
+        assert agent.hook("pre-tool", asked).decision == "deny", "it was for one call"
+    finally:
+        GatedAgent.stop_daemon_of(agent.home)
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "feat: one file")
+
+    assert repo.trailer("Approved-By") == ""
+    assert "ann-claude" in repo.trailer("Assisted-by")
+    (made,) = repo.note()["decisions"]
+    (run,) = made["tool_executions"]
+    assert run["standing"] == ["human:bob"]
+    assert not run.get("approved_by")
+    assert made.get("coverage", []) == []
+    why = repo.accord("why", "HEAD")
+    assert "standing     human:bob had granted calls alike for g.txt; this covers nothing" in why

@@ -171,7 +171,10 @@ async def test_a_standing_grant_lets_calls_alike_run_and_approves_no_commit(
     other = await proposed(room, server, shop.call("pytest -q && rm -rf x"))
     listed = shop.accord("policy", "list", "--json", who="alice").json["standing_grants"]
 
+    shown = shop.accord("session", "show", session).out
+
     assert (run.approved, other.approved) == (True, False)
+    assert "Granted  bob to claude: pytest **; used 1 of 2, until " in shown
     assert [(each["grantor"], each["used"]) for each in listed] == [("bob", 1)]
     cleared = await room.bob_listener.wait_for(lambda each: isinstance(each.body, ToolExecute))
     assert isinstance(cleared.body, ToolExecute)

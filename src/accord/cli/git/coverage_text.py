@@ -105,6 +105,10 @@ def approval_values(
     for (by, proposal), vote in about.items():
         if (by, proposal) not in covering:
             yield "context", f"{shown(by)} said yes{vote}; this covers nothing here"
+    for tool in made.tool_executions:
+        for by in tool.standing:
+            about_run = _about(made, tool.id)
+            yield "standing", f"{shown(by)} had granted calls alike{about_run}; this covers nothing"
 
 
 def _entries(made: "DecisionCommit", reason: "CommitExplanation") -> "Iterator[CoveredPaths]":

@@ -392,6 +392,7 @@ def _render_session(session: dict[str, Any], *, full: bool = False) -> list[str]
     lines += [
         f"Running  {one_line(tool['tool_name'])} by {one_line(tool['agent'])}" for tool in running
     ]
+    lines += _grant_lines(session)
     lines += _held_lines(session)
     lines += _shared_lines(session)
     lines += [
@@ -401,6 +402,17 @@ def _render_session(session: dict[str, Any], *, full: bool = False) -> list[str]
     for gate in session["gates"]:
         lines += ["", *render_gate(gate, full=full)]
     return lines
+
+
+def _grant_lines(session: dict[str, Any]) -> list[str]:
+    """Votes that were given beforehand, and how many are left of each."""
+    from accord.cli.policy.granting import patterns_of
+
+    return [
+        f"Granted  {one_line(each['grantor'])} to {one_line(each['agent'])}: {patterns_of(each)}; "
+        f"used {each['used']} of {each['count']}, until {local_time(each['expires_at']):%H:%M}"
+        for each in session.get("standing_grants", ())
+    ]
 
 
 def _held_lines(session: dict[str, Any]) -> list[str]:
