@@ -222,7 +222,7 @@ class SecretSummary(ResponseObject, frozen=True):
 
 
 class ForkSummary(ResponseObject, frozen=True):
-    """A fork."""
+    """A fork: where it began, who is in it, and whether it was merged."""
 
     id: str
     name: str
@@ -267,7 +267,7 @@ class ContextItemDetail(ContextItemSummary, frozen=True):
 
 
 class SessionDetail(SessionSummary, frozen=True):
-    """A session's current state."""
+    """The present state of a session, as far as the caller may see it."""
 
     config: SessionConfig
     gate_timeout_seconds: int | None

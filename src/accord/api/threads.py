@@ -63,7 +63,7 @@ class CreateThread(MethodRequest, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class CreatedThread(ResponseObject, frozen=True, kw_only=True):
-    """A new thread."""
+    """The id of the thread that was created."""
 
     thread_id: str
     status: ThreadStatus
@@ -109,7 +109,7 @@ class PostMessage(MethodRequest, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PostedMessage(ResponseObject, frozen=True, kw_only=True):
-    """A stored message."""
+    """Where the message is in its thread: its id and `seq`."""
 
     message_id: str
     seq: int
@@ -188,7 +188,7 @@ class UpdateThreadStatus(MethodRequest, frozen=True, kw_only=True, omit_defaults
 
 
 class UpdatedThread(ResponseObject, frozen=True, kw_only=True):
-    """A thread's new status."""
+    """The status of the thread after the change."""
 
     thread_id: str
     status: ThreadStatus

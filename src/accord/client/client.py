@@ -92,7 +92,6 @@ class Client:
 
     @property
     def url(self) -> str:
-        """The server's HTTP address."""
         return self._address.base_url
 
     @property

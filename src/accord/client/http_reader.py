@@ -96,7 +96,6 @@ class HttpReader:
         return await self._http.read(GivenStandingGrant, path, query, method="POST", body=body)
 
     async def end_standing_grant(self, session: str, id: str, reason: str = "") -> None:
-        """End a standing grant."""
         path, query = ("sessions", session, "standing-grants", id), {"reason": reason}
         await self._http.request(path, {**query, **self._principal}, method="DELETE")
 

@@ -20,7 +20,6 @@ class SessionBase:
 
     @property
     def id(self) -> str:
-        """The session's id."""
         return self._link.id
 
     @property

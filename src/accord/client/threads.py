@@ -154,7 +154,6 @@ class Threads:
     async def add(
         self, thread: str, participants: Iterable[str], *, key: str | None = None
     ) -> api.ThreadParticipants:
-        """Add participants."""
         request = api.AddParticipants(
             thread_id=thread, participants=[*participants], idempotency_key=key or new_id()
         )

@@ -275,10 +275,9 @@ def shown_call(call: HostCall, root: str) -> str:
 
 
 def allowed(proposal: str) -> Decision:
-    """Leave to run once."""
+    """An answer that lets the call run once."""
     return Decision(ALLOW, "Approved in Accord; this approval is used up now.", proposal)
 
 
 def deny(sentence: str) -> Decision:
-    """A refusal."""
     return Decision(DENY, f"Accord refused this call: {sentence}")

@@ -75,7 +75,7 @@ class Report(NamedTuple):
 
     @property
     def payload(self) -> Mapping[str, Any]:
-        """What the host says."""
+        """The event as the host sent it."""
         return self.request.payload
 
     @property

@@ -310,7 +310,6 @@ async def explain_after_squash(narrator: Narrator, repository: DemoRepository) -
 
 
 async def end_session(demo: DemoSession) -> None:
-    """Alice ends the session."""
     demo.narrator.print_chapter("The end, and the proof")
     await demo.session.end("The title is right")
     await demo.watcher.wait_for(lambda envelope: envelope.type == "session.end")

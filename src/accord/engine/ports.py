@@ -216,7 +216,7 @@ class EncodedRecord(Protocol):
 
     @property
     def body(self) -> bytes:
-        """As stored."""
+        """The stored bytes of the record."""
         ...
 
     @property

@@ -93,7 +93,6 @@ class BatchProcess:
         return self._git.read_until(last)
 
     def close(self) -> None:
-        """Terminate the process."""
         self._git.terminate()
 
 

@@ -311,7 +311,6 @@ class Repository:
         return list(_parse_log(decode_git(out)))
 
     def commit(self, sha: str) -> Commit:
-        """Read one commit."""
         return self.commits("--no-walk", sha)[0]
 
     def head_commit(self) -> Commit:

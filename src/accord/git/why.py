@@ -173,7 +173,6 @@ def _blame_refusal(path: str, error: str) -> Refused:
 def explain_commit(
     repo: Repository, sha: str, lines: Iterable[BlameLine] = ()
 ) -> CommitExplanation:
-    """Explain one commit."""
     commit = repo.commit(sha)
     record, by = _record_of(repo, commit)
     reviews = reviews_of(record)

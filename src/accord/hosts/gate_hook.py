@@ -64,12 +64,11 @@ def codex_answer(decision: str, reason: str) -> dict[str, Any] | None:
 
 
 def gemini_answer(decision: str, reason: str) -> dict[str, Any] | None:
-    """Gemini CLI."""
     return None if decision == NONE else {"decision": decision, "reason": reason}
 
 
 def cursor_answer(decision: str, reason: str) -> dict[str, Any] | None:
-    """Cursor, by its documentation."""
+    """In Cursor's format, as documented; not tried with Cursor itself."""
     if decision == NONE:
         return None
     return {"permission": decision, "user_message": reason, "agent_message": reason}

@@ -49,7 +49,7 @@ BodyType = TypeVar("BodyType", bound=Body)
 
 
 class PeopleLog(Protocol):
-    """The people's stream."""
+    """The stream that holds people, their devices and their codes."""
 
     clock: Clock
 

@@ -283,7 +283,6 @@ class Workspace:
             )
 
     def write_state_file(self, work: Work) -> None:
-        """Write STATE.yml."""
         text = state_and_task_files.render_state_yml(work).encode()
         replace_file(self.location.state_path, text)
 

@@ -242,7 +242,6 @@ class Server:
         return agents_in(self.known_people(), caller.actor.workspace, self.engine.clock.now())
 
     def revoked_tokens(self) -> Container[str]:
-        """The revoked tokens."""
         return self.known_people().revoked
 
     def close_revoked(self, _: str, fresh: Sequence[EncodedRecord]) -> None:

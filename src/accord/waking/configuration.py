@@ -44,7 +44,7 @@ class WakeableAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class WakeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file."""
+    """The content of the file: one entry for each agent that may be woken."""
 
     agent: Annotated[tuple[WakeableAgent, ...], Meta(max_length=1000)] = ()
 

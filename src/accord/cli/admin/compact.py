@@ -149,7 +149,6 @@ def shrink_file(home: Path, url: str) -> tuple[int, int]:
 
 
 def render_report(pruned: list["PrunedSession"], shrunk: int, free: int, *, dry: bool) -> list[str]:
-    """The report for people."""
     from accord.core.kernel.timestamps import to_iso
 
     if not pruned:

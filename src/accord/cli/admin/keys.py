@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """`list` and `rotate`."""
     from accord.cli.admin import admin_api
 
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|rotate")
@@ -27,7 +26,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     from accord.cli.admin import admin_api
 
     verbs = {"list": _list, "rotate": _rotate}

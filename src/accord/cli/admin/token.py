@@ -33,7 +33,6 @@ FOREIGN_ADVICE = "; if another system uses this id, add --foreign"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """`issue`, `list` and `revoke`."""
     from accord.cli.admin import admin_api
 
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|list|revoke")
@@ -51,7 +50,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     from accord.cli.admin import admin_api
 
     verbs = {"issue": _issue, "list": _list, "revoke": _revoke}

@@ -46,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen_directory(given: Path | None) -> Path:
-    """The configuration directory."""
     from accord.settings.profiles import config_dir
 
     return given if given is not None else Path(config_dir(os.environ))
@@ -67,7 +66,6 @@ def show_status(args: argparse.Namespace) -> int:
 
 
 def status_lines(status: dict[str, Any] | None) -> list[str]:
-    """The status for people."""
     if status is None:
         return ["The daemon is not running. The next gate hook starts it."]
     lines = [f"The daemon runs: version {status['version']}, process {status['pid']}."]

@@ -128,7 +128,6 @@ def day_type(text: str) -> date:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     return VERBS[args.verb](args)
 
 

@@ -97,7 +97,6 @@ def print_comparison(peers: list["PeerConvergence"]) -> None:
 
 
 def outcome_for_json(outcome: "DecisionOutcome") -> dict[str, Any]:
-    """The outcome as JSON."""
     from accord.core.docket import snapshot_hash
     from accord.core.docket.rendering import snapshot_writer
 

@@ -29,7 +29,6 @@ class RepositoryBinding(NamedTuple):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the session."""
     parser.add_argument("session", nargs="?", help="the session's id (default: ACCORD_SESSION)")
 
 

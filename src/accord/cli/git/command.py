@@ -123,7 +123,6 @@ def percentage_type(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     from accord.git import bridge_client, user_arguments
     from accord.git.process import GitError
     from accord.git.repository import Repository

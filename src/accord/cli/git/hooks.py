@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def install(repo: "Repository", args: argparse.Namespace) -> int:
-    """Install the hooks."""
     from accord.git.hooks import installer
     from accord.show.output import print_json
 
@@ -59,7 +58,6 @@ def run_hook(repo: "Repository", args: argparse.Namespace) -> int:
 
 
 def uninstall(repo: "Repository", args: argparse.Namespace) -> int:
-    """Remove the hooks."""
     from accord.git.hooks import installer
     from accord.show.output import print_json
 

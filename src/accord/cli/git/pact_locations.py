@@ -17,7 +17,6 @@ NO_LOCATION = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --remove and --force."""
     add = parser.add_argument
     add("--remove", metavar="DIR", help="forget this directory")
     add(

@@ -55,7 +55,6 @@ def _entry(entry: TreeCommit) -> str:
 
 
 def tree_for_json(tree: SessionTree) -> dict[str, Any]:
-    """The tree as JSON."""
     return {
         "session": tree.session,
         "name": tree.name,

@@ -57,7 +57,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, or connect."""
     from accord.hosts.adapters.table import HOSTS
 
     adapter = HOSTS[args.host]

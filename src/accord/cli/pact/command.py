@@ -134,7 +134,7 @@ with examples."""
 
 
 def _no_flags(parser: argparse.ArgumentParser) -> None:
-    """Add nothing."""
+    pass
 
 
 def _init_flags(parser: argparse.ArgumentParser) -> None:

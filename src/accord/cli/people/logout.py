@@ -14,7 +14,6 @@ import sys
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -45,7 +45,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     from accord.cli.admin import admin_api
 
     verbs = {

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --url and --json."""
     parser.add_argument("--url", help="the server (default: ACCORD_URL, or your profile)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

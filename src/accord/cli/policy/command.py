@@ -86,7 +86,6 @@ def _grant_arguments(grant: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     from accord.cli.policy import checking, granting, signing
 
     verbs = {

@@ -12,7 +12,6 @@ MIN_PREFIX_LENGTH = 8
 
 
 def grant(args: argparse.Namespace) -> int:
-    """Give a standing grant."""
     return asyncio.run(_grant(args))
 
 
@@ -81,7 +80,6 @@ async def _grants(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def revoke(args: argparse.Namespace) -> int:
-    """End a standing grant."""
     return asyncio.run(_revoke(args))
 
 

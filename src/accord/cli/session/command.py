@@ -200,7 +200,6 @@ VERB_ARGUMENTS = {
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     import asyncio
 
     from accord.cli.session import history

@@ -24,7 +24,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(args: argparse.Namespace) -> None:
-    """Run the chosen action."""
     needs_key = args.action != "list"
     if (needs_key and not args.key) or (args.action == "add") != bool(args.file):
         raise Refused(

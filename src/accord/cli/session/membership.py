@@ -26,7 +26,6 @@ READMITTED = "They are not a member yet: `accord session join {session}` makes t
 
 
 def join_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --roles."""
     parser.add_argument(
         "--roles",
         type=lambda text: tuple(filter(None, text.split(","))),
@@ -36,7 +35,6 @@ def join_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def leave_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --reason."""
     parser.add_argument("--reason", help="why, for the other members")
 
 

@@ -33,7 +33,6 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --url."""
     parser.add_argument(
         "--url", help=f"the server (default: ACCORD_URL, or {connection.DEFAULT_URL})"
     )

@@ -110,7 +110,6 @@ class LineWriter:
         threading.Thread(target=self._pump, name="accord stdout", daemon=True).start()
 
     def put(self, line: bytes) -> None:
-        """Queue one line."""
         if self.broken.is_set():
             return
         self._size += len(line) + 1

@@ -27,7 +27,6 @@ NO_AGENTS = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """`list`, `pause` and `resume`."""
     verbs = parser.add_subparsers(dest="verb", metavar="list|pause|resume")
     listing = verbs.add_parser("list", help="the agents of your workspace")
     pause = verbs.add_parser("pause", help="keep an agent from being woken")
@@ -39,7 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     import asyncio
 
     client = connection.client_for(args)

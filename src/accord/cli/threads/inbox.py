@@ -33,7 +33,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the inbox."""
     import asyncio
 
     from accord.cli.threads.watch import watch

@@ -91,7 +91,6 @@ def _on_thread(verbs: Any, name: str, summary: str) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen verb."""
     import asyncio
 
     asyncio.run(VERBS[args.verb](connection.client_for(args), args))

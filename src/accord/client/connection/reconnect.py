@@ -51,19 +51,17 @@ class ConnectionObserver(Protocol):
         """The connection was lost; `why` is the server's close reason, or empty."""
         ...
 
-    def back(self) -> None:
-        """The connection is open again."""
-        ...
+    def back(self) -> None: ...
 
 
 class NullObserver:
     """The observer of a client that was given none."""
 
     def lost(self, why: str) -> None:
-        """Do nothing."""
+        pass
 
     def back(self) -> None:
-        """Do nothing."""
+        pass
 
 
 class ReconnectLoop:

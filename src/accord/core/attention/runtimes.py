@@ -36,7 +36,7 @@ RUNTIME_REF_FORMS: Mapping[str, re.Pattern[str]] = {
 
 
 class RuntimeStatus(StrEnum):
-    """MSG 2.4."""
+    """What is known of a runtime, from its heartbeats (MSG 2.4)."""
 
     ACTIVE = "active"
     IDLE = "idle"

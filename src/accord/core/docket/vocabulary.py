@@ -53,8 +53,6 @@ class RankedEnum(LenientEnum):
 
 
 class YesNo(LenientEnum):
-    """Yes or no."""
-
     YES = "YES"
     NO = "NO"
 

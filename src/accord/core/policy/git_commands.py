@@ -7,7 +7,7 @@ and both are gated.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from accord.core.policy.call_findings import names
 from accord.core.policy.shell_syntax import Word
@@ -55,13 +55,19 @@ class GitForm(NamedTuple):
     needs: frozenset[str] = frozenset()  # with operands, one of these options has to be there
 
 
+class GitFormOptions(TypedDict, total=False):
+    """The fields of `GitForm` that few rows need."""
+
+    max_operands: int
+    min_operands: int
+    numbers: bool
+    needs: frozenset[str]
+
+
 def row(
-    flags: str = "",
-    valued: str = "",
-    long: str = "",
-    **more: int | frozenset[str],
+    flags: str = "", valued: str = "", long: str = "", **more: Unpack[GitFormOptions]
 ) -> GitForm:
-    return GitForm(flags, valued, frozenset(long.split()), **more)  # type: ignore[arg-type]
+    return GitForm(flags, valued, frozenset(long.split()), **more)
 
 
 LOG = row(LOG_SHORT, "SGLnU", LOG_LONG, numbers=True)

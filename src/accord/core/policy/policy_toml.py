@@ -189,6 +189,6 @@ def _rule_problems(text: str, policy: Policy) -> Iterator[tuple[int, str]]:
 
 
 def policy_fields(policy: Policy) -> dict[str, Any]:
-    """The policy for programs."""
+    """The policy as JSON-compatible values."""
     fields: dict[str, Any] = msgspec.to_builtins(policy)
     return fields

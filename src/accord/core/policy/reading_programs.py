@@ -8,7 +8,7 @@ for the signed policy to name.
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from accord.core.policy.call_findings import names
 from accord.core.policy.shell_syntax import Word
@@ -48,15 +48,25 @@ class ReadPaths(NamedTuple):
     paths: tuple[Word, ...]
 
 
+class ReadFormOptions(TypedDict, total=False):
+    """The fields of `ReadForm` that few rows need."""
+
+    pattern_options: str
+    numbers: bool
+    max_operands: int
+    min_operands: int
+    accepts: Callable[[Sequence[str]], bool]
+    free_options: bool
+
+
 def form(
     flags: str = "",
     valued: str = "",
     long: str = "",
     operands: Operands = Operands.PATHS,
-    **more: object,
+    **more: Unpack[ReadFormOptions],
 ) -> ReadForm:
-    """One row of the table."""
-    return ReadForm(operands, flags, valued, frozenset(long.split()), **more)  # type: ignore[arg-type]
+    return ReadForm(operands, flags, valued, frozenset(long.split()), **more)
 
 
 PRINTING_AWK = re.compile(

@@ -16,7 +16,7 @@ class FeatureView(msgspec.Struct, frozen=True):
 
 
 class WorkView(msgspec.Struct, frozen=True):
-    """A whole pact."""
+    """A pact with its seats, features and tasks."""
 
     project: str
     protocol_version: int

@@ -52,7 +52,6 @@ class HostAdapter(NamedTuple):
 
 
 def home_of(env: Mapping[str, str]) -> Path:
-    """The user's home directory."""
     return Path(env.get("HOME") or Path.home())
 
 

@@ -30,7 +30,7 @@ def config_path(env: Mapping[str, str]) -> Path:
 
 
 def files(env: Mapping[str, str], record: Path) -> tuple[ConfigFile, ...]:
-    """The MCP server."""
+    """The file with the MCP server; OpenCode has no hooks."""
     server = {"type": "local", "command": mcp_words(record, OPENCODE), "enabled": True}
     mcp = Entry(path=("mcp",), key=MCP_NAME, value=server)
     return (ConfigFile(config_path(env), CONFIG, (mcp,)),)

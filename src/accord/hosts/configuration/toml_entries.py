@@ -27,8 +27,6 @@ DELETE_CHARACTER = "\x7f"
 
 
 class TomlFile(NamedTuple):
-    """A TOML file."""
-
     new_text: str = ""
 
     def values(self, text: str) -> dict[str, Any]:

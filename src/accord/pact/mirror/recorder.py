@@ -29,7 +29,6 @@ class StreamRecorder:
         self.version = 0
 
     async def state(self) -> MirrorState:
-        """The stream's state."""
         mirror: MirrorState = await self.engine.state(self.stream)
         return mirror
 

@@ -100,7 +100,7 @@ class MemberHandlers(BridgeHandlers):
         return scope
 
     async def active_sessions(self, bound: Sequence[str]) -> Sequence[str]:
-        """Those of the caller."""
+        """The open sessions of the caller."""
         return await super().active_sessions(await self._visible(bound))
 
     async def status(self, request: actions.StatusRequest) -> actions.ActionResponse:

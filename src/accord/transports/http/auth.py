@@ -45,8 +45,6 @@ def claimed_actor(query: bytes) -> Actor | None:
 
 
 class Authenticator:
-    """Authenticates requests."""
-
     def __init__(self, reception: Intake) -> None:
         self.intake = reception
 

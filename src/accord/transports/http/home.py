@@ -65,7 +65,6 @@ class HomeReader:
     async def read(
         self, actor: Actor, limits: home.HomeLimits = home.HOME_LIMITS
     ) -> dict[str, Any]:
-        """The caller's home."""
         names, more = await self.relevant_sessions(actor)
         concerns = [await self.concerns(name, actor) for name in names]
         return await self.combine(concerns, actor, limits, more=more)
@@ -137,7 +136,6 @@ class HomeSubscriber:
         return names
 
     def close(self, reason: str) -> None:  # noqa: ARG002 - the reader reconnects and is told then
-        """End the stream."""
         self.is_connected = False
         self.has_changes.set()
 
@@ -210,7 +208,7 @@ class HomeStreams:
                 yield from self.subscribers[principal]
 
     async def first_event(self, subscriber: HomeSubscriber) -> bytes:
-        """The whole home."""
+        """The event that a stream begins with: the complete home."""
         actor = subscriber.caller.actor
         names, more = await self.reader.relevant_sessions(actor)
         parts = {name: await self.reader.concerns(name, actor) for name in names}

@@ -99,7 +99,6 @@ class McpEndpoint:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         headers, are_single = read_headers(scope["headers"])
         try:
             caller = self._authenticate(scope, headers, are_single=are_single)

@@ -11,7 +11,7 @@ IDLE_S = 1800.0
 
 
 class McpSession:
-    """An open session."""
+    """An MCP session of an older revision, and whose it is."""
 
     __slots__ = ("last_used", "open_requests", "principal")
 

@@ -155,7 +155,7 @@ export interface CreateThread {
   idempotency_key?: string | null;
 }
 
-/** A new thread. */
+/** The id of the thread that was created. */
 export interface CreatedThread {
   thread_id: string;
   status: ThreadStatus;
@@ -323,7 +323,7 @@ export interface Everyone {
   type: 'all';
 }
 
-/** A fork. */
+/** A fork: where it began, who is in it, and whether it was merged. */
 export interface ForkSummary {
   id: string;
   name: string;
@@ -785,7 +785,7 @@ export interface PostMessage {
   sender_session_id?: string | null;
 }
 
-/** A stored message. */
+/** Where the message is in its thread: its id and `seq`. */
 export interface PostedMessage {
   message_id: string;
   seq: number;
@@ -894,7 +894,7 @@ export interface RuntimeDetail {
   machine: string | null;
 }
 
-/** MSG 2.4. */
+/** What is known of a runtime, from its heartbeats (MSG 2.4). */
 export type RuntimeStatus = 'active' | 'idle' | 'offline';
 
 /** A secret that you shared or may use, without its value. */
@@ -918,7 +918,7 @@ export interface SessionConfig {
   away_timeout_seconds: number;
 }
 
-/** A session's current state. */
+/** The present state of a session, as far as the caller may see it. */
 export interface SessionDetail {
   id: string;
   name: string;
@@ -1237,7 +1237,7 @@ export interface UpdateThreadStatus {
   idempotency_key?: string | null;
 }
 
-/** A thread's new status. */
+/** The status of the thread after the change. */
 export interface UpdatedThread {
   thread_id: string;
   status: ThreadStatus;

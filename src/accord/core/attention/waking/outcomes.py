@@ -17,7 +17,7 @@ class WakeAction(StrEnum):
 
 
 class WakeResult(StrEnum):
-    """What came of it."""
+    """How a wake ended."""
 
     DELIVERED = "delivered"
     DEFERRED = "deferred"
@@ -27,7 +27,7 @@ class WakeResult(StrEnum):
 
 
 class WakeCause(StrEnum):
-    """Why it came to that; stored with every decision."""
+    """Why a wake ended as it did; stored with every decision."""
 
     UNREAD = "unread_messages"
     NOTHING_UNREAD = "nothing_unread"

@@ -30,7 +30,6 @@ ESCAPED_CHARS = "%;\n"
 
 
 def render_item_panel(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str]:
-    """[ITEM_PANEL]."""
     yield "[ITEM_PANEL]"
     yield f"id: {item.id}"
     for each in PANEL_FIELDS:
@@ -43,7 +42,6 @@ def render_item_panel(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[
 
 
 def render_derived(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str]:
-    """[DERIVED]."""
     mode = "DELTA" if item.prev else "COMPRESS" if item.impact is Level.LOW else "FULL"
     yield "[DERIVED]"
     yield f"item_exec_mode: {item.exec_mode}"
@@ -58,7 +56,6 @@ def render_derived(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str
 
 
 def render_steps(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str]:
-    """[STEPS]."""
     yield "[STEPS]"
     yield from (each.render(number) for number, each in enumerate(item.planned_steps, 1))
     if not item.planned_steps:
@@ -97,7 +94,6 @@ def _join_or_missing(values: Iterable[str] | None, most: int = 5) -> str:
 
 
 def render_decision_model(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str]:
-    """[DECISION_MODEL]."""
     judge = item.judgement
     drivers = ", ".join(f"{d.name}({d.strength or '-'})" for d in judge.drivers or () if d.name)
     yield "[DECISION_MODEL]"
@@ -122,7 +118,6 @@ def _simulated_specs(item: DecisionItem) -> list[str]:
 
 
 def render_binding(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str]:
-    """[EVIDENCE_BINDING]."""
     yield "[EVIDENCE_BINDING]"
     for dim, each in item.binding.items():
         yield (
@@ -198,7 +193,6 @@ def render_probe_log(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[s
 
 
 def render_review(item: DecisionItem, outcome: DecisionOutcome) -> Iterator[str]:
-    """[REVIEW]."""
     yield "[REVIEW]"
     modes = (item.judgement.review or ())[:3]
     yield from (f"{number}. {each}" for number, each in enumerate(modes, 1))

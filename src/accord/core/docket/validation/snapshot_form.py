@@ -99,7 +99,7 @@ class Flaw(NamedTuple):
 
 
 def lint_snapshot(snap: DecisionSnapshot) -> Iterator[Flaw]:
-    """Every flaw of form."""
+    """All flaws of form in a snapshot, line by line."""
     yield from _lint_heads("-", snap.block_heads, BATCH_BLOCKS, snap.first_line)
     yield from _lint_batch_lines(snap)
     yield from _lint_ascii(snap)

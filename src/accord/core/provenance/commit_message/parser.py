@@ -83,8 +83,6 @@ class BodySections(NamedTuple):
 
 
 class CommitMessage(NamedTuple):
-    """A parsed commit message."""
-
     header: Header
     body: str
     trailers: tuple[Trailer, ...]

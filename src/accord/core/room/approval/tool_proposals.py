@@ -131,7 +131,7 @@ class ToolStarted(Event, frozen=True, kw_only=True, gc=False):
 
 
 class ToolPrinted(Event, frozen=True, kw_only=True, gc=False):
-    """A tool printed something."""
+    """A running tool wrote to its output."""
 
     name = "tool.printed"
 

@@ -82,7 +82,7 @@ class GateRejected(Event, frozen=True, kw_only=True, gc=False):
 
 
 class GatePassed(Event, frozen=True, kw_only=True, gc=False):
-    """The quorum is met."""
+    """A gate passed: its quorum is met."""
 
     name = "gate.passed"
 

@@ -54,7 +54,6 @@ def is_same_metadata(one: dict[str, Any] | None, other: dict[str, Any] | None) -
 
 
 def text_of(event: ThreadMessage) -> str:
-    """The message's text."""
     return event.said.content if isinstance(event.said.content, str) else ""
 
 

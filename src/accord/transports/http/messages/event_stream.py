@@ -227,9 +227,7 @@ class ExpiringReader(Protocol):
 
     caller: Caller
 
-    def close(self, reason: str) -> None:
-        """End the stream."""
-        ...
+    def close(self, reason: str) -> None: ...
 
 
 def expiry_timer(

@@ -92,8 +92,6 @@ class PollWakeups:
 
 
 class Poller:
-    """Serves polls."""
-
     def __init__(
         self, authenticator: Authenticator, reader: MessageReader, presence: PollingPresence
     ) -> None:
