@@ -12,6 +12,7 @@ from typing import Any
 from playwright.async_api import Browser, Page
 
 from tests.helpers.page.browser import launch, signed_in, visitor
+from tests.helpers.page.forks_scene import two_ways
 from tests.helpers.page.harbor import afternoon
 from tests.helpers.page.team import team_at
 from tests.helpers.page.threads_scene import threads_of_an_afternoon
@@ -34,6 +35,7 @@ async def main(folder: Path) -> None:
                 session = {"gate": f"/g/{gate}", "session": f"/s/{login['maya'].id}"}
                 review = await threads_of_an_afternoon(team)
                 await commit_of_a_session(team)
+                session["forks"] = f"/s/{(await two_ways(team))['maya'].id}/forks"
                 threads = {"threads": "/threads", "thread": f"/threads/{review}", "why": "/why"}
                 for look in LOOKS:
                     await photograph(browser, server, folder, look, SCREENS | session | threads)

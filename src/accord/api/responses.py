@@ -222,7 +222,10 @@ class SecretSummary(ResponseObject, frozen=True):
 
 
 class ForkSummary(ResponseObject, frozen=True):
-    """A fork: where it began, who is in it, and whether it was merged."""
+    """A fork: where it began, who is in it, whether it was merged; else what a merge must resolve.
+
+    `conflicts` are the keys that changed on both sides.
+    """
 
     id: str
     name: str
@@ -233,6 +236,7 @@ class ForkSummary(ResponseObject, frozen=True):
     created_at: str
     merged: bool
     into: str | None
+    conflicts: tuple[str, ...] = ()
 
 
 class OpenMerge(ResponseObject, frozen=True):

@@ -1,18 +1,18 @@
 """What a reader is shown of a session."""
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Refused
 from accord.core.room.conversation.interrupts import InterruptRaise
-from accord.core.room.forking.fork_state import MergeStrategy
+from accord.core.room.forking.fork_state import Fork, MergeStrategy
 from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.forking.merges import MergePropose
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import AbsencePolicy
-from accord.core.room.shared_context.context_items import ContextAdd
+from accord.core.room.shared_context.context_items import ContextAdd, ContextUpdate
 from accord.core.room.state import Presence, Room, Urgency
 from accord.core.views import sessions
 from tests.core.room.decisions.test_rulings import ALONE, HOUSE, a_room, bound, submits
@@ -161,6 +161,37 @@ def test_a_fork_is_known_to_all_and_what_is_in_it_to_its_members() -> None:
     assert [merge["source"] for merge in hers["merges"]] == ["try"]
     assert hers["halted"] == his["halted"] == {"claude": "stop"}
     assert sessions.session_detail(room, "nobody")["halted"] == {}
+
+
+def test_fork_names_the_keys_that_a_merge_would_have_to_resolve() -> None:
+    changed = ContextUpdate("plan", "no diff", new_content="elsewhere")
+    aside = ContextAdd("aside", "text", "hers", visible_to=("alice",))
+    room = given(
+        create_step(by=ALICE),
+        join_step(BOB, Role.DRIVER),
+        Step(ALICE, ContextAdd("plan", "text", "first"), id="p"),
+        Step(ALICE, ForkCreate("Try", "p", "", ("bob",), copy_context=True)),
+        Step(BOB, changed, fork="try"),
+        Step(ALICE, changed),
+        Step(BOB, replace(aside, content="his", visible_to=("bob",)), fork="try"),
+        Step(ALICE, aside),
+        Step(BOB, ForkCreate("Further", "p", "", ("alice",), copy_context=True), fork="try"),
+        Step(ALICE, replace(changed, new_content="third"), fork="further"),
+    )
+
+    def conflicts(room: Room, seat: str | None) -> dict[str, list[str]]:
+        forks = sessions.session_detail(room, seat)["forks"]
+        return {fork["id"]: fork["conflicts"] for fork in forks}
+
+    assert conflicts(room, "alice") == conflicts(room, "bob") == {"try": ["plan"], "further": []}
+    assert conflicts(room, None) == {"try": ["aside", "plan"], "further": []}
+    assert conflicts(room, "nobody") == {}
+    merged = Fork(**{**asdict(room.forks["try"]), "merged": True, "into": None})
+    room = replace(room, forks={**room.forks, "try": merged})
+    assert conflicts(room, "alice") == {"try": [], "further": ["plan"]}
+    outside = replace(merged, merged=False, readers=frozenset({"bob"}))
+    room = replace(room, forks={**room.forks, "try": outside})
+    assert conflicts(room, "alice")["try"] == []
 
 
 def test_context_is_shown_to_whom_it_is_for() -> None:

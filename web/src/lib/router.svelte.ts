@@ -4,6 +4,7 @@ export type Route =
   | { screen: "home" }
   | { screen: "gate"; gate: string }
   | { screen: "session"; session: string; fork?: string; at?: number }
+  | { screen: "forks"; session: string; a: string; b: string }
   | { screen: "threads"; thread?: string }
   | { screen: "why"; at: string }
   | { screen: "people" }
@@ -17,6 +18,15 @@ const PATTERNS: Pattern[] = [
   [/^\/$/, () => ({ screen: "home" })],
   [/^\/g\/([^/]+)$/, ([gate = ""]) => ({ screen: "gate", gate })],
   [/^\/s\/([^/]+)(?:\/f\/([^/]+))?$/, sessionRoute],
+  [
+    /^\/s\/([^/]+)\/forks$/,
+    ([session = ""], query) => ({
+      screen: "forks",
+      session,
+      a: query.get("a") ?? "",
+      b: query.get("b") ?? "",
+    }),
+  ],
   [
     /^\/threads(?:\/([^/]+))?$/,
     ([thread]) => ({ screen: "threads", ...(thread ? { thread } : {}) }),

@@ -11,6 +11,12 @@ describe("addresses", () => {
       at: 412,
     });
     expect(routeOf("/s/a%2Fb/f/c")).toEqual({ screen: "session", session: "a/b", fork: "c" });
+    expect(routeOf("/s/01ABC/forks", "?a=x")).toEqual({
+      screen: "forks",
+      session: "01ABC",
+      a: "x",
+      b: "",
+    });
   });
 
   it("that nobody knows say so, and broken ones do not throw", () => {

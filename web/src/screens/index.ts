@@ -12,6 +12,7 @@ const SCREENS: Partial<Record<Route["screen"], Screen>> = {
   session: { title: "Session", load: () => import("./Session.svelte") },
   home: { title: "Home", load: () => import("./Home.svelte") },
   gate: { title: "Gate", load: () => import("./Gate.svelte") },
+  forks: { title: "Forks", load: () => import("./Forks.svelte") },
   why: { title: "Why", load: () => import("./Why.svelte") },
   threads: { title: "Threads", load: () => import("./Threads.svelte") },
   people: { title: "People", load: () => import("./People.svelte") },

@@ -12,7 +12,8 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval import electorate, gates
 from accord.core.room.decisions import decision_binding
-from accord.core.room.forking.fork_state import Fork, Merge
+from accord.core.room.forking import conflicts
+from accord.core.room.forking.fork_state import Fork, Merge, MergeStrategy
 from accord.core.room.state import (
     ContextItem,
     Gate,
@@ -115,7 +116,15 @@ def detail_in_forks(
             gate_view(room, gate) for gate in room.gates.values() if gate.fork in forks_shown
         ],
         "tools": [proposal_view(room, tool) for tool in tools],
-        "forks": [fork_view(fork) for fork in room.forks.values()] if forks_shown else [],
+        "forks": [
+            {
+                **fork_view(fork),
+                "conflicts": merge_conflicts(room, fork, seat) if fork.id in forks_shown else [],
+            }
+            for fork in room.forks.values()
+        ]
+        if forks_shown
+        else [],
         "merges": [merge_view(merge) for merge in merges],
         "context": [
             context_summary(item, fork)
@@ -148,6 +157,22 @@ def fork_view(fork: Fork) -> dict[str, Any]:
         "merged": fork.merged,
         "into": fork.into,
     }
+
+
+def merge_conflicts(room: Room, fork: Fork, seat: str | None) -> list[str]:
+    """The keys to be resolved if the fork were merged now, of those that this member may read."""
+    if fork.merged:
+        return []
+    target = fork.parent
+    while target is not None and room.forks[target].merged:
+        target = room.forks[target].into
+    merge = Merge("", fork.id, target, MergeStrategy.APPEND, gated=False)
+    return sorted(
+        key
+        for key in conflicts.find_conflicts(room, merge)
+        if seat is None
+        or all(can_see(item, seat) for item in conflicts.items_on_both_sides(room, merge, key))
+    )
 
 
 def merge_view(merge: Merge) -> dict[str, Any]:

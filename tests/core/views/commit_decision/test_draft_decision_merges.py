@@ -1,5 +1,10 @@
 """What the decision behind a commit tells of a merge."""
 
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
 from accord.core.room.forking.conflicts import MergeResolution
 from accord.core.room.forking.merges import MergeExecute
 from accord.core.views.commit_decision.decision_builder import CommitRange, records_in_range
@@ -39,6 +44,28 @@ def test_a_merge_tells_which_fork_came_back_and_how_conflicts_were_settled() -> 
     assert made.alternatives_considered == waiting.alternatives_considered == ()
     assert "m" in made.pvp_messages
     assert "x" in made.pvp_messages
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ({"not_chosen": {"bucket": "It refills too early", "other": 7}}, "It refills too early"),
+        ({"not_chosen": {"bucket": 7}}, ""),
+        ({"not_chosen": ["bucket"]}, ""),
+        ({}, ""),
+    ],
+)
+def test_fork_that_was_not_chosen_has_the_reason_given_with_the_merge(
+    metadata: dict[str, Any], reason: str
+) -> None:
+    talk = room_with_approver_and_agent()
+    talk.send(CAROL, fork_create("Bucket", BOB, CLAUDE), id="f")
+    talk.send(CAROL, fork_create("Window", BOB, CLAUDE), id="g")
+    talk.send(CAROL, replace(merge_propose("window"), metadata=metadata), id="m")
+    talk.send(CAROL, MergeExecute("m"), id="x")
+
+    (other,) = decision_of(talk).alternatives_considered
+    assert (other.kind, other.id, other.reason) == ("fork", "bucket", reason)
 
 
 def test_a_merge_that_was_refused_is_no_merge() -> None:

@@ -323,7 +323,7 @@ export interface Everyone {
   type: 'all';
 }
 
-/** A fork: where it began, who is in it, and whether it was merged. */
+/** A fork: where it began, who is in it, whether it was merged; else what a merge must resolve. `conflicts` are the keys that changed on both sides. */
 export interface ForkSummary {
   id: string;
   name: string;
@@ -334,6 +334,7 @@ export interface ForkSummary {
   created_at: string;
   merged: boolean;
   into: string | null;
+  conflicts?: string[];
 }
 
 /** An open gate in its session, with what you need to decide on it. `people` has the names of the ids in it. `standing` are those who approved by a standing grant. `after_my_yes` are the rules that your approval would leave unmet: none means that it is enough, null that it would not count. `options` has all proposals of which one is to be chosen, this one included. */

@@ -151,6 +151,8 @@ class DecisionBuilder:
         self.approvals: list[Approval] = []
         self.alternatives: list[Alternative] = []
         self.merges: dict[str, ForkMerge] = {}
+        # By the merge that was proposed instead, then by fork.
+        self.reasons_against: dict[str, dict[str, str]] = {}
         self.rulings: dict[str, dict[str, Any]] = {}
         self.gate_rulings: dict[str, decision_binding.DecisionStanding | None] = {}
         self.verdicts: list[StepVerdict] = []
@@ -345,11 +347,15 @@ class DecisionBuilder:
     def _rejected_alternatives(self) -> Iterator[Alternative]:
         """Alternatives that were not done; a fork that was merged after all is not one."""
         merged = {merge.fork for merge in self.merges.values()}
-        yield from (
-            alternative
-            for alternative in self.alternatives
-            if alternative.kind != "fork" or alternative.id not in merged
-        )
+        reasons: dict[str, str] = {}
+        for merge in self.merges.values():
+            reasons |= self.reasons_against[merge.id]
+        for alternative in self.alternatives:
+            if alternative.kind != "fork":
+                yield alternative
+            elif alternative.id not in merged:
+                reason = reasons.get(alternative.id, alternative.reason)
+                yield msgspec.structs.replace(alternative, reason=reason)
 
     def _with_output_hash(self, tool: ToolExecution) -> ToolExecution:
         digest = self.output_hashes.get(tool.id)

@@ -316,6 +316,7 @@ def on_merge_proposed(builder: DecisionBuilder, event: MergeProposed, record: Re
     said = event.said
     builder.add_message(record.id, by=record.sender)
     builder.add_utterance(record, said.summary)
+    builder.reasons_against[record.id] = reasons_against(said)
     builder.merges[record.id] = ForkMerge(
         id=record.id,
         fork=said.source_fork,
@@ -332,6 +333,15 @@ def shown_head(said: MergePropose) -> str:
     metadata = getattr(said, "metadata", None)
     head = metadata.get("head") if isinstance(metadata, dict) else None
     return head if isinstance(head, str) else ""
+
+
+def reasons_against(said: MergePropose) -> dict[str, str]:
+    """Why other forks were not chosen, by fork, as the proposer of the merge gave it."""
+    metadata = getattr(said, "metadata", None)
+    reasons = metadata.get("not_chosen") if isinstance(metadata, dict) else None
+    if not isinstance(reasons, dict):
+        return {}
+    return {fork: reason for fork, reason in reasons.items() if isinstance(reason, str)}
 
 
 def on_merge_executed(builder: DecisionBuilder, event: MergeExecuted, record: Record) -> None:

@@ -1,1 +1,0 @@
-import{Ht as e,I as t,R as n}from"./first-Ce4WKROx.js";n();var r=document.getElementById(`app`);r&&e(t,{target:r});
