@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
-from bench import hooks, idle, length, limit, mcp_bridge, mcp_posts, mcp_reads, pacts, rooms
-from bench.machine import allow_many_files, cores, pin
+from bench import hooks, idle, length, limit, mcp_bridge, mcp_posts, mcp_reads, pacts, page, rooms
+from bench.machine import allow_many_files, cores, on_all_cores, pin
 from bench.report import Row, table
 from bench.servers import Running, running_accord, temporary_directory
 
@@ -48,6 +48,7 @@ class Plan(NamedTuple):
     posts: mcp_posts.Scale = mcp_posts.Scale()
     reads: mcp_reads.Scale = mcp_reads.Scale()
     bridge: mcp_bridge.Scale = mcp_bridge.Scale()
+    page: page.Scale = page.Scale()
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -55,14 +56,15 @@ def plan(args: argparse.Namespace) -> Plan:
     records = 1_000_000 if args.long else 100_000
     if args.tiny:
         scale = limit.Scale(2, 3, 4, 0.5, 1)
-        mcp = (mcp_posts.TINY, mcp_reads.TINY, mcp_bridge.TINY)
-        return Plan(scale, 1, 1, 0.02, 2000, 20, args.dir, rival(args), *mcp)
+        more = (mcp_posts.TINY, mcp_reads.TINY, mcp_bridge.TINY, page.TINY)
+        return Plan(scale, 1, 1, 0.02, 2000, 20, args.dir, rival(args), *more)
     if args.quick:
         scale = limit.Scale(secs=1.5, reps=2)
         posts = mcp_posts.Scale(2, 1.0, 100, 12_000, 12_000)
         reads = mcp_reads.Scale(2, 0.5, 1_000, 10_000, 2_000, 200)
-        mcp = (posts, reads, mcp_bridge.Scale(3, mcp_bridge.HEARTBEAT_S))
-        return Plan(scale, 1, 2, 0.4, records // 10, 300, args.dir, rival(args), *mcp)
+        bridge = mcp_bridge.Scale(3, mcp_bridge.HEARTBEAT_S)
+        more = (posts, reads, bridge, page.Scale(3, 2_000, 4, 18_000))
+        return Plan(scale, 1, 2, 0.4, records // 10, 300, args.dir, rival(args), *more)
     return Plan(limit.Scale(), 3, 8, 1, records, 1000, args.dir, rival(args))
 
 
@@ -270,8 +272,15 @@ class Bench:
         self.raw["l"] = found._asdict()
         return list(mcp_bridge.rows(found))
 
+    def m(self) -> list[Row]:
+        """The page in Chromium: opening, scrolling, streaming, memory."""
+        with on_all_cores():
+            found = run(page.measure(self.plan.where, self.plan.page))
+        self.raw["m"] = found._asdict()
+        return page.rows(found)
 
-LETTERS = "abcdefghijkl"
+
+LETTERS = "abcdefghijklm"
 # Joining (e) is measured on the long session of (d).
 SAME = {"e": "d"}
 
@@ -291,7 +300,7 @@ def arguments() -> argparse.Namespace:
     kinds = (
         "a: share of the limit, b: fan-out, c: latency, d: long sessions, e: joining them, "
         "f: idle connections, g: start-up, h: long pacts, i: posts over MCP, j: gate hooks, "
-        "k: reading over MCP, l: accord mcp"
+        "k: reading over MCP, l: accord mcp, m: the page"
     )
     parser.add_argument("--only", type=letters, default=letters(LETTERS), help=kinds)
     parser.add_argument("--quick", action="store_true", help="a minute, and coarse")

@@ -2,6 +2,8 @@
 
 import os
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +24,20 @@ def pin(core: int | None, pid: int = 0) -> None:
     if core is not None:
         for thread in Path(f"/proc/{pid}/task").iterdir() if pid else (Path("0"),):
             os.sched_setaffinity(int(thread.name), {core})
+
+
+@contextmanager
+def on_all_cores() -> Iterator[None]:
+    """What is started here is not pinned: a browser is many processes."""
+    if not hasattr(os, "sched_getaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core for core in cores() if core is not None} or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def cpu_s(pid: int) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import hooks, limit, mcp_bridge, mcp_posts, mcp_reads
+from bench import hooks, limit, mcp_bridge, mcp_posts, mcp_reads, page
 from bench.adapters import PROBE_SIZES, Adapter, Agents, Drivers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,3 +97,15 @@ def test_gate_hook_and_daemon_stay_within_their_budget(tmp_path: Path) -> None:
     assert found.cpu_ms < 60
     assert found.daemon_mib * 1.048576 < 40
     assert found.daemon_idle < 0.05
+
+
+def test_page_is_measured_in_a_browser(tmp_path: Path) -> None:
+    found = asyncio.run(page.measure(str(tmp_path), page.TINY))
+
+    assert found.rows >= page.TINY.messages
+    assert found.scrolling.frames > 0
+    assert 0 < found.streaming.longest_task_cpu_ms
+    assert 0 < found.first_paint[0] <= found.interactive[0]
+    a_page_holds_megabytes = 1 < found.heap_at_a_fifth_mib < 100
+    assert a_page_holds_megabytes
+    assert len(page.rows(found)) == 12

@@ -18,6 +18,7 @@ import { fieldsOf, textOf } from "./envelope";
 import { Facts } from "./facts";
 import { type ForkView, keepUnchanged, layout, type Row, TRUNK } from "./rows";
 import { SharedDraft } from "./shared_draft";
+import { Work } from "./work";
 
 const TURNS_AT_ONCE = 20;
 const DETAIL_AFTER_MS = 120;
@@ -60,6 +61,7 @@ export class SessionRoom {
   #isLoadingOlder = false;
   #detailTimer: ReturnType<typeof setTimeout> | undefined;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #work = new Work();
   #isFollowing = true;
   #stopped = false;
 
@@ -210,7 +212,8 @@ export class SessionRoom {
     const { facts } = this;
     const changed = [...facts.changed];
     facts.changed.clear();
-    if (facts.grown || isShift) {
+    const onlyGrew = !facts.grown && !isShift;
+    if (!onlyGrew) {
       facts.grown = false;
       const options = { view: this.#view(), floor: this.#floor, until: this.until ?? Infinity };
       this.isShift = isShift;
@@ -227,21 +230,9 @@ export class SessionRoom {
       });
     }
     this.lastSeq = Math.max(facts.lastSeq, this.lastSeq);
-    this.#countWork();
-  }
-
-  #countWork(): void {
-    const working = new Set<string>();
-    let tokens = 0;
-    for (const item of this.facts.items.values()) {
-      if (item.kind === "answer" || item.kind === "thinking") {
-        tokens += item.tokens;
-        if (!this.facts.ending(item)) working.add(item.by);
-      }
-    }
-    const names = [...working].sort();
-    if (names.join() !== this.working.join()) this.working = names;
-    if (tokens !== this.tokens) this.tokens = tokens;
+    this.#work.update(facts, onlyGrew ? changed : null);
+    if (this.#work.names.join() !== this.working.join()) this.working = this.#work.names;
+    if (this.#work.tokens !== this.tokens) this.tokens = this.#work.tokens;
   }
 
   /** A fork shows what it grew from, up to where it began. */
