@@ -48,7 +48,7 @@ class Plan(NamedTuple):
     posts: mcp_posts.Scale = mcp_posts.Scale()
     reads: mcp_reads.Scale = mcp_reads.Scale()
     bridge: mcp_bridge.Scale = mcp_bridge.Scale()
-    page: page.Scale = page.Scale()
+    opened: page.Scale = page.Scale()
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -275,7 +275,7 @@ class Bench:
     def m(self) -> list[Row]:
         """The page in Chromium: opening, scrolling, streaming, memory."""
         with on_all_cores():
-            found = run(page.measure(self.plan.where, self.plan.page))
+            found = run(page.measure(self.plan.where, self.plan.opened))
         self.raw["m"] = found._asdict()
         return page.rows(found)
 
