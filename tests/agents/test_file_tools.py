@@ -9,7 +9,7 @@ from accord.agents.file_tools import FileToolError, run_file_tool
 
 
 def test_a_file_is_written_as_the_call_says(tmp_path: Path) -> None:
-    path = run_file_tool("write_file", {"path": "src/a.py", "content": "one\r\ntwo"}, tmp_path)
+    (path,) = run_file_tool("write_file", {"path": "src/a.py", "content": "one\r\ntwo"}, tmp_path)
 
     assert path == "src/a.py"
     assert (tmp_path / "src/a.py").read_bytes() == b"one\r\ntwo"
@@ -20,7 +20,7 @@ def test_a_text_that_occurs_once_is_replaced(tmp_path: Path) -> None:
     file.write_bytes(b"one\ntwo\n")
     call = {"path": str(file), "old_string": "two", "new_string": "2"}
 
-    assert run_file_tool("edit_file", call, tmp_path) == "a.py"
+    assert run_file_tool("edit_file", call, tmp_path) == ("a.py",)
     assert file.read_bytes() == b"one\n2\n"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from accord.agents import shell
 from accord.agents.file_tools import FILE_TOOLS, FileToolError, run_file_tool
+from accord.agents.tools.reading import READING_TOOLS, run_reading_tool
 from accord.client import ClientError, ServerRefused, Session
 from accord.core.room.approval.grants import ToolExecute
 from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
@@ -85,8 +86,12 @@ async def run_tool(
     """Run the tool; a call that cannot be run gives a result with an error."""
     if body.tool_name in FILE_TOOLS:
         return await change_file(body, workdir, forward_output)
+    if body.tool_name in READING_TOOLS:
+        return await run_reading_tool(
+            body.tool_name, body.arguments, workdir, forward_output, limits
+        )
     if body.tool_name != "shell":
-        known = ", ".join((*FILE_TOOLS, "shell"))
+        known = ", ".join((*FILE_TOOLS, *READING_TOOLS, "shell"))
         return shell.CommandResult(
             None, 0, f"this agent has no tool named {body.tool_name!r}, only {known}"
         )
@@ -103,8 +108,8 @@ async def change_file(
     """Write or edit a file; the output says which."""
     started_at = time.monotonic()
     try:
-        path = await asyncio.to_thread(run_file_tool, body.tool_name, body.arguments, workdir)
+        paths = await asyncio.to_thread(run_file_tool, body.tool_name, body.arguments, workdir)
     except FileToolError as error:
         return shell.CommandResult(None, 0, str(error))
-    await forward_output("stdout", f"wrote {path}\n")
+    await forward_output("stdout", "".join(f"wrote {path}\n" for path in paths))
     return shell.CommandResult(0, int((time.monotonic() - started_at) * 1000))

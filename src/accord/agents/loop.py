@@ -10,19 +10,23 @@ from typing import Literal, NamedTuple, Protocol
 from accord.agents import executor, shell
 from accord.agents.grant_check import NotGrantedError, check_grant
 from accord.agents.prompt_queue import Prompt, PromptQueue
-from accord.client import Rejected, ServerRefused, Session, SessionOver
+from accord.client import Envelope, Rejected, ServerRefused, Session, SessionOver
 from accord.core.room.approval.grants import ToolExecute
 from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.state import Urgency
 
-__all__ = ["Agent", "AgentBehavior", "Prompt", "ToolOutcome"]
+__all__ = ["Agent", "AgentBehavior", "BehaviorError", "Prompt", "ToolOutcome"]
 
 InterruptAction = Literal["paused", "stopped", "acknowledged"]
 _WORDS = re.compile(r"\s*\S+\s*|\s+")
 # The server expects an acknowledgement within 30 s, even if a paused agent's tool runs longer.
 PAUSE_ACK_TIMEOUT_S = 20.0
+
+
+class BehaviorError(Exception):
+    """A prompt cannot be answered; the message is told to the session."""
 
 
 class ToolOutcome(NamedTuple):
@@ -48,7 +52,7 @@ class Agent:
     It runs only calls that it proposed itself and has a valid grant for. A stop interrupt ends
     its work at once; a pause takes effect after the current tool, until the next prompt or
     amendment. Its commands see `PVP_SESSION_ID`, so that their commits are linked to the session;
-    `extra_env` is added to their environment.
+    `extra_env` is added to their environment. `on_message` sees every message first.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Agent:
         limits: shell.CommandLimits | None = None,
         extra_env: Mapping[str, str] | None = None,
         on_refused: Callable[[ServerRefused], None] = lambda _: None,
+        on_message: Callable[[Envelope], None] = lambda _: None,
     ) -> None:
         self.session = session
         self.workdir = workdir
@@ -67,6 +72,7 @@ class Agent:
         self._extra_env = dict(extra_env or {})
         self._behavior = behavior
         self._on_refused = on_refused
+        self._on_message = on_message
         self._joined = asyncio.Event()
         self._prompt_pending = asyncio.Event()
         self._unpaused = asyncio.Event()
@@ -82,6 +88,7 @@ class Agent:
         async with asyncio.TaskGroup() as self._background:
             working = self._background.create_task(self._answer_prompts())
             async for envelope in self.session.messages():
+                self._on_message(envelope)
                 if self._prompt_queue.receive(envelope):
                     self._unpaused.set()
                     self._prompt_pending.set()
@@ -110,9 +117,11 @@ class Agent:
         try:
             await self._behavior.answer(self, prompt)
         except ServerRefused as refusal:
-            await self._report_error(
+            await self.report_error(
                 prompt.id, f"The server refused to let me continue: {refusal.message}", prompt.fork
             )
+        except BehaviorError as error:
+            await self.report_error(prompt.id, str(error), prompt.fork)
         except SessionOver:
             return
 
@@ -173,9 +182,17 @@ class Agent:
         await self.session.within(prompt.fork).add_context(key, text)
 
     async def propose(
-        self, body: ToolPropose, prompt: Prompt, *, execute_early: bool = False
+        self,
+        body: ToolPropose,
+        prompt: Prompt,
+        *,
+        execute_early: bool = False,
+        workdir: Path | None = None,
     ) -> ToolOutcome:
-        """Propose a tool call, wait for the decision, and run the call if it is granted."""
+        """Propose a tool call, wait for the decision, and run the call if it is granted.
+
+        It runs in `workdir`, by default that of the agent.
+        """
         await self.wait_while_paused()
         proposal = (await self.session.within(prompt.fork).send(body, prompt.id)).id
         if execute_early:
@@ -186,12 +203,13 @@ class Agent:
         except Rejected as refusal:
             return ToolOutcome(ran=False, reason=refusal.reason)
         except NotGrantedError as refusal:
-            await self._report_error(proposal, str(refusal), prompt.fork)
+            await self.report_error(proposal, str(refusal), prompt.fork)
             return ToolOutcome(ran=False, reason=str(refusal))
         await self.wait_while_paused()
         session = self.session.within(prompt.fork)
         env = {**self._extra_env, **session_environment(self.session.id, prompt.fork)}
-        done = await executor.run_granted(session, granted, body, self.workdir, self.limits, env)
+        where = workdir or self.workdir
+        done = await executor.run_granted(session, granted, body, where, self.limits, env)
         return ToolOutcome(done.started, done.success, done.output, done.error or "")
 
     async def _decision(self, proposal: str) -> ToolExecute:
@@ -208,7 +226,8 @@ class Agent:
         except ServerRefused as refusal:
             self._on_refused(refusal)
 
-    async def _report_error(self, about: str, what: str, fork: str | None) -> None:
+    async def report_error(self, about: str, what: str, fork: str | None) -> None:
+        """Tell the session that something about a prompt or proposal failed."""
         report = ErrorReport(code="AGENT_ERROR", message=what, recoverable=True, related_to=about)
         await self.session.within(fork).send(report, about)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from accord.client import Envelope
 from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
-from accord.core.room.conversation.prompts import PromptAmend, PromptSubmit
+from accord.core.room.conversation.prompts import PromptAmend, PromptConfig, PromptSubmit
 from accord.core.room.conversation.responses import ResponseStart
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.state import Urgency
@@ -22,6 +22,8 @@ class Prompt(msgspec.Struct):
     content: str
     fork: str | None = None
     amendments: list[str] = []
+    context_keys: tuple[str, ...] = ()
+    config: PromptConfig | None = None
 
     def news(self) -> list[str]:
         """Amendments not handed out yet; each is returned once."""
@@ -55,9 +57,14 @@ class PromptQueue:
     def receive(self, envelope: Envelope) -> bool:
         """Process one message; returns whether there is new work."""
         match envelope.body:
-            case PromptSubmit(content=content, target_agent=agent) if agent == self._me:
+            case PromptSubmit(target_agent=agent) as asked if agent == self._me:
                 self.pending[envelope.id] = Prompt(
-                    envelope.id, envelope.sender, content, envelope.fork
+                    envelope.id,
+                    envelope.sender,
+                    asked.content,
+                    envelope.fork,
+                    context_keys=asked.context_keys,
+                    config=asked.config,
                 )
                 return True
             case PromptAmend(original_prompt=prompt, amendment=amendment):

@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         ),
         "thread": CommandEntry("threads.thread", "talk with people and agents in threads"),
         "inbox": CommandEntry("threads.inbox", "see which threads you have not read"),
+        "agent": CommandEntry("agent.command", "put an agent into a session"),
         "agents": CommandEntry("threads.agents", "see which agents are here, and pause one"),
         "pact": CommandEntry(
             "pact.command", "tasks in a repository, accepted by a reviewer who is not the owner"

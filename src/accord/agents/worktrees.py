@@ -1,0 +1,64 @@
+"""A work tree of its own for each fork, so that forks do not overwrite each other's files."""
+
+import asyncio
+import re
+from hashlib import sha256
+from pathlib import Path
+
+from accord.agents.loop import BehaviorError
+from accord.git.process import GitError
+from accord.git.repository import Repository
+
+BRANCH_PREFIX = "accord/"
+MAX_NAME = 48
+
+
+class WorktreeError(BehaviorError):
+    """The work tree cannot be made; the message says why."""
+
+
+class Worktrees:
+    """Makes work trees beside a repository, one for each fork, each on a branch of its own."""
+
+    def __init__(self, repository: Repository, session: str) -> None:
+        self._repository = repository
+        self._session = session
+        self._lock = asyncio.Lock()
+
+    async def directory(self, fork: str | None) -> Path:
+        """The work tree of a fork, made if it is not there; the trunk has the repository's own."""
+        if fork is None:
+            return self._repository.root
+        async with self._lock:
+            return await asyncio.to_thread(self._ensure, worktree_name(self._session, fork))
+
+    def _ensure(self, name: str) -> Path:
+        root = self._repository.root.resolve()
+        path = root.parent / f"{root.name}.worktrees" / name
+        if str(path) in self._known():
+            return path
+        if path.exists():
+            raise WorktreeError(f"{path} exists and is no work tree of {root}; move it away")
+        branch = f"{BRANCH_PREFIX}{name}"
+        has_branch = self._repository.has_branch(branch)
+        place = [str(path), branch] if has_branch else ["-b", branch, str(path), "HEAD"]
+        try:
+            self._repository.run_text("worktree", "add", "--quiet", *place)
+        except GitError as error:
+            raise WorktreeError(f"git could not make {path}: {error}") from None
+        return path
+
+    def _known(self) -> set[str]:
+        listing = self._repository.run_text("worktree", "list", "--porcelain")
+        return {
+            line.removeprefix("worktree ")
+            for line in listing.splitlines()
+            if line.startswith("worktree ")
+        }
+
+
+def worktree_name(session: str, fork: str) -> str:
+    """A name for a directory and a branch; different forks have different ones."""
+    readable = re.sub(r"[^a-z0-9]+", "-", fork.rpartition("/")[2].lower()).strip("-")[:MAX_NAME]
+    digest = sha256(f"{session}\n{fork}".encode()).hexdigest()[:8]
+    return f"{readable.strip('-') or 'fork'}-{digest}"
