@@ -1,69 +1,39 @@
-"""Reads shell text with tree-sitter's grammar of bash, into the values of `core.policy`.
+"""What bash would run for a text, found out in a process of its own.
 
-A grammar for editors repairs what it cannot read; here such a text is a problem, and so is every
-node that is not in the tables below. A script counts as plain only if the words that the standard
-library's `shlex` finds are the same, because a gap between two parsers is where a command hides.
+A text that the parser crashes on, or takes too long for, ends that process and not this one. Then
+nothing is known about the text and it is refused: it is never taken for an empty script.
 """
 
-import re
-import shlex
-from collections.abc import Iterator
-from functools import cache
+import atexit
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from functools import lru_cache
 
-from tree_sitter import Language, Node, Parser
+import msgspec
 
-from accord.core.policy.shell_syntax import Redirect, Script, SimpleCommand, Word, read_word
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.policy.shell_syntax import Script
 
 MAX_SCRIPT_BYTES = 65_536
-MAX_COMMANDS = 512
-MAX_DEPTH = 200
-# The grammar's scanner (0.25.1) looks such characters up in a table that ends at 255 and may crash.
-# To bash they are letters like any others, so it gets an underscore for each byte of them.
-NOT_ASCII = re.compile(rb"[^\x00-\x7f]")
-
-# What stands for one word.
-WORD_TYPES = frozenset(
-    {
-        *("word", "string", "raw_string", "concatenation", "number", "ansi_c_string"),
-        *("simple_expansion", "expansion", "command_substitution", "process_substitution"),
-        *("translated_string", "arithmetic_expansion", "brace_expression", "special_variable_name"),
-    }
-)
-# What a plain script may consist of, besides words.
-PLAIN_TYPES = frozenset(
-    {"program", "list", "pipeline", "command", "command_name", "redirected_statement"}
-    | {"file_redirect", "file_descriptor", "string_content"}
-)
-PLAIN_OPERATORS = frozenset({"&&", "||", ";", "|", "|&", "\n", ">", ">>", "<", ">&", "&>", "<&"})
-PUNCTUATION = ";<>|&()\n"
-REDIRECT_TYPES = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-# Constructs whose commands are read like any others.
-TRANSPARENT_TYPES = frozenset(
-    {
-        *("program", "list", "pipeline", "command", "redirected_statement", "subshell"),
-        *("compound_statement", "command_substitution", "process_substitution", "string"),
-        *("concatenation", "if_statement", "elif_clause", "else_clause", "while_statement"),
-        *("for_statement", "do_group", "case_statement", "case_item", "negated_command"),
-        *("function_definition", "variable_assignment", "variable_assignments", "heredoc_body"),
-        *("test_command", "unary_expression", "binary_expression", "expansion", "command_name"),
-        *("file_redirect", "heredoc_redirect", "herestring_redirect", "parenthesized_expression"),
-        *("arithmetic_expansion", "array", "declaration_command", "unset_command", "subscript"),
-        *("c_style_for_statement", "ternary_expression", "postfix_expression", "translated_string"),
-        *("heredoc_content", "simple_expansion", "brace_expression"),
-    }
-)
-DECLARATIONS = frozenset({"declaration_command", "unset_command", "test_command"})
+# Hooks ask about the same short texts again and again.
+CACHED_TEXTS, MAX_CACHED_LENGTH = 128, 2048
+LENGTH_BYTES = 4
+MAX_ANSWER_BYTES = 16 << 20
+# The process limits its own CPU time; this is for a machine on which it does not get any.
+TIMEOUT_S = 10.0
+COMMAND = (sys.executable, "-I", "-m", "accord.shell_grammar")
 
 
-@cache
-def _parser() -> Parser:
-    import tree_sitter_bash
-
-    return Parser(Language(tree_sitter_bash.language()))
+FAILED = "The command cannot be analysed, because {why}; split it into shorter and simpler ones"
 
 
 def parse_shell(text: str) -> Script:
-    """Everything that bash would run for this text."""
+    """Everything that bash would run for this text; raises Refused."""
     try:
         source = text.encode()
     except UnicodeEncodeError:
@@ -72,161 +42,109 @@ def parse_shell(text: str) -> Script:
         return Script(problem=f"it is longer than {MAX_SCRIPT_BYTES} bytes")
     if "\0" in text:
         return Script(problem="it contains a NUL character")
-    root = _parser().parse(NOT_ASCII.sub(b"_", source)).root_node
-    return _ScriptReader(text, source, root).script()
+    return _parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else _child.parse(source)
 
 
-class _ScriptReader:
-    def __init__(self, text: str, source: bytes, root: Node) -> None:
-        self._text = text
-        self._bytes = source
-        self._root = root
-        self._commands: list[SimpleCommand] = []
-        self._problem = ""
+@lru_cache(maxsize=CACHED_TEXTS)
+def _parse_cached(text: str) -> Script:
+    return _child.parse(text.encode())
 
-    def script(self) -> Script:
-        if self._root.has_error:
-            self._problem = "bash's grammar does not accept it"
-        self._read(self._root, (), piped=False, depth=0)
-        commands = tuple(self._commands)
-        if len(commands) > MAX_COMMANDS:
-            return Script(problem=f"it has more than {MAX_COMMANDS} commands")
-        plain = not self._problem and self._is_plain()
-        return Script(commands, self._problem, plain)
 
-    def _read(
-        self, node: Node, redirects: tuple[Redirect, ...], *, piped: bool, depth: int
-    ) -> None:
-        """Collect the commands in a node, which has these redirections."""
-        if depth > MAX_DEPTH:
-            self._problem = "it is nested too deeply"
-            return
-        if node.type == "command":
-            self._read_command(node, redirects, piped=piped)
-        elif node.type in DECLARATIONS:
-            name = self._source(node.children[0])
-            words = (Word(name), Word(self._source(node), literal=False))
-            self._commands.append(SimpleCommand(words, (), redirects, piped=piped))
-        elif node.type == "redirected_statement":
-            redirects = (*redirects, *map(self._redirect, _redirect_nodes(node)))
-            if node.child_by_field_name("body") is None:
-                self._commands.append(SimpleCommand((), (), redirects, piped=piped))
-        elif node.type == "function_definition":
-            self._problem = self._problem or "it defines a function"
-        elif node.type == "variable_assignment" and _is_statement(node):
-            self._commands.append(SimpleCommand((), (self._assignment(node),), redirects))
-        elif node.is_named and node.type not in TRANSPARENT_TYPES | WORD_TYPES and node.children:
-            self._problem = self._problem or f"{node.type.replace('_', ' ')} is not understood"
-        after_pipe = False
-        for child in node.children:
-            inner = redirects if _carries_redirects(node, child) else ()
-            feeds = after_pipe or (piped and node.type != "command")
-            self._read(child, inner, piped=feeds, depth=depth + 1)
-            after_pipe = after_pipe or child.type in {"|", "|&"}
+class _ParserProcess:
+    """The process, which is started when it is needed and again after each failure."""
 
-    def _read_command(self, node: Node, redirects: tuple[Redirect, ...], *, piped: bool) -> None:
-        assignments, words = [], []
-        for child in node.children:
-            if child.type == "variable_assignment":
-                assignments.append(self._assignment(child))
-            elif child.type == "command_name":
-                words.append(read_word(self._source(child)))
-            elif child.type in REDIRECT_TYPES:
-                redirects = (*redirects, self._redirect(child))
-            else:
-                words.append(read_word(self._source(child)))
-        self._commands.append(
-            SimpleCommand(tuple(words), tuple(assignments), redirects, piped=piped)
-        )
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._decoder = msgspec.msgpack.Decoder(Script)
 
-    # Plain scripts
+    def parse(self, source: bytes) -> Script:
+        """What the process says about a text; raises Refused."""
+        with self._lock:
+            try:
+                answer = self._ask(source, time.monotonic() + TIMEOUT_S)
+                return self._decoder.decode(answer)
+            except EOFError:
+                why = "the parser fails on it or takes too long"
+            except TimeoutError:
+                why = "the parser did not answer in time"
+            except (OSError, msgspec.DecodeError) as error:
+                why = f"the parser does not work ({type(error).__name__})"
+            self.end()
+        raise Refused(Reason.MALFORMED, FAILED.format(why=why))
 
-    def _is_plain(self) -> bool:
-        units = list(self._units(self._root))
-        if None in units:
-            return False
-        words = [_plain_text(unit) for unit in units if unit is not None]
-        if None in words:
-            return False
-        return [word for word in words if word != "\n"] == _shlex_words(self._text)
+    def _ask(self, source: bytes, deadline: float) -> bytes:
+        process = self._running()
+        assert process.stdin is not None  # noqa: S101 - started with pipes
+        assert process.stdout is not None  # noqa: S101 - the same
+        _write(process.stdin.fileno(), _length(source) + source, deadline)
+        output = process.stdout.fileno()
+        length = int.from_bytes(_read(output, LENGTH_BYTES, deadline))
+        if length > MAX_ANSWER_BYTES:
+            raise EOFError
+        return _read(output, length, deadline)
 
-    # Nodes
-
-    def _redirect(self, node: Node) -> Redirect:
-        descriptor = next(
-            (self._source(c) for c in node.children if c.type == "file_descriptor"), ""
-        )
-        operator = next((self._source(c) for c in node.children if not c.is_named), "?")
-        if node.type == "heredoc_redirect":
-            body = next((c for c in node.children if c.type == "heredoc_body"), None)
-            expands = body is not None and any(
-                c.is_named and c.type != "heredoc_content" for c in body.children
+    def _running(self) -> "subprocess.Popen[bytes]":
+        """The process; it ends by itself when nothing is asked for a while."""
+        if self._process is not None and self._process.poll() is not None:
+            self.end()
+        if self._process is None:
+            self._process = subprocess.Popen(
+                COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
-            text = "" if body is None else self._source(body)
-            return Redirect(operator, Word(text, literal=not expands, raw=text), descriptor)
-        targets = [c for c in node.children if c.is_named and c.type != "file_descriptor"]
-        target = (
-            read_word(self._source(targets[0])) if len(targets) == 1 else Word("", literal=False)
-        )
-        return Redirect(operator, target, descriptor)
+            assert self._process.stdin is not None  # noqa: S101 - started with pipes
+            os.set_blocking(self._process.stdin.fileno(), False)
+        return self._process
 
-    def _assignment(self, node: Node) -> tuple[str, Word]:
-        name, _, value = self._source(node).partition("=")
-        return name, read_word(value)
+    def end(self) -> None:
+        """Kill the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
 
-    def _source(self, node: Node) -> str:
-        return self._bytes[node.start_byte : node.end_byte].decode(errors="replace")
-
-    def _units(self, node: Node) -> Iterator[str | None]:
-        """The words and operators of a plain script in order; None for anything else."""
-        if node.type in WORD_TYPES:
-            yield self._source(node)
-        elif not node.is_named:
-            yield self._source(node) if node.type in PLAIN_OPERATORS else None
-        elif node.type == "file_descriptor":
-            yield self._source(node)
-        elif node.type not in PLAIN_TYPES:
-            yield None
-        else:
-            for child in node.children:
-                yield from self._units(child)
+    def forget(self) -> None:
+        """In a forked process: the parser belongs to the parent, where the lock may be held."""
+        self._lock = threading.Lock()
+        if self._process is not None:
+            self._process.returncode = 0  # not a child of this process
+            self._process = None
 
 
-def _is_statement(node: Node) -> bool:
-    return node.parent is not None and node.parent.type not in {"command", "declaration_command"}
+def _length(data: bytes) -> bytes:
+    return len(data).to_bytes(LENGTH_BYTES)
 
 
-def _carries_redirects(node: Node, child: Node) -> bool:
-    """Whether redirections of a node apply to the commands in this child."""
-    return child.type not in REDIRECT_TYPES and node.type not in {"command", *WORD_TYPES}
+def _write(handle: int, data: bytes, deadline: float) -> None:
+    while data:
+        _wait(handle, select.POLLOUT, deadline)
+        data = data[os.write(handle, data) :]
 
 
-def _redirect_nodes(node: Node) -> Iterator[Node]:
-    for child in node.children:
-        if child.type in REDIRECT_TYPES:
-            yield child
-            # A redirection behind a here-document's start is a child of the here-document.
-            yield from (inner for inner in child.children if inner.type in REDIRECT_TYPES)
+def _read(handle: int, size: int, deadline: float) -> bytes:
+    """So many bytes; raises EOFError if the process ended before, TimeoutError."""
+    data = b""
+    while len(data) < size:
+        _wait(handle, select.POLLIN, deadline)
+        part = os.read(handle, size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
 
 
-def _plain_text(unit: str) -> str | None:
-    if unit in PLAIN_OPERATORS:
-        return unit
-    word = read_word(unit)
-    return word.text if word.literal and "\\" not in unit and "\n" not in unit else None
+def _wait(handle: int, event: int, deadline: float) -> None:
+    """Wait until the handle is ready; `select` would not take the many handles of a server."""
+    poll = select.poll()
+    poll.register(handle, event)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise TimeoutError
 
 
-def _shlex_words(text: str) -> list[str]:
-    """The words and operators as `shlex` reads them; empty if it cannot."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=PUNCTUATION)
-    lexer.whitespace, lexer.commenters = " \t", ""
-    lexer.whitespace_split = True
-    try:
-        words = list(lexer)
-    except ValueError:
-        return []
-    return [
-        bare
-        for word in words
-        if (bare := word if set(word) - set(PUNCTUATION) else word.replace("\n", ""))
-    ]
+_child = _ParserProcess()
+atexit.register(_child.end)
+os.register_at_fork(after_in_child=_child.forget)

@@ -251,3 +251,18 @@ def test_daemon_survives_the_host_that_started_it(lonely_agent: GatedAgent) -> N
 
     assert os.getpgid(pid) != process.pid
     os.kill(pid, signal.SIG_DFL)
+
+
+def test_command_that_the_parser_fails_on_is_refused_and_the_daemon_goes_on(
+    agent: GatedAgent, people: People
+) -> None:
+    assert not agent.ask("ls").decision
+    pid = agent.daemon_pid
+
+    refused = agent.ask("@(a|b) " * 6700)
+
+    assert refused.decision == "deny"
+    assert "cannot be analysed" in refused.reason
+    assert not people.state.gates
+    assert not agent.ask("ls").decision
+    assert agent.daemon_pid == pid

@@ -142,6 +142,19 @@ async def test_what_agents_may_never_do_is_refused_and_leaves_no_trace(
     assert not (await make_client(server, "alice").session(room.alice.id)).tools
 
 
+async def test_a_command_that_the_parser_fails_on_is_refused_and_leaves_no_trace(
+    room: ThreeMemberSession, server: ServerProcess, shop: Shop
+) -> None:
+    body = shop.call("ls")
+
+    with pytest.raises(ServerRefused, match="cannot be analysed") as refused:
+        await room.claude.send(replace(body, arguments={"command": "@(a|b) " * 6700}))
+
+    assert refused.value.code == "INVALID_MESSAGE"
+    assert not (await make_client(server, "alice").session(room.alice.id)).tools
+    assert (await proposed(room, server, shop.call("git status"))).approved
+
+
 async def test_a_forged_class_and_a_malformed_report_are_refused(
     room: ThreeMemberSession, shop: Shop
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.client.errors import ClientError, ServerRefused
+from accord.core.kernel.refusal import Refused
 from accord.daemon import call_decision, reports
 from accord.daemon.agent_link import AgentLink
 from accord.daemon.host_calls import HookRequest, InvalidEventError, call_of
@@ -46,6 +47,8 @@ class RequestHandler:
             return self._answer(request)
         except (InvalidEventError, ConnectionRecordError) as error:
             return refusal(f"{error}.")
+        except Refused as error:  # a command that cannot be analysed
+            return refusal(f"{error.detail}.")
         except ServerRefused as error:
             log.warning("%s of %s was refused: %s", request.event, request.host, error.code)
             return refusal(f"{error.message} ({error.code}).")

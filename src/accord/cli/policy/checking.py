@@ -195,7 +195,11 @@ async def past_calls(args: argparse.Namespace, policy: "Policy") -> AsyncIterato
                 if envelope.get("type") != "tool.propose" or not isinstance(payload, dict):
                     continue
                 call = call_of(payload)
-                found = classify(call, policy, parse_shell)
+                try:
+                    found = classify(call, policy, parse_shell)
+                except Refused as refused:
+                    yield PastCall(shown_call(call), "refused", refused.detail)
+                    continue
                 gated = waits(found, policy, ungated)
                 outcome = "refused" if found.refusal else "approval" if gated else "passes"
                 yield PastCall(shown_call(call), outcome, sentence_of(found, policy))
