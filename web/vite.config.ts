@@ -7,7 +7,10 @@ import { preloadFont } from "./build/preload.ts";
 const BROWSERS = ["chrome125", "firefox128", "safari17.5"];
 // What most screens need is one file: many small ones compress badly, and each is a request.
 const FIRST =
-  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp)|\/src\/lib\/(?!notices)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|Pieces|names|spell|words)/;
+  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp|TabBar)|\/src\/lib\/(?!notices|reminders|sound)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|Pieces|names|spell|words)|\/node_modules\/diff\//;
+const MARKDOWN = /\/node_modules\/marked\/|\/text\/(markdown|Markdown|BlockView|Inlines|links)/;
+const SESSION =
+  /\/src\/lib\/session\/(?!Composer|ReplayBar|RoomPanel)|\/text\/(OutputText|ansi\.ts)|\/node_modules\/virtua\//;
 
 export default defineConfig({
   plugins: [lexerOnly(), svelte(), licences(), preloadFont("inter-latin-wght")],
@@ -27,8 +30,10 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
-            { name: "first", test: FIRST },
-            { name: "icons", test: /\/lucide\//, minShareCount: 2 },
+            { name: "first", test: FIRST, priority: 3 },
+            { name: "icons", test: /\/lucide\//, minShareCount: 2, priority: 2 },
+            { name: "markdown", test: MARKDOWN, priority: 1 },
+            { name: "session", test: SESSION },
           ],
         },
       },

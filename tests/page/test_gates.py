@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from accord.client import Session
 from tests.helpers.page.accessibility import serious_findings
-from tests.helpers.page.browser import signed_in
+from tests.helpers.page.browser import signed_in, steady
 from tests.helpers.page.team import Team, propose_deletion, propose_migration
 from tests.helpers.servers.server_process import ServerProcess
 
@@ -26,11 +26,6 @@ async def open_gate(
         yield session, await propose_deletion(session["claude"])
     finally:
         await session["jonas"].end("The test is over")
-
-
-async def steady(page: Page) -> None:
-    """Buttons answer only after the card has stood still for a moment."""
-    await page.wait_for_timeout(750)
 
 
 async def test_gate_is_approved_by_two_clicks(

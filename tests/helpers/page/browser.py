@@ -116,3 +116,8 @@ async def signed_in(
         await page.get_by_role("heading", level=1, name="Home").wait_for()
         await page.close()
         yield someone
+
+
+async def steady(page: Page) -> None:
+    """Buttons answer only after their card has stood still for a moment, which it then says."""
+    await page.locator("[data-steady]").first.wait_for(state="attached")

@@ -5,6 +5,8 @@
 
 const STEADY_MS = 600;
 const SAMPLE_MS = 120;
+/** On the element while it stands still, for those who test the page. */
+const MARK = "data-steady";
 
 export class Steady {
   #element: HTMLElement | undefined;
@@ -23,13 +25,14 @@ export class Steady {
     this.#element = element;
     this.#place = "";
     this.look();
-    const timer = setInterval(() => this.look(), SAMPLE_MS);
+    const timer = setInterval(() => element.toggleAttribute(MARK, this.isSteady), SAMPLE_MS);
     return () => clearInterval(timer);
   }
 
   /** Something else is here now, such as another question on the same buttons. */
   restart(): void {
     this.#since = this.now();
+    this.#element?.removeAttribute(MARK);
   }
 
   look(): void {

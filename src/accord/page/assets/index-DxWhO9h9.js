@@ -1,1 +1,0 @@
-import{B as e,I as t,Ut as n}from"./first-jX5NgNQ8.js";e();var r=document.getElementById(`app`);r&&n(t,{target:r});
