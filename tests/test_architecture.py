@@ -132,6 +132,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     ),
     "accord.server.options": DATA_DIR | SERVER_SETTINGS,
     "accord.server.call_rules": KERNEL | CALL_RULES | {"accord.core.people", "accord.core.room"},
+    "accord.server.several_servers": (
+        CORE
+        | ENGINE
+        | ADAPTERS
+        | IDENTITY
+        | {"accord.identity.token_service", "accord.server.engine_factory"}
+    ),
     "accord.server.app": (
         CORE
         | API
@@ -149,7 +156,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
             "accord.waking.machine",
         }
         | {"accord.server.call_rules", "accord.server.engine_factory", "accord.server.options"}
-        | {"accord.telemetry"}
+        | {"accord.telemetry", "accord.server.several_servers"}
     ),
     "accord.server.serving": (
         CORE
@@ -159,7 +166,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         | FILES
         | CLIENT_SETTINGS
         | SERVER_SETTINGS
+        | DATA_DIR
         | {"accord.server.app", "accord.server.options", "accord.telemetry.tracing"}
+        | {"accord.server.several_servers"}
     ),
     "accord.client": CORE | API | CLIENT_SETTINGS | PROFILE_STORE | {"accord.engine.ports"},
     "accord.hosts.gate_hook": frozenset(),

@@ -11,7 +11,7 @@ from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason
 from accord.core.room.conversation.responses import ResponseChunk, ResponseStart
 from accord.core.room.membership.leaving import SessionLeave
-from accord.engine import engine as engine_module
+from accord.engine import workers
 from accord.engine.ports import EventLog, Row
 from accord.stores.sqlite import SqliteLog
 from tests.engine.conftest import Make
@@ -288,7 +288,7 @@ async def test_rows_before_following_began_are_followed(make: Make) -> None:
 async def test_following_resumes_after_a_store_failure(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "FOLLOW_RETRY_S", 0.0)
+    monkeypatch.setattr(workers, "RETRY_DELAY_S", 0.0)
     mine = FaultyLog()
     one = make(mine)
     await one.open_room(CLAUDE)
@@ -312,10 +312,11 @@ async def test_readers_of_an_unreadable_stream_reconnect_and_miss_nothing(make: 
     two = make(mine.log)
     alice = one.peers["alice"]
     last = alice.ids[-1]
+    await two.send(BOB, session_join(BOB, Role.DRIVER), "bob")
 
-    async with following(one):
+    async with following(one):  # behind a record that has to be read
         mine.failing.add("read")
-        await two.send(BOB, session_join(BOB, Role.DRIVER), "bob")
+        await two.send(BOB, prompt_submit(), "asked")
         await quiet(one)
         mine.failing.clear()
 

@@ -174,6 +174,13 @@ def answer_senders(
             on_failure(error)
 
 
+def refuse_senders(
+    submissions: Iterable[Submission], refusal: Refused, on_failure: Callable[[Exception], None]
+) -> None:
+    """Refuse messages that were not decided, or whose records are lost."""
+    answer_senders([Outcome(each, refusal=refusal) for each in submissions], on_failure)
+
+
 class CommitListeners:
     """Those who are told of commits; one that fails does not affect the others."""
 

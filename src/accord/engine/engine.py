@@ -1,25 +1,22 @@
 """The engine: decide ahead, commit in natural batches, answer after the commit.
 
 ONE OWNER. The engine owns the streams, and it alone knows all parts. A part gets what it needs when
-it is made (the log, the codec, the clock, a callback) and never the engine; what it finds out it
-returns. So each part can be read, tested and replaced alone:
+it is made and never the engine; what it finds out it returns. So each can be read and tested alone:
 
-- `Decider` reads and advances one stream, and returns what came of a message;
-- `Committer` appends what is decided, and returns whether it is durable, overtaken or lost;
+- `Decider` advances one stream and returns what came of a message; `Committer` makes it durable;
 - `StreamCache` reads streams from the log and evicts them;
 - `Delivery` writes to connections, and returns who joined; `JoinHandler` sends those the past;
-- `HeartbeatMonitor` and `Startup` submit messages of the server itself.
+- `HeartbeatMonitor` and `Startup` submit messages of the server itself;
+- `ServerGroup` knows the other servers on the log, where a store allows several.
 
-THE LOOP. `submit` decides a message, or queues it while its stream is held. `_decide` does what the
-decision says; `_commit` does the same with the result of a commit. Both run on one event loop, so a
-step without an `await` is atomic. A stream is held while it is read from the log
-(`_run_while_held`): at the start, to catch up with another process, or to look records up. After
-the last hold its queue is decided in order.
+A stream that is read from the log is held: its messages queue, and are decided after the last hold.
+A step without an `await` is atomic.
 """
 
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -30,6 +27,7 @@ from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, ChunkBatch, Message
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.timestamps import to_iso
+from accord.engine import workers
 from accord.engine.chunk_fast_path import ChunkBatchOutcome, decide_batch
 from accord.engine.committer import (
     CommitListeners,
@@ -38,10 +36,11 @@ from accord.engine.committer import (
     Overtaken,
     WriteBackpressure,
     answer_senders,
+    refuse_senders,
 )
 from accord.engine.counters import EngineCounters
 from accord.engine.decider import Decider, SenderReturned
-from accord.engine.delivery.delivery import Delivery, Vault
+from accord.engine.delivery.delivery import Delivery
 from accord.engine.delivery.heartbeat import HeartbeatMonitor
 from accord.engine.delivery.joining import JoinHandler
 from accord.engine.ports import (
@@ -55,20 +54,16 @@ from accord.engine.ports import (
     StoreError,
 )
 from accord.engine.scheduling import BackgroundTasks, Scheduler
+from accord.engine.servers.group import ServerGroup
 from accord.engine.streams.snapshots import Snapshots
 from accord.engine.streams.startup import RoomSummaries, Startup
-from accord.engine.streams.stream import OnOutcome, Outcome, Peer, Stream, Submission
+from accord.engine.streams.stream import OnOutcome, Outcome, Peer, Stream, Submission, Vault
 from accord.engine.streams.stream_cache import StreamCache, unreadable_refusal
 from accord.engine.streams.verified_reads import RecordReader
 
 log = logging.getLogger("accord.engine")
 
-# Seconds between attempts to follow the log.
-FOLLOW_RETRY_S = 1.0
-
 ROW, STREAM = itemgetter(1), attrgetter("stream")
-
-
 # The refusal of a message, or its records.
 HandleResult = tuple[Refused | None, tuple[EncodedRecord, ...]]
 
@@ -115,7 +110,8 @@ class Engine:
             ports, self.reader, self.delivery, self.vault, self.counters, self.tasks.spawn, submit
         )
         self.scheduler = Scheduler(self.clock, self.send_tick)
-        self._start_position: int | None = None
+        self.followed_position: int | None = None
+        self.servers: ServerGroup | None = None  # set where several servers may use the log
         self._starting = False
 
     # Submitting
@@ -140,12 +136,8 @@ class Engine:
     ) -> bool:
         """Decide chunks of one answer together; False: nothing was done, submit each of them."""
         stream = self.streams.get(f"room/{batch.first.room}")
-        if (
-            stream is None
-            or stream.hold_count
-            or stream.queue
-            or self.backpressure.unstored_bytes > self.backpressure.unlimited_below
-        ):
+        is_full = self.backpressure.unstored_bytes > self.backpressure.unlimited_below
+        if stream is None or stream.hold_count or stream.queue or is_full:
             return False
         now = self.clock.now() + stream.clock_ahead
         outcome = decide_batch(self.codec, stream, batch, actor, on_outcome, peer, now)
@@ -201,11 +193,16 @@ class Engine:
     # Deciding and committing
 
     def _decide(self, stream: Stream, submission: Submission) -> None:
-        """Decide this message and do what the decision says; it is answered in every case."""
+        """Decide a message and do what the decision says; it is answered in every case."""
         decision = self.decider.decide(stream, submission)
         if isinstance(decision, Outcome):
+            is_refused = decision.refusal is not None
+            if is_refused and self.servers and not self.servers.is_current(stream, submission):
+                stream.queue.appendleft(submission)
+                self._hold_while(stream, self._catch_up_after_commit(stream))
+                return
             self._post(stream, decision)
-            if decision.refusal is not None or decision.is_retry:
+            if is_refused or decision.is_retry:
                 self.heartbeat.on_activity(stream, submission.actor)
         elif isinstance(decision, SenderReturned):
             self.heartbeat.end_inactivity(stream, decision.seat)
@@ -226,6 +223,8 @@ class Engine:
     async def _commit(self, stream: Stream) -> None:
         """Commit what is decided until nothing is left, and do what each result says."""
         while stream.outbox:
+            if self.servers is not None and self.servers.relays.is_pending(stream.id):
+                await self.servers.relays.settled(stream.id)
             result = await self.committer.commit_outbox(stream)
             if isinstance(result, Committed):
                 self._on_committed(stream, result)
@@ -323,16 +322,13 @@ class Engine:
         self._settle(stream)
 
     def _drop_unreadable(self, stream: Stream, error: StoreError) -> None:
-        """The store failed: refuse everything queued; the next message opens the stream again.
-
-        The object stays held, so that nothing is ever decided in it.
-        """
+        """Refuse everything queued; this object stays held, the next message opens another."""
         detail = "damaged" if isinstance(error, DamagedError) else str(error)
         log.error("stream.unreadable", extra={"stream": stream.id, "detail": detail})
         self.stream_cache.drop(stream)
         self.backpressure.release(stream, stream.unstored_bytes)
         waiting = stream.abandon(error)
-        self._refuse_all(waiting, unreadable_refusal(error))
+        refuse_senders(waiting, unreadable_refusal(error), self.tasks.record_failure)
         self.delivery.disconnect(stream.id)  # after the answers, which closing would cut off
 
     async def _look_up(self, stream: Stream, submission: Submission, ids: tuple[str, ...]) -> None:
@@ -343,26 +339,34 @@ class Engine:
             stream.queue.remove(submission)
             self._post(stream, Outcome(submission, refusal=unreadable_refusal(error)))
 
-    async def catch_up(self, stream: Stream) -> None:
-        """Fold and deliver what other processes appended."""
-        foreign = await self.stream_cache.catch_up(stream)
+    async def catch_up(self, stream: Stream, known: Sequence[Row] = ()) -> None:
+        """Fold and deliver what other processes appended; `known` are rows read already."""
+        foreign = await self.stream_cache.catch_up(stream, known)
         self.delivery.deliver_foreign(stream, foreign.records)
+        if self.servers is not None:
+            self.servers.on_foreign_records(stream, foreign.records)
         self.listeners.publish(stream.id, foreign.records, state_changed=foreign.state_changed)
         if foreign.state_changed:
             self._reschedule(stream)
+
+    async def _catch_up_after_commit(self, stream: Stream) -> None:
+        await stream.commit_ended()
+        await self.catch_up(stream)
 
     def _settle(self, stream: Stream) -> None:
         """Nothing is left to decide or commit: catch up with the log, or evict the stream."""
         self._catch_up_if_behind(stream)
         self._evict_if_idle(stream)
 
-    def _catch_up_if_behind(self, stream: Stream) -> None:
-        """Fold what other processes appended, if nothing is pending here.
-
-        Otherwise the pending append finds the conflict.
-        """
+    def _catch_up_if_behind(self, stream: Stream, known: Sequence[Row] = ()) -> None:
+        """Fold what other processes appended; if an append is pending, it finds the conflict."""
         if stream.newest_version > stream.base.version and stream.is_idle:
-            self._hold_while(stream, self.catch_up(stream))
+            self._hold_while(stream, self.catch_up(stream, known))
+
+    def fall_behind(self, stream: Stream, version: int) -> None:
+        """The log has this version of the stream."""
+        stream.newest_version = max(stream.newest_version, version)
+        self._catch_up_if_behind(stream)
 
     def _evict_if_idle(self, stream: Stream) -> None:
         ended = self.stream_cache.evict_if_idle(stream)
@@ -378,7 +382,7 @@ class Engine:
     async def start(self) -> RoomSummaries:
         """Mark all members disconnected and arm every deadline; returns a summary of all rooms."""
         self._starting = True
-        self._start_position = await self.events.position()
+        self.followed_position = await self.events.position()
         startup = Startup(
             self.events, self.scheduler, self.stream_cache, self._open_room, self.wait_until_idle
         )
@@ -388,13 +392,15 @@ class Engine:
 
     async def _open_room(self, stream: str) -> None:
         """Open a room at start-up: all its members are disconnected, and its deadlines apply."""
-        try:
-            state = await self.state(stream)
-        except DamagedError:  # the reader logged it; the other rooms are still opened
-            return
-        for seat in self.contexts["room"].presence.connected_members(state):
-            self.delivery.record_absence(stream, seat)
-        self.send_tick(stream)
+        with suppress(DamagedError):  # the reader logged it; the other rooms are still opened
+            await self.review_presence(stream)
+            self.send_tick(stream)
+
+    async def review_presence(self, stream: str) -> None:
+        """Record members as disconnected who are connected nowhere; arms the stream's deadline."""
+        state = await self.state(stream)
+        for seat in self.contexts[stream.partition("/")[0]].presence.connected_members(state):
+            self.delivery.mark_absent_if_gone(stream, seat)
 
     def send_tick(self, stream: str) -> None:
         """Let the rules act on deadlines that have passed."""
@@ -412,25 +418,23 @@ class Engine:
 
     async def follow_log(self) -> None:
         """Keep streams in memory in step with what other processes append; runs until cancelled."""
-        at = await self.events.position() if self._start_position is None else self._start_position
-        while True:
-            try:
-                async for batch in self.events.tail(at):
-                    self._on_foreign_rows(list(map(ROW, batch)))
-                    at = batch[-1][0]
-            except StoreError as error:
-                log.warning("log.unfollowed", extra={"detail": str(error)})
-                await asyncio.sleep(FOLLOW_RETRY_S)
+        if self.followed_position is None:
+            self.followed_position = await self.events.position()
+        await workers.follow(self.events, self.followed_position, self._on_batch)
 
-    def _on_foreign_rows(self, rows: Sequence[Row]) -> None:
-        newest = dict(zip(map(STREAM, rows), rows, strict=True))
-        for row in newest.values():
+    def _on_batch(self, batch: Sequence[tuple[int, Row]]) -> None:
+        rows = list(map(ROW, batch))
+        for row in dict(zip(map(STREAM, rows), rows, strict=True)).values():  # the newest of each
             opened = self.streams.get(row.stream)
             if opened is None:
                 self.listeners.report_version(row.stream, row.version)
             elif row.version > opened.base.version:
                 opened.newest_version = row.version
-                self._catch_up_if_behind(opened)
+                known = [r for r in rows if r.stream == row.stream] if opened.is_idle else []
+                self._catch_up_if_behind(opened, known)
+        if self.servers is not None:
+            self.servers.on_unopened_rows([row for row in rows if row.stream not in self.streams])
+        self.followed_position = batch[-1][0]
 
     # Stopping
 
@@ -441,8 +445,4 @@ class Engine:
             opened.hold_count += 1  # decide nothing here again
             waiting = opened.abandon(StoreError(refusal.detail))
             opened.in_flight = []
-            self._refuse_all(waiting, refusal)
-
-    def _refuse_all(self, submissions: Iterable[Submission], refusal: Refused) -> None:
-        outcomes = [Outcome(each, refusal=refusal) for each in submissions]
-        answer_senders(outcomes, self.tasks.record_failure)
+            refuse_senders(waiting, refusal, self.tasks.record_failure)

@@ -8,13 +8,19 @@ import msgspec
 
 # Kept light: `accord pact` imports two of the small protocols below and must start fast.
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from accord.core.kernel.effects import Relay, ReplayedMessage, ServerNotice
     from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHead
     from accord.core.kernel.integrity.retention_cut import RetentionCut
     from accord.core.kernel.messages import Body, Instant, Message
     from accord.core.kernel.records import Record
+
+
+# A stream and a member who is connected to it.
+Claim = tuple[str, str]
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -170,11 +176,84 @@ class MeasurableStore(Protocol):
 
 
 @runtime_checkable
+class ConnectedStore(Protocol):
+    """A store whose connection may break."""
+
+    @property
+    def retries(self) -> int:
+        """How many commits were sent again after a lost connection."""
+        ...
+
+
+class ServerListener(Protocol):
+    """What a server is told about the others on its log. All of it is called on the event loop."""
+
+    def on_signals(self, sender: int, text: bytes) -> None:
+        """Signals that a server sent, this one's own too; all servers get them in one order."""
+        ...
+
+    def on_claims(self, claims: Mapping[int, set[Claim]]) -> None:
+        """Which members are connected to which other server, all of them."""
+        ...
+
+    def on_server_ended(self, server: int) -> None:
+        """A server has not given a sign of life for the time of a lease, or has stopped."""
+        ...
+
+    def on_servers_changed(self) -> None:
+        """The number of other servers is another one than before."""
+        ...
+
+    def on_link_lost(self) -> None:
+        """Signals that were sent or are under way may not arrive."""
+        ...
+
+
+class ServerLink(Protocol):
+    """One server among those that use a log: signals, connected members, tasks of one server."""
+
+    id: int
+    others: frozenset[int]  # the other servers that are alive
+
+    async def find_others(self) -> frozenset[int]:
+        """The servers that are alive now, also before this one is one of them."""
+        ...
+
+    async def start(self, listener: ServerListener) -> None:
+        """Become one of the servers; returns when the others are known."""
+        ...
+
+    def send(self, text: bytes) -> None:
+        """Send a signal to all servers; it may be lost with the connection."""
+        ...
+
+    def claim(self, claim: Claim) -> None:
+        """This server has a connection of this member."""
+        ...
+
+    def release(self, claim: Claim) -> None:
+        """It has none any more."""
+        ...
+
+    def lead(self, task: str) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Waits until this server alone has the task; the event is set when that ends."""
+        ...
+
+    async def stop(self, *, hand_over: bool) -> None:
+        """Stop being one of the servers; `hand_over` leaves the claims until the lease ends."""
+        ...
+
+
+@runtime_checkable
 class SharedStore(Protocol):
     """A store that other machines can reach, where no file lock keeps a second server away."""
 
     async def claim_server(self) -> None:
-        """Be the one server of this log, until it is closed; StoreError while another is."""
+        """Be the only one that uses this log, until it is closed; StoreError while a server is."""
+        ...
+
+    async def link_servers(self) -> ServerLink:
+        """Use the log beside other servers; StoreError while it is claimed."""
         ...
 
 

@@ -6,7 +6,7 @@ detected.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from operator import attrgetter, itemgetter
 from time import perf_counter
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.integrity.hash_chain import SignedHead
 from accord.engine.counters import EngineCounters
-from accord.engine.ports import Clock, EventLog, Row
+from accord.engine.ports import Clock, EventLog, Row, StoreError
 
 log = logging.getLogger("accord.engine")
 # Seconds before a failed worker is restarted.
@@ -116,6 +116,20 @@ class HeadSigner:
         kid, key = self.signer.signer()
         head = SignedHead(row.stream, row.version, row.hash, self.clock.now(), kid, total=total)
         return replace(head, signature=key.sign(head.signed_bytes()))
+
+
+async def follow(
+    events: EventLog, position: int, on_batch: Callable[[Sequence[tuple[int, Row]]], None]
+) -> None:
+    """Call this for all rows behind `position`, across failures of the store; never returns."""
+    while True:
+        try:
+            async for batch in events.tail(position):
+                on_batch(batch)
+                position = batch[-1][0]
+        except StoreError as error:
+            log.warning("log.unfollowed", extra={"detail": str(error)})
+            await asyncio.sleep(RETRY_DELAY_S)
 
 
 async def run_worker(events: EventLog, worker: Worker, tally: EngineCounters | None = None) -> None:

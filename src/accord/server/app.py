@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,8 +22,9 @@ from accord.data_dir import KEYS_DIR_NAME
 from accord.engine import workers
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
-from accord.engine.ports import EncodedRecord, EventLog, StoreError
+from accord.engine.ports import EncodedRecord, EventLog, ServerLink, StoreError
 from accord.engine.scheduling import WallClock
+from accord.engine.servers.group import ServerGroup
 from accord.engine.workers import HeadSigner
 from accord.identity.sign_in_service import SignInService
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR, TokenService
@@ -32,6 +33,7 @@ from accord.pact.mirror.service import MirrorService
 from accord.server.call_rules import SignedCallRules
 from accord.server.engine_factory import make_engine
 from accord.server.options import ServerOptions, operator_id
+from accord.server.several_servers import LagCheck, SeveralServers
 from accord.settings.server.open_files import raise_for_connections
 from accord.telemetry.loop_lag import LoopLag
 from accord.telemetry.measurements import MetricSources
@@ -40,7 +42,7 @@ from accord.telemetry.middleware import RequestStats, RequestStatsMiddleware, Tr
 from accord.transports import bridge
 from accord.transports.bridge.member_handlers import MemberHandlers
 from accord.transports.bridge.queries import BridgeQueries
-from accord.transports.edge.connection_limits import ConnectionLimits
+from accord.transports.edge.connection_limits import ConnectionLimits, PrincipalConnections
 from accord.transports.edge.origin import OriginMiddleware, names_this_server
 from accord.transports.http import (
     admin,
@@ -55,6 +57,7 @@ from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.git_hooks import GitHookEndpoints
 from accord.transports.http.home import HomeEndpoints
 from accord.transports.http.messages.endpoints import MessageEndpoints
+from accord.transports.http.messages.waiting_limits import Waiters
 from accord.transports.http.people.sign_in import SignInEndpoints
 from accord.transports.http.policies.signed_policies import PolicyEndpoints
 from accord.transports.http.policies.standing_grants import StandingGrantEndpoints
@@ -106,7 +109,9 @@ class PeopleDirectory:
 class Server:
     """All parts of a running server."""
 
-    def __init__(self, options: ServerOptions, events: EventLog) -> None:
+    def __init__(
+        self, options: ServerOptions, events: EventLog, link: ServerLink | None = None
+    ) -> None:
         self.options = options
         self.events = events
         is_open = options.auth == "open"
@@ -186,6 +191,10 @@ class Server:
             BridgeQueries(self.engine),
             lambda actor: MemberHandlers(self.engine, self.mirrors, actor),
         )
+        self.several: SeveralServers | None = None
+        if link is not None:
+            self.engine.servers = ServerGroup(link, self.engine)
+            self.several = SeveralServers(self.engine.servers, self.engine, self)
         self.tasks: list[asyncio.Task[None]] = []
         self.certificate_reload: CertificateReloader | None = None
         self.stopping = asyncio.Event()
@@ -206,7 +215,15 @@ class Server:
             "store": health.store_check(self.events),
             "workers": health.WorkerCheck(self.events, [self.head_signer.name], self.tasks_running),
         }
+        if self.several is not None:
+            checks["lag"] = LagCheck(self.events, self.engine)
         return health.Readiness(checks, self.stopping.is_set)
+
+    def principal_limits(self) -> list[PrincipalConnections[Any] | Waiters]:
+        """Limits on what one principal has open at a time."""
+        http = (self.http.poller.waiters, self.http.event_streams.waiters)
+        home = (self.home.streams.waiters, self.mcp.open_requests)
+        return [self.websockets.principal_connections, *http, *home]
 
     async def _metrics(self) -> bytes:
         workers = (self.head_signer.name,)
@@ -270,24 +287,36 @@ class Server:
 
     async def start(self) -> str:
         """Open the log, start all tasks, and return a token for the operator."""
+        if self.several is not None:
+            await self.several.group.start()
         await self.token_service.record_active_key()
         await self.token_service.choose_id_secret()
         self.intake.session_quota.load(await self.engine.start())
         await self.attention_worker.load()
-        heads = workers.run_worker(self.events, self.head_signer, self.engine.counters)
-        attention = workers.run_worker(self.events, self.attention_worker, self.engine.counters)
+        led = {"heads": self._sign_heads, "attention": self._react, **self._retention_tasks()}
+        several = self.several
         loops = (
             self.engine.follow_log(),
-            heads,
-            attention,
-            self.attention_worker.run_sweeps(),
+            *(several.run_led(name, work) if several else work() for name, work in led.items()),
             self.loop_lag.run(),
             self.mirrors.run(),
         )
-        for work in (*loops, *self._retention_tasks()):
-            self.tasks.append(asyncio.create_task(work))
+        for loop in loops:
+            self.tasks.append(asyncio.create_task(loop))
         request = TokenRequest(id=operator_id(), kind=Kind.HUMAN, roles=frozenset({Role.ADMIN}))
         return (await self.token_service.admin_for(SHELL_ACTOR).issue(request)).token
+
+    async def _sign_heads(self) -> None:
+        await workers.run_worker(self.events, self.head_signer, self.engine.counters)
+
+    async def _react(self) -> None:
+        """Follow the log for what messages lead to; another server may have done it until now."""
+        if self.several is not None:
+            await self.attention_worker.load()
+        counters = self.engine.counters
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(workers.run_worker(self.events, self.attention_worker, counters))
+            tasks.create_task(self.attention_worker.run_sweeps())
 
     async def sign_in_codes(self) -> tuple[str, ...]:
         """One-time codes for the operator, if wanted: one for a browser, one for a shell."""
@@ -310,21 +339,25 @@ class Server:
         self.home.streams.waiters.end_all()
         self.mcp.end_all()
 
-    def _retention_tasks(self) -> Iterator[Coroutine[Any, Any, None]]:
+    def _retention_tasks(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
         """Only if retention is configured."""
         days = self.options.keep_ended_days
-        if days is not None:
-            from accord.operations import retention  # imported late: rarely used
+        if days is None:
+            return {}
+        from accord.operations import retention  # imported late: rarely used
 
-            keys, why = self.options.home / KEYS_DIR_NAME, f"{days} days after the end"
-            trust = retention.PruneAuthority(self.keyring, keys, SYSTEM, why)
-            keeper = retention.Retention(self.events, self.engine.clock, trust)
-            yield retention.run_retention(keeper, days, self.engine.stream_cache.evict)
+        keys, why = self.options.home / KEYS_DIR_NAME, f"{days} days after the end"
+        trust = retention.PruneAuthority(self.keyring, keys, SYSTEM, why)
+        keeper = retention.Retention(self.events, self.engine.clock, trust)
+        evict = self.engine.stream_cache.evict
+        return {"retention": lambda: retention.run_retention(keeper, days, evict)}
 
     async def finish_pending(self, within: float) -> None:
         """Accept nothing more and finish what was decided; after a timeout refuse the rest."""
         self.stopping.set()
         self.intake.closed = True
+        if self.several is not None:
+            self.several.group.hand_over()
         await self.threads.wakes.stop()
         self.engine.scheduler.stop()
         self.engine.heartbeat.scheduler.stop()
@@ -344,8 +377,11 @@ class Server:
         await self.mcp.close()
         await self.engine.wait_until_idle()
         await save_index(self.threads.index)
-        with contextlib.suppress(StoreError):  # the next start signs what is not signed now
-            await workers.finish_worker(self.events, self.head_signer)
+        if self.several is None or not self.several.link.others:
+            with contextlib.suppress(StoreError):  # the next start signs what is not signed now
+                await workers.finish_worker(self.events, self.head_signer)
+        if self.several is not None:
+            await self.several.group.stop()
         await self.events.close()
 
     def asgi_app(self, proxied: Callable[[Any], Any] = lambda app: app) -> ASGIApp:

@@ -20,10 +20,11 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from accord.atomic_files import write_private
 from accord.core.kernel.refusal import Reason, Refused
-from accord.engine.ports import SharedStore
+from accord.data_dir import KEYS_DIR_NAME
 from accord.identity.token_signing import ensure_loopback
 from accord.server.app import Server
 from accord.server.options import ServerOptions
+from accord.server.several_servers import link_to_others
 from accord.stores import open_log
 from accord.transports.edge.tls import protocol_factory
 from accord.transports.websocket.protocol import websocket_protocol_class
@@ -244,9 +245,8 @@ async def _start_server(
 ) -> tuple[Server, str]:
     """Start a server on its log; returns it with a token for the operator."""
     events = await open_log(options.store_url, durability=options.durability)
-    if isinstance(events, SharedStore):
-        await events.claim_server()
-    server = Server(options, events)
+    link = await link_to_others(events, options.home / KEYS_DIR_NAME)
+    server = Server(options, events, link)
     server.raise_file_limit()
     if tracing:
         server.set_tracer(tracing)

@@ -71,6 +71,12 @@ class TailCache:
         self._rows.clear()
         self._bytes = 0
 
+    def skip_to(self, last: int) -> None:
+        """Begin behind this position, unless the cache is there already."""
+        if last > self.last:
+            self.clear()
+            self.last = last
+
     def after(self, position: int, limit: int) -> list[PositionedRow] | None:
         """Rows behind `position`; empty if there are none; None: read the store."""
         behind = self.last - position

@@ -27,7 +27,7 @@ from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.votes import GatePassed, GateRejected
 from accord.core.room.state import Presence
 from accord.engine.counters import Histogram
-from accord.engine.ports import MeasurableStore
+from accord.engine.ports import ConnectedStore, MeasurableStore
 from accord.telemetry.measurements import Measurements, MetricSources, measure
 
 UNKNOWN_TYPE = "unknown"
@@ -100,6 +100,25 @@ def connections_by_transport(facts: Measurements) -> Iterator[Sample]:
     sockets = len(facts.sources.websockets.connections)
     yield ("websocket",), sockets
     yield ("http",), max(0, len(facts.sources.connection_limits.connected) - sockets)
+
+
+def log_lag(facts: Measurements) -> Iterator[Sample]:
+    """Nothing if the store did not respond, or the log is not followed yet."""
+    reached = facts.sources.engine.followed_position
+    if facts.position is not None and reached is not None:
+        yield (), max(0, facts.position - reached)
+
+
+def servers_on_log(facts: Measurements) -> Iterator[Sample]:
+    """This server and the others."""
+    if (servers := facts.sources.engine.servers) is not None:
+        yield (), len(servers.link.others) + 1
+
+
+def store_retries(facts: Measurements) -> Iterator[Sample]:
+    """Only of a store that is reached over a network."""
+    if isinstance(events := facts.sources.engine.events, ConnectedStore):
+        yield (), events.retries
 
 
 def store_bytes(facts: Measurements) -> Iterator[Sample]:
@@ -251,6 +270,27 @@ METRICS: tuple[MetricRow, ...] = (
         lambda f: [((route,), each) for route, each in f.sources.requests.seconds.items()],
     ),
     MetricRow("accord_log_position", GAUGE, "The newest record of the log", (), log_position),
+    MetricRow(
+        "accord_log_behind_records",
+        GAUGE,
+        "Records of the log that this server has not read yet",
+        (),
+        log_lag,
+    ),
+    MetricRow(
+        "accord_servers",
+        GAUGE,
+        "Servers that use the log, this one included; only where a store allows several",
+        (),
+        servers_on_log,
+    ),
+    MetricRow(
+        "accord_store_retries_total",
+        COUNTER,
+        "Commits that were sent again after a lost connection; not there for files",
+        (),
+        store_retries,
+    ),
     MetricRow("accord_store_bytes", GAUGE, "Bytes of the store's files", ("part",), store_bytes),
     MetricRow(
         "accord_worker_behind_records",

@@ -79,6 +79,7 @@ class SessionQuota:
     def __init__(self, engine: Engine, limits: Limits) -> None:
         self.engine = engine
         self.limits = limits
+        self.share = 1.0  # of the limits; other servers allow the rest
         self.owners: dict[str, SessionOwner] = {}
         self.by_owner: Counter[SessionOwner] = Counter()
         self.by_workspace: Counter[str] = Counter()
@@ -111,10 +112,12 @@ class SessionQuota:
 
     def _ensure_capacity(self, owner: SessionOwner) -> None:
         limits = self.limits
-        if self.by_owner[owner] >= (maximum := limits.sessions_per_principal):
+        if self.by_owner[owner] >= (
+            maximum := max(1, int(limits.sessions_per_principal * self.share))
+        ):
             detail = f"{owner.seat} has {maximum} open sessions; end one first"
             raise limit_exceeded("sessions_per_principal", maximum, detail)
-        if self.by_workspace[owner.workspace] >= (maximum := limits.sessions):
+        if self.by_workspace[owner.workspace] >= (maximum := int(limits.sessions * self.share)):
             detail = f"The workspace has {maximum} open sessions; end one first"
             raise limit_exceeded("sessions", maximum, detail)
 
@@ -169,6 +172,8 @@ class Intake:
         self.refusal_log = RefusalLog()
         # Takes what is sent to a thread; set where threads are served.
         self.watch_thread: Submit = refuse_thread
+        # Whether a member is connected to another server; set where there may be others.
+        self.is_elsewhere: Callable[[str, str], bool] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -204,6 +209,8 @@ class Intake:
         """Submit a message to the engine; raises Refused when it is not even admissible."""
         message = submission.message
         stream = f"room/{message.room}"
+        if self.is_elsewhere is not None and type(message.body) is SecretShare:
+            ensure_in_reach(stream, message.body, self.is_elsewhere)
         if self.closed or stream not in self.engine.streams or type(message.body) in ENTRY_BODIES:
             is_for_thread = is_thread_id(message.room) and type(message.body) is not SessionCreate
             if is_for_thread and not self.closed:
@@ -278,6 +285,18 @@ class Intake:
             stream is not None and stream.base.version > 0
         )  # otherwise the id is only what the sender wrote
         self.refusal_log.log_refusal(refusal, seat, session if exists else "", kind)
+
+
+def ensure_in_reach(
+    stream: str, share: SecretShare, is_elsewhere: Callable[[str, str], bool]
+) -> None:
+    """Refuse to share a secret with a member who is connected to another server."""
+    if far := sorted(member for member in set(share.scope) if is_elsewhere(stream, member)):
+        detail = (
+            f"{', '.join(far)} is connected to another server, and there is no link on which "
+            "secrets may travel between servers; share it when they are connected to this one"
+        )
+        raise Refused(Reason.FORBIDDEN, detail, {"elsewhere": far})
 
 
 def refuse_thread(submission: Submission) -> None:

@@ -2,6 +2,8 @@
 
 from collections import OrderedDict
 
+from msgspec.structs import replace
+
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
@@ -57,6 +59,11 @@ class Bucket:
         self.refilled_at = now
         self.stops_left = STOP_BURST
         self.stops_refilled_at = now
+
+    def scale_to(self, rate: float, limits: Limits) -> None:
+        """Refill at other rates from now on."""
+        self.messages_per_second = rate
+        self.bytes_per_second, self.burst_bytes = limits.stream_bytes, limits.stream_burst
 
     def charge_bytes(self, size: int, now: float) -> None:
         """Refill and charge received bytes.
@@ -171,7 +178,22 @@ class Buckets:
     def __init__(self, rate: float | None, limits: Limits = DEFAULT_LIMITS) -> None:
         self.rate = rate
         self.limits = limits
+        self._whole = rate, limits
         self.by_principal: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
+
+    def set_share(self, share: float) -> None:
+        """Allow this share of the limits here; other servers allow the rest."""
+        rate, limits = self._whole
+        if rate is None:
+            return
+        self.rate = rate * share
+        self.limits = replace(
+            limits,
+            stream_bytes=int(limits.stream_bytes * share),
+            stream_burst=int(limits.stream_burst * share),
+        )
+        for bucket in self.by_principal.values():
+            bucket.scale_to(self.rate, self.limits)
 
     def new_bucket(self, now: float) -> Bucket | None:
         """A bucket for a connection that has not signed in; None without a rate limit."""

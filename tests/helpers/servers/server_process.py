@@ -212,8 +212,12 @@ class ServerProcess:
 
     def admin_request(self, method: str, path: str, body: Any = None) -> Any:
         """Send an HTTP request with the operator's token; returns the decoded response."""
+        return self.request_as(self.admin_token, path, method, body)
+
+    def request_as(self, token: str, path: str, method: str = "GET", body: Any = None) -> Any:
+        """Send an HTTP request with this token; returns the decoded response."""
         data = None if body is None else msgspec.json.encode(body)
-        headers = {"Authorization": f"Bearer {self.admin_token}"}
+        headers = {"Authorization": f"Bearer {token}"}
         request = Request(self.url + path, data, headers, method=method)  # noqa: S310
         with urlopen(request, timeout=SERVER_TIMEOUT_S) as response:  # noqa: S310 - our own address
             content = response.read()

@@ -114,7 +114,7 @@ async def test_owner_of_the_database_needs_no_other_rights(database: str) -> Non
 
 
 def test_constants_are_those_in_the_sql() -> None:
-    statements = schema.MIGRATIONS[-1][1]
+    statements = schema.MIGRATIONS[0][1]
 
     assert f"ERRCODE = '{schema.FENCED}'" in statements
     assert f"pg_notify('{schema.CHANNEL}'" in statements

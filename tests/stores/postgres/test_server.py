@@ -1,11 +1,15 @@
 """A real server on a real PostgreSQL."""
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from accord.client import Client
+from accord.stores.postgres import PostgresLog, schema
+from accord.stores.postgres.errors import DatabaseName
 from tests.helpers.clients.cli import UserShell, run_accord
 from tests.helpers.servers.postgres_server import SHARED_POSTGRES
 from tests.helpers.servers.server_process import ServerProcess, run_server
@@ -42,13 +46,27 @@ async def test_session_outlives_a_killed_server_and_the_log_verifies(
         sqlite3.connect(f"file:{server.home / 'accord.db'}?mode=ro", uri=True).execute("SELECT 1")
 
 
-async def test_second_server_on_one_log_is_refused(tmp_path: Path, database: str) -> None:
-    with run_server(tmp_path, "token", "--store", database):
-        flags = ("--port", "0", "--store", database, "--data-dir", str(tmp_path / "second"))
-        ran = run_accord("serve", *flags)
+async def test_log_that_is_being_copied_is_refused(tmp_path: Path, database: str) -> None:
+    flags = ("--port", "0", "--store", database, "--data-dir", str(tmp_path / "second"))
+    log = await PostgresLog.open(database)
+    try:
+        await log.claim_server()
+        ran = await asyncio.to_thread(run_accord, "serve", *flags)
+    finally:
+        await log.close()
 
     assert ran.code == 6
-    assert "Another server uses postgresql://127.0.0.1" in ran.err
+    assert "uses postgresql://127.0.0.1" in ran.err
+    assert "stop it first" in ran.err
+
+
+async def test_log_of_a_running_server_is_not_copied(tmp_path: Path, database: str) -> None:
+    with run_server(tmp_path, "token", "--store", database):
+        target = f"sqlite:{tmp_path / 'copy.db'}"
+        ran = await asyncio.to_thread(run_accord, "store", "copy", database, target)
+
+    assert ran.code == 6
+    assert "A server uses postgresql://127.0.0.1" in ran.err
 
 
 @pytest.mark.parametrize("command", [["verify"], ["compact", "--keep-ended", "1d"]])
@@ -69,3 +87,19 @@ def test_backup_names_the_tool_of_the_database(tmp_path: Path, database: str) ->
 
     assert ran.code == 2
     assert "pg_dump --schema=accord" in ran.err
+
+
+async def test_tables_of_the_version_before_are_migrated_with_their_records(database: str) -> None:
+    name = DatabaseName.from_url(database)
+    connection = await asyncpg.connect(database)
+    await schema.prepare(connection, name, schema.MIGRATIONS[:-1])
+    await connection.execute("UPDATE accord.head SET position = 7")
+    await connection.close()
+
+    log = await PostgresLog.open(database)
+    try:
+        assert await log.position() == 7
+        link = await log.link_servers()
+        assert await link.find_others() == frozenset()
+    finally:
+        await log.close()

@@ -1,6 +1,6 @@
 """Which connections subscribe to a stream, what is written to them, and what happens on a loss."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from itertools import repeat
@@ -16,7 +16,14 @@ from accord.core.kernel.refusal import Reason
 from accord.engine.chunk_fast_path import ChunkBatchOutcome
 from accord.engine.delivery.heartbeat import HeartbeatMonitor
 from accord.engine.ports import EncodedRecord, EnginePorts
-from accord.engine.streams.stream import Outcome, Peer, Stream, Submission, SubmitSystemMessage
+from accord.engine.streams.stream import (
+    Outcome,
+    Peer,
+    Stream,
+    Submission,
+    SubmitSystemMessage,
+    Vault,
+)
 
 # Enum lookups cost more than everything else done here for a record.
 IN, OUT = MembershipChange.IN, MembershipChange.OUT
@@ -27,6 +34,10 @@ TRANSIENT_REASONS = frozenset({Reason.UNAVAILABLE, Reason.TOO_MANY})
 AddressedFrame = tuple[bytes, MemberIds | None]
 RelayListener = Callable[[Stream, Actor, Relay], None]
 ALREADY_SENT: AddressedFrame = (b"", frozenset())
+# A stream and one of its members.
+OnConnections = Callable[[str, str], None]
+IsElsewhere = Callable[[str, str], bool]
+SendRelays = Callable[[Stream, Outcome, Sequence[AddressedFrame]], list[AddressedFrame]]
 
 
 class JoinEntry(NamedTuple):
@@ -66,7 +77,7 @@ class Delivery:
         ports: EnginePorts,
         contexts: Mapping[str, Context[Any]],
         streams: Mapping[str, Stream],
-        vault: "Vault",
+        vault: Vault,
         heartbeat: HeartbeatMonitor,
         submit: SubmitSystemMessage,
     ) -> None:
@@ -84,6 +95,17 @@ class Delivery:
         self.on_unsubscribed_act: Callable[[Stream, Actor], None] = lambda *_: None
         self.on_subscribe: Callable[[str, Peer], None] = lambda *_: None
         self.on_relay: list[RelayListener] = []
+        # Set if other servers use the log too.
+        self.is_elsewhere: IsElsewhere = lambda *_: False
+        self._on_connections: OnConnections | None = None
+        self._send_relays: SendRelays | None = None
+
+    def join_group(
+        self, is_elsewhere: IsElsewhere, on_connections: OnConnections, send_relays: SendRelays
+    ) -> None:
+        """There may be connections to other servers."""
+        self.is_elsewhere, self._on_connections = is_elsewhere, on_connections
+        self._send_relays = send_relays
 
     # Connections
 
@@ -119,6 +141,7 @@ class Delivery:
         self.streams_of.setdefault(peer, set()).add(stream)
         self._heartbeat.start(stream, peer.principal)
         self.on_subscribe(stream, peer)
+        self.report_connections(stream, peer.principal)
 
     def unsubscribe(self, stream: str, peer: Peer) -> None:
         self.stop_delivery(stream, peer)
@@ -144,6 +167,12 @@ class Delivery:
         if not here:
             self.subscribers.pop(stream, None)
         self._stop_replay(stream, peer)
+        self.report_connections(stream, peer.principal)
+
+    def report_connections(self, stream: str, seat: str) -> None:
+        """A connection of this member was added or removed."""
+        if self._on_connections is not None:
+            self._on_connections(stream, seat)
 
     def _stop_replay(self, stream: str, peer: Peer) -> None:
         """Forget a connection that has caught up or is gone."""
@@ -160,7 +189,8 @@ class Delivery:
 
     def mark_absent_if_gone(self, stream: str, seat: str) -> None:
         """Record a member as disconnected unless another connection is open or joining."""
-        if not any(peer.principal == seat for peer in self._connected_or_joining(stream)):
+        is_here = any(peer.principal == seat for peer in self._connected_or_joining(stream))
+        if not is_here and not self.is_elsewhere(stream, seat):
             self.record_absence(stream, seat)
 
     def _connected_or_joining(self, stream: str) -> Iterator[Peer]:
@@ -217,7 +247,7 @@ class Delivery:
                 joins.undelivered.append(outcome)
             else:
                 self._distribute(stream, outcome, lines, joins)
-        self._write(stream.id, lines)
+        self.write_lines(stream.id, lines)
         return joins if joins.entering or joins.left or joins.undelivered else None
 
     def _distribute(
@@ -242,12 +272,12 @@ class Delivery:
                     (frame, record.to) if plain else self._addressed_frame(stream, encoded, lines)
                 )
             if event.membership is OUT:
-                self._write(stream.id, lines)
+                self.write_lines(stream.id, lines)
                 lines.clear()
                 self._remove_leaver(stream, record, joins)
         if outcome.effects:
             said = list(self._effect_frames(stream, outcome))
-            lines += said
+            lines += said if self._send_relays is None else self._send_relays(stream, outcome, said)
             self._deliver_effects_to_outsider(stream.id, peer, said, joins.entering)
 
     def _addressed_frame(
@@ -262,7 +292,7 @@ class Delivery:
         )
         if not record.event.carries_secret:
             return frame, to
-        self._write(stream.id, before)
+        self.write_lines(stream.id, before)
         before.clear()
         for peer in list(self.subscribers.get(stream.id, NO_PEERS)):
             if to is None or peer.principal in to:
@@ -298,7 +328,7 @@ class Delivery:
 
     def broadcast(self, stream: str, frame: bytes) -> set[str]:
         """Write this to all subscribers; returns who they are."""
-        self._write(stream, [(frame, None)])
+        self.write_lines(stream, [(frame, None)])
         return {peer.principal for peer in self.subscribers.get(stream, ())}
 
     def _deliver_to_outsider(
@@ -350,12 +380,13 @@ class Delivery:
             if encoded.record.said is not None:
                 lines.append(self._addressed_frame(stream, encoded, lines))
             if encoded.record.event.membership is OUT:
-                self._write(stream.id, lines)
+                self.write_lines(stream.id, lines)
                 lines = []
                 self._remove_leaver(stream, encoded.record, Joins({}, [], []))
-        self._write(stream.id, lines)
+        self.write_lines(stream.id, lines)
 
-    def _write(self, stream: str, lines: list[AddressedFrame]) -> None:
+    def write_lines(self, stream: str, lines: list[AddressedFrame]) -> None:
+        """Write frames to the subscribers they are for."""
         here = self.subscribers.get(stream)
         if not here or not lines:
             return
@@ -416,29 +447,3 @@ def may_see(record: Record, seat: str) -> bool:
 def secret_key_of(record: Record) -> str:
     """Key of the secret that a record shares or revokes."""
     return record.said.key  # type: ignore[union-attr, no-any-return]  # such a body has one
-
-
-class Vault:
-    """Secret values by stream and key; never stored, logged or shown."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[str, str], str] = {}
-
-    def hold(self, stream: str, key: str, value: str) -> None:
-        """Hold a value; replaces an older one."""
-        self._values[stream, key] = value
-
-    def value(self, stream: str, key: str) -> str | None:
-        return self._values.get((stream, key))
-
-    def values(self, stream: str) -> list[str]:
-        """All values of a stream, for the filter that removes them from text."""
-        return [value for (where, _), value in self._values.items() if where == stream]
-
-    def drop(self, stream: str, key: str) -> None:
-        self._values.pop((stream, key), None)
-
-    def __repr__(self) -> str:
-        return f"Vault({len(self._values)} values)"

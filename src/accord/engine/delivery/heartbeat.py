@@ -27,6 +27,8 @@ class HeartbeatMonitor:
         self._streams = streams
         self._broadcast = broadcast
         self._submit = submit
+        # Called with the silence of each member, for members who use several servers.
+        self.report_silence: Callable[[str, str, int], None] | None = None
         self.scheduler = Scheduler(ports.clock, self.ping_stream)
 
     def start(self, stream: str, seat: str) -> None:
@@ -84,6 +86,8 @@ class HeartbeatMonitor:
         self, stream: Stream, policy: HeartbeatPolicy, seat: str, now: Instant
     ) -> None:
         silence = now - stream.last_seen.setdefault(seat, now)
+        if self.report_silence is not None:
+            self.report_silence(stream.id, seat, silence)
         if silence < policy.idle_after_ms:
             return
         how = Inactivity.AWAY if silence >= policy.away_after_ms else Inactivity.IDLE

@@ -60,9 +60,9 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import MembershipChange
 from accord.core.kernel.refusal import Refused
 from accord.engine.counters import EngineCounters
-from accord.engine.delivery.delivery import Delivery, JoinEntry, Joins, Vault, join_entry_of
+from accord.engine.delivery.delivery import Delivery, JoinEntry, Joins, join_entry_of
 from accord.engine.ports import DamagedError, EnginePorts, StoreError
-from accord.engine.streams.stream import Outcome, Peer, Stream, SubmitSystemMessage
+from accord.engine.streams.stream import Outcome, Peer, Stream, SubmitSystemMessage, Vault
 from accord.engine.streams.stream_cache import unreadable_refusal
 from accord.engine.streams.verified_reads import RecordReader
 
@@ -101,14 +101,15 @@ class JoinHandler:
     def resume(self, stream: Stream, peer: Peer, since: int | None) -> None:
         """Subscribe a member and replay records behind `since`; None: as for a new one."""
         if self.start_replay(stream, JoinEntry(peer, since, is_first_visit=since is None)):
-            self._record_return(stream, peer.principal)
+            self.record_return(stream, peer.principal)
 
     def mark_present(self, stream: Stream, peer: Peer) -> None:
         """Subscribe a connection that reads the history by itself."""
         self._delivery.subscribe(stream.id, peer)
-        self._record_return(stream, peer.principal)
+        self.record_return(stream, peer.principal)
 
-    def _record_return(self, stream: Stream, seat: str) -> None:
+    def record_return(self, stream: Stream, seat: str) -> None:
+        """Record that a member is connected, unless that is known."""
         body = stream.context.presence.return_body(stream.base.state, seat, self._clock.now())
         if body is not None:
             self._submit_return(stream.id, seat, body)
@@ -185,6 +186,7 @@ class JoinHandler:
                 return True
             entry = entry._replace(since=held - 1 if entry.since is None else entry.since)
         self._catching_up.setdefault(stream, {})[peer] = until
+        self._delivery.report_connections(stream, peer.principal)
         self._spawn(self._replay_from_store(opened, entry))
         return True
 

@@ -65,6 +65,8 @@ if TYPE_CHECKING:  # a stream only keeps them; that module has the rules and imp
     from accord.engine.chunk_fast_path import ChunkBatchOutcome, ChunkStream
 
 MAX_SIGNALS = 256
+# Seconds between looks whether a commit has ended.
+COMMIT_CHECK_INTERVAL_S = 0.0005
 # Upper bound of a window in bytes, besides its bound in records.
 MAX_WINDOW_BYTES = 8 << 20
 NONE_LOOKED_UP: Mapping[str, EncodedRecord | None] = {}
@@ -108,6 +110,7 @@ class Submission(msgspec.Struct, gc=False, eq=False):
     peer: Peer | None = None
     looked_up: Mapping[str, EncodedRecord | None] = NONE_LOOKED_UP
     decided_at: Instant = 0  # time of its records
+    is_confirmed: bool = False  # a refusal rests on a state that was current
 
     def resolve(self, outcome: "Outcome") -> None:
         """Answer the sender, once.
@@ -255,9 +258,12 @@ class Stream:
         signals = self.signals
         if message.ref in signals:
             signals[message.ref] = signals.pop(message.ref)
-        signals[message.id] = message.fork
-        if len(signals) > MAX_SIGNALS:
-            del signals[next(iter(signals))]
+        self.remember_signal_id(message.id, message.fork)
+
+    def remember_signal_id(self, id: str, fork: str | None) -> None:
+        self.signals[id] = fork
+        if len(self.signals) > MAX_SIGNALS:
+            del self.signals[next(iter(self.signals))]
 
     def has_signal(self, id: str, fork: str | None) -> bool:
         """Whether a recent signal with this id was sent in this fork."""
@@ -284,6 +290,11 @@ class Stream:
         self.in_flight, self.outbox, self.pending_records = [], [], []
         return [submission for each in decided for submission in each.submissions()]
 
+    async def commit_ended(self) -> None:
+        """Wait until no commit is running."""
+        while self.committing:  # noqa: ASYNC110 - there is no event, and it ends in milliseconds
+            await asyncio.sleep(COMMIT_CHECK_INTERVAL_S)
+
     def abandon(self, error: StoreError) -> list[Submission]:
         """Give up what is queued and decided; returns the messages that have to be answered."""
         for ready in self.ready_waiters:
@@ -306,3 +317,29 @@ class Stream:
         return not (
             self.hold_count or self.committing or self.queue or self.outbox or self.pending_records
         )
+
+
+class Vault:
+    """Secret values by stream and key; never stored, logged or shown."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str], str] = {}
+
+    def hold(self, stream: str, key: str, value: str) -> None:
+        """Hold a value; replaces an older one."""
+        self._values[stream, key] = value
+
+    def value(self, stream: str, key: str) -> str | None:
+        return self._values.get((stream, key))
+
+    def values(self, stream: str) -> list[str]:
+        """All values of a stream, for the filter that removes them from text."""
+        return [value for (where, _), value in self._values.items() if where == stream]
+
+    def drop(self, stream: str, key: str) -> None:
+        self._values.pop((stream, key), None)
+
+    def __repr__(self) -> str:
+        return f"Vault({len(self._values)} values)"

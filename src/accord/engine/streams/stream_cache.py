@@ -18,7 +18,7 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.engine.ports import Clock, DamagedError, EncodedRecord, Row, StoreError
 from accord.engine.streams.snapshots import Snapshots
 from accord.engine.streams.stream import Stream, StreamPosition, Submission
-from accord.engine.streams.verified_reads import RecordReader
+from accord.engine.streams.verified_reads import RecordReader, check_chain
 
 log = logging.getLogger("accord.engine")
 
@@ -92,10 +92,15 @@ class StreamCache:
         stream.clock_ahead = max(0, base.at - self._clock.now())
         stream.reset_to(base)
 
-    async def catch_up(self, stream: Stream) -> ForeignRecords:
-        """Fold what other processes appended; drops what is decided and not durable."""
-        rows = await self._reader.rows(stream.id, stream.base.version)
+    async def catch_up(self, stream: Stream, known: Sequence[Row] = ()) -> ForeignRecords:
+        """Fold what other processes appended; drops what is decided and not durable.
+
+        `known` are newest rows of the stream that were read already.
+        """
         before = stream.base
+        rows = continuation(stream.id, before, known)
+        if rows is None:
+            rows = await self._reader.rows(stream.id, before.version)
         stream.drop_pending_records()
         base, fresh = self._fold(stream, before, rows)
         stream.reset_to(base)
@@ -224,6 +229,17 @@ class StreamCache:
         """Forget a stream that cannot be read; the next message opens it again."""
         if self.streams.get(stream.id) is stream:
             del self.streams[stream.id]
+
+
+def continuation(stream: str, base: StreamPosition, known: Sequence[Row]) -> list[Row] | None:
+    """The known rows behind this position, if they follow it without a gap and match the chain."""
+    rows = [row for row in known if row.version > base.version]
+    if not rows or rows[0].version != base.version + 1:
+        return None
+    try:
+        return check_chain(stream, rows, base.version, base.hash)
+    except DamagedError:  # reading from the store reports it
+        return None
 
 
 def unreadable_refusal(error: StoreError) -> Refused:

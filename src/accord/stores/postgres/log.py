@@ -22,8 +22,9 @@ from accord.stores.postgres.errors import (
     store_error,
 )
 from accord.stores.postgres.reader import QUERY_TIMEOUT_S, READ_ROWS, Reader
+from accord.stores.postgres.server_link import PostgresServerLink
 from accord.stores.postgres.tail_watch import TailWatch
-from accord.stores.postgres.writer import AppendJob, Writer
+from accord.stores.postgres.writer import CLAIM_SQL, SHARE_SQL, AppendJob, Writer
 
 T = TypeVar("T")
 
@@ -59,9 +60,10 @@ class PostgresLog:
     def __init__(self, name: DatabaseName, pool: asyncpg.Pool, connect: "Connector") -> None:
         self._name = name
         self._pool = pool
+        self._connect = connect
         self._reader = Reader(pool)
         self._writer = Writer(name, connect, self._on_commit, self._on_recovery)
-        self._tail_watch = TailWatch(self._writer.id, connect, self._reader.position)
+        self._tail_watch = TailWatch(self._writer.id, connect, self._reader)
         self._sizes: dict[str, int] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -83,13 +85,21 @@ class PostgresLog:
         return log
 
     async def claim_server(self) -> None:
-        """Be the one server of this log; StoreError while another server is."""
+        """Be the only one that uses this log; StoreError while a server does."""
+        await self._claim(CLAIM_SQL, "A server")
+
+    async def link_servers(self) -> "PostgresServerLink":
+        """Use the log beside other servers; StoreError while something uses it alone."""
+        await self._claim(SHARE_SQL, "A copy, or a server of an earlier version,")
+        return PostgresServerLink(self._writer.id, self._connect, self._pool, self._tail_watch)
+
+    async def _claim(self, how: str, other: str) -> None:
         try:
-            claimed = await self._writer.claim_server()
+            claimed = await self._writer.claim_server(how)
         except STORE_ERRORS as error:
             raise store_error(self._name, error) from error
         if not claimed:
-            detail = f"Another server uses {self._name}; stop it first, or name another database"
+            detail = f"{other} uses {self._name}; stop it first, or name another database"
             raise StoreError(detail, str(self._name))
 
     async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:
@@ -182,6 +192,11 @@ class PostgresLog:
     async def begin_behind_cut(self, cut: RetentionCut) -> None:
         """Let a stream without records begin behind this cut; Conflict if it has records."""
         await self._query(self._with_connection, pruning.begin_behind, cut)
+
+    @property
+    def retries(self) -> int:
+        """How many commits were sent again after a lost connection."""
+        return self._writer.retries
 
     def sizes(self) -> dict[str, int]:
         """Bytes of each table with its indexes, as of the last look."""

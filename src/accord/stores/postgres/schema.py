@@ -16,6 +16,8 @@ from accord.stores.postgres.errors import DatabaseName, foreign_error, newer_err
 MIN_SERVER_VERSION = 13
 # The channel on which commits are announced, as named below.
 CHANNEL = "accord_log"
+# The channel of signals between servers.
+SIGNAL_CHANNEL = "accord_signal"
 # Lets one server at a time create or migrate the tables ("ACOR", as in the SQLite file).
 MIGRATION_LOCK = 0x41434F52
 # Raised below for a writer that was replaced.
@@ -159,6 +161,30 @@ MIGRATIONS: Sequence[Migration] = (
             END IF;
         END
         $$;
+        """,
+    ),
+    (
+        2,
+        """
+        -- Servers that use the log. One whose beat stands still for a lease is gone; its members
+        -- are then marked as disconnected by the others.
+        CREATE TABLE accord.servers (
+            id bigint PRIMARY KEY,
+            beat bigint NOT NULL DEFAULT 0,
+            seen timestamptz NOT NULL DEFAULT now()
+        ) WITH (fillfactor = 10);
+        CREATE TABLE accord.connected (
+            server bigint NOT NULL REFERENCES accord.servers ON DELETE CASCADE,
+            stream text COLLATE "C" NOT NULL,
+            member text COLLATE "C" NOT NULL,
+            PRIMARY KEY (server, stream, member)
+        );
+        -- Signals that are too long for a notification; kept for a minute.
+        CREATE UNLOGGED TABLE accord.signals (
+            id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            content bytea NOT NULL,
+            sent timestamptz NOT NULL DEFAULT now()
+        );
         """,
     ),
 )

@@ -37,9 +37,11 @@ _NEW_EPOCH_SQL = """
     INSERT INTO accord.writers (id, epoch) VALUES ($1, 1)
     ON CONFLICT (id) DO UPDATE SET epoch = writers.epoch + 1, since = now() RETURNING epoch
 """
-# Held by the one server that uses the log; PostgreSQL releases it with the connection.
+# Shared by the servers that use the log, or held by one alone (a copy of the log, or a server of
+# a version that knew no others); PostgreSQL releases it with the connection.
 SERVER_LOCK = 0x41434F53
-_CLAIM_SQL = "SELECT pg_try_advisory_lock($1)"
+CLAIM_SQL = "SELECT pg_try_advisory_lock($1)"
+SHARE_SQL = "SELECT pg_try_advisory_lock_shared($1)"
 _STORED_SQL = """
     SELECT r.id, r.hash FROM accord.records AS r JOIN accord.streams AS s ON s.key = r.stream
     WHERE s.name = $1 AND r.version = $2
@@ -80,8 +82,9 @@ class Writer:
         self._on_commit = on_commit
         self._on_recovery = on_recovery
         self.id = secrets.randbits(62)
+        self.retries = 0
         self._epoch = 0
-        self._is_server = False
+        self._claim_sql: str | None = None
         self._connection: asyncpg.Connection | None = None
         self._waiting: deque[AppendJob] = deque()
         self._wake = asyncio.Event()
@@ -93,11 +96,12 @@ class Writer:
         await self._open_connection()
         self._task = asyncio.create_task(self._run(), name="accord-postgres-writer")
 
-    async def claim_server(self) -> bool:
-        """Be the one server of this log, also after connecting again; False if there is another."""
+    async def claim_server(self, how: str) -> bool:
+        """Use this log alone or beside others, also after connecting again; False: it is taken."""
         connection = self._connection or await self._open_connection()
-        self._is_server = bool(await connection.fetchval(_CLAIM_SQL, SERVER_LOCK))
-        return self._is_server
+        claimed = bool(await connection.fetchval(how, SERVER_LOCK))
+        self._claim_sql = how if claimed else None
+        return claimed
 
     def put(self, job: AppendJob) -> None:
         """Include the job in the next commit."""
@@ -215,6 +219,7 @@ class Writer:
         """Connect again, and answer the jobs that are stored; returns the others."""
         self._drop_connection()
         self._on_recovery()
+        self.retries += 1
         try:
             async with asyncio.timeout(RECOVERY_TIMEOUT_S):
                 return await self._reconnect_and_check(batch)
@@ -248,8 +253,8 @@ class Writer:
         """Connect with a new epoch, behind everything the earlier connection may still commit."""
         self._drop_connection()
         self._connection = connection = await self._connect()
-        if self._is_server and not await connection.fetchval(_CLAIM_SQL, SERVER_LOCK):
-            raise StoreError(f"Another server uses {self._name} now; stop one of them")
+        if self._claim_sql and not await connection.fetchval(self._claim_sql, SERVER_LOCK):
+            raise StoreError(f"Another program uses {self._name} alone now; stop one of them")
         async with connection.transaction():
             await connection.execute("SELECT FROM accord.head FOR UPDATE")
             await connection.execute(OLD_WRITERS_SQL)

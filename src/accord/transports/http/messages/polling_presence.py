@@ -91,9 +91,9 @@ class PollingPresence:
         was_here = (
             presence_key(cell.id, actor.principal) in self.members or member.transport == "http"
         )
-        elsewhere = any(
-            peer.principal == actor.principal for peer in self.engine.delivery.connections(cell.id)
-        )
+        delivery = self.engine.delivery
+        elsewhere = any(p.principal == actor.principal for p in delivery.connections(cell.id))
+        elsewhere = elsewhere or delivery.is_elsewhere(cell.id, actor.principal)
         return not elsewhere and (actor.credential is not None or was_here)
 
     def on_request(self, stream: str, actor: Actor) -> None:

@@ -52,6 +52,8 @@ class Conversations:
         # Who waits for messages of a stream by a long poll.
         self.polling: Callable[[str], Container[str]] = lambda _: ()
         self._drafts: OrderedDict[Seat, Instant] = OrderedDict()
+        # Called with every draft, where other servers have to know.
+        self.on_draft: Callable[[Seat], None] | None = None
         self.engine.delivery.on_relay.append(self._on_relay)
 
     async def of(self, seat: Seat, id: str) -> Conversation:
@@ -106,10 +108,16 @@ class Conversations:
             return
         if actor.kind is Kind.HUMAN:
             seat = Seat(stream.base.state.workspace, said.target_agent)
-            self._drafts[seat] = self.engine.clock.now()
-            self._drafts.move_to_end(seat)
-            if len(self._drafts) > MAX_DRAFTS:
-                self._drafts.popitem(last=False)
+            self.remember_draft(seat)
+            if self.on_draft is not None:
+                self.on_draft(seat)
+
+    def remember_draft(self, seat: Seat) -> None:
+        """A person writes at a prompt for this agent, here or on another server."""
+        self._drafts[seat] = self.engine.clock.now()
+        self._drafts.move_to_end(seat)
+        if len(self._drafts) > MAX_DRAFTS:
+            self._drafts.popitem(last=False)
 
     async def _thread(self, id: str) -> Thread:
         thread: Thread = await self.engine.state(thread_state.stream_of(id))

@@ -205,8 +205,10 @@ class AttentionWorker:
 
     def _hears(self, agent: str, stream: str) -> bool:
         """Whether an agent gets what is said there at once, by a connection or a waiting poll."""
-        connected = {peer.principal for peer in self.engine.delivery.connections(stream)}
-        return agent in connected or agent in self.threads.wakes.conversations.polling(stream)
+        delivery = self.engine.delivery
+        connected = {peer.principal for peer in delivery.connections(stream)}
+        is_connected = agent in connected or delivery.is_elsewhere(stream, agent)
+        return is_connected or agent in self.threads.wakes.conversations.polling(stream)
 
     async def _wake_in_session(self, record: Record, agents: Sequence[str], cause: str) -> None:
         """Wake agents of a session that do not hear it: a membership survives an absence."""

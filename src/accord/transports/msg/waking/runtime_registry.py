@@ -1,6 +1,6 @@
 """The runtimes of all agents: changes on the log, plain heartbeats in memory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -40,6 +40,8 @@ class RuntimeRegistry:
         self.started_at = engine.clock.now()
         self._beats: dict[Seat, dict[str, Beats]] = {}
         self._owner_of_ref: dict[tuple[str, str], Seat] = {}
+        # Called with every heartbeat, where other servers have to know.
+        self.on_beat: Callable[[Seat, HeartbeatReport, HumanInput | None], None] | None = None
 
     def load(self, stream: str, attention: Attention) -> None:
         """Take in what the log says about an agent when the server starts."""
@@ -71,7 +73,10 @@ class RuntimeRegistry:
             self._ensure_own_ref(seat, fresh)
             await self._submit(seat, RuntimeReport(report), actor)
             self._remember_ref(seat, fresh)
-        self._remember_beat(seat, report, human_input_of(request, now), now)
+        human = human_input_of(request, now)
+        self.remember_beat(seat, report, human, now)
+        if self.on_beat is not None:
+            self.on_beat(seat, report, human)
         return now
 
     def beats_of(self, seat: Seat, runtimes: Iterable[Runtime]) -> Mapping[str, Beats]:
@@ -103,9 +108,10 @@ class RuntimeRegistry:
             if not heard:
                 self._beats.pop(seat, None)
 
-    def _remember_beat(
+    def remember_beat(
         self, seat: Seat, report: HeartbeatReport, human: HumanInput | None, now: Instant
     ) -> None:
+        """A runtime was heard, here or by another server."""
         heard = self._beats.setdefault(seat, {})
         before = heard.get(report.session_id, Beats(now))
         heard[report.session_id] = (

@@ -1,0 +1,1 @@
+"""Several servers on one log: who is connected where, and signals between them."""
