@@ -101,5 +101,6 @@ async def test_tables_of_the_version_before_are_migrated_with_their_records(data
         assert await log.position() == 7
         link = await log.link_servers()
         assert await link.find_others() == frozenset()
+        await link.stop(hand_over=False)
     finally:
         await log.close()
