@@ -30,9 +30,16 @@ def git(*words: str) -> None:
     subprocess.run(["git", *words], check=True, capture_output=True)
 
 
-def is_silent(record: Path, cwd: Path, *, said: Path | None = None, **env: str) -> bool:
+def is_silent(
+    record: Path,
+    cwd: Path,
+    *,
+    said: Path | None = None,
+    asked: dict[str, object] | None = None,
+    **env: str,
+) -> bool:
     """Whether the hook lets the call pass without asking the daemon."""
-    call = {"tool_name": "Bash", "tool_input": {"command": "x"}, "cwd": str(said or cwd)}
+    call = {"tool_name": "Bash", "tool_input": asked or {"command": "x"}, "cwd": str(said or cwd)}
     done = subprocess.run(
         hook_arguments(record, "claude-code", PRE_TOOL),
         input=json.dumps(call),
@@ -92,3 +99,37 @@ def test_other_work_trees_of_the_repository_are_inside(record: Path, tmp_path: P
     assert not is_inside(str(root), str(other))
     assert not is_silent(record, tree)
     assert is_silent(record, other)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"command": "echo x > {repo}/made"},
+        {"command": "cd '{repo}' && touch made"},
+        {"command": "git -C {repo} push"},
+        {"command": "tool --out={repo}/made"},
+        {"command": "touch ../repo/made"},
+        {"command": "touch ~/repo/made"},
+        {"command": "cp x ${{HOME}}/repo"},
+        {"command": "touch {link}/made"},
+        {"file_path": "{repo}/made", "content": "x"},
+        {"edits": [{"path": "../repo/src/made"}]},
+        {"patch": "*** Add File: {repo}/made\n+x\n"},
+    ],
+)
+def test_a_call_from_elsewhere_that_names_the_repository_is_gated(
+    record: Path, tmp_path: Path, asked: dict[str, object]
+) -> None:
+    outside, repo, link = (tmp_path / name for name in ("elsewhere", "repo", "link"))
+    link.symlink_to(repo)
+    text = json.dumps(asked).replace("{repo}", str(repo)).replace("{link}", str(link))
+    named = json.loads(text.replace("${{HOME}}", "${HOME}"))
+
+    assert not is_silent(record, outside, asked=named, HOME=str(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["touch made", "cat ../repository/x", "ls /", "echo repo"])
+def test_a_call_from_elsewhere_that_does_not_is_left_alone(
+    record: Path, tmp_path: Path, command: str
+) -> None:
+    assert is_silent(record, tmp_path / "elsewhere", asked={"command": command})

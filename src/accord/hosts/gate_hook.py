@@ -173,9 +173,10 @@ MAX_LINK_BYTES = 4096
 
 
 def is_elsewhere(record: str, payload: dict[str, Any]) -> bool:
-    """Whether the host works outside the connected repository, where this hook has no opinion.
+    """Whether the call is outside the connected repository, where this hook has no opinion.
 
-    It does only if all that is known about the host's directories says so.
+    It is only if all that is known about the host's directories says so, and the call names no path
+    in the repository.
     """
     root = repository_of(record)
     if not root:
@@ -185,7 +186,41 @@ def is_elsewhere(record: str, payload: dict[str, Any]) -> bool:
     named = [os.environ.get(name) for name in PROJECT_VARIABLES]
     known = [working_directory(), payload.get("cwd"), *named, *roots]
     places = [place for place in known if isinstance(place, str) and place.startswith("/")]
-    return bool(places) and not any(is_inside(root, place) for place in places)
+    if not places or any(is_inside(root, place) for place in places):
+        return False
+    start = places[1] if len(places) > 1 else places[0]
+    words = paths_in(payload.get("tool_input"), MAX_WORDS)
+    return not any(is_inside(root, os.path.join(start, word)) for word in words)  # noqa: PTH118
+
+
+MAX_WORDS = 1000
+# What may stand around a path in a command line.
+PUNCTUATION = str.maketrans(dict.fromkeys("\"'`;&|<>(){}=,:\n\t", " "))
+
+
+def paths_in(value: object, most: int) -> list[str]:
+    """What could be paths in the arguments of a call, such as the words of a command."""
+    if isinstance(value, str):
+        words = [value] if len(value) < MAX_LINK_BYTES else []
+        words += [
+            word
+            for word in value.replace("${HOME}", "$HOME").translate(PUNCTUATION).split()
+            if "/" in word or "." in word
+        ]
+        return [expanded(word) for word in words[:most] if "\0" not in word]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found: list[str] = []
+    for each in inner:
+        found += paths_in(each, most - len(found))
+    return found
+
+
+def expanded(word: str) -> str:
+    """The path with the home directory in place of what shells put it for."""
+    for name in ("~/", "$HOME/"):
+        if word.startswith(name):
+            return os.path.join(os.environ.get("HOME", "/"), word[len(name) :])  # noqa: PTH118
+    return word
 
 
 def repository_of(record: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from accord.hosts.adapters.host import (
     MCP_NAME,
+    STARTED_ELSEWHERE,
     ConfigFile,
     HostAdapter,
     directory,
@@ -83,7 +84,7 @@ ADAPTER = HostAdapter(
     programs=("claude",),
     version="2.1.326",
     files=files,
-    limits=(LAUNCH_FLAGS,),
+    limits=(LAUNCH_FLAGS, STARTED_ELSEWHERE),
     disabled_by=disabled_by,
     next_step="Start it in this repository as always: claude",
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from accord.hosts.adapters.host import (
     MCP_NAME,
+    STARTED_ELSEWHERE,
     ConfigFile,
     HostAdapter,
     directory,
@@ -75,6 +76,7 @@ ADAPTER = HostAdapter(
         TYPED_INPUT,
         "Codex lets a call pass when it ends our hook because of its own timeout.",
         "The person who starts it can leave the gate out: `codex --disable hooks`.",
+        STARTED_ELSEWHERE,
     ),
     disabled_by=disabled_by,
     next_step="Start it in this repository as always: codex",

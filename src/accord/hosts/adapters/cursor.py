@@ -9,6 +9,7 @@ from typing import Any
 
 from accord.hosts.adapters.host import (
     MCP_NAME,
+    STARTED_ELSEWHERE,
     ConfigFile,
     HostAdapter,
     home_of,
@@ -58,7 +59,7 @@ ADAPTER = HostAdapter(
     programs=("cursor-agent", "cursor"),
     version="",
     files=files,
-    limits=(UNTESTED,),
+    limits=(UNTESTED, STARTED_ELSEWHERE),
     disabled_by=disabled_by,
     next_step="Restart Cursor, and open this repository in it",
 )

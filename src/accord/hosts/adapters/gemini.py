@@ -10,6 +10,7 @@ from typing import Any
 
 from accord.hosts.adapters.host import (
     MCP_NAME,
+    STARTED_ELSEWHERE,
     ConfigFile,
     HostAdapter,
     directory,
@@ -72,7 +73,10 @@ ADAPTER = HostAdapter(
     programs=("gemini",),
     version="0.61.0",
     files=files,
-    limits=("Gemini CLI lets a call pass when it ends our hook because of its own timeout.",),
+    limits=(
+        "Gemini CLI lets a call pass when it ends our hook because of its own timeout.",
+        STARTED_ELSEWHERE,
+    ),
     disabled_by=disabled_by,
     next_step="Start it in this repository as always: gemini",
 )

@@ -24,6 +24,10 @@ GATE_TIMEOUT_S = 60
 REPORT_TIMEOUT_S = 20
 
 FileFormat = JsonFile | TomlFile
+# What holds for every host with hooks.
+STARTED_ELSEWHERE = (
+    "Started outside this repository, it is gated only for calls that name a path in it."
+)
 
 
 class ConfigFile(NamedTuple):
