@@ -175,8 +175,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.hosts.hook_events": frozenset(),
     "accord.hosts.connections": FILES | PROFILES | PROFILE_STORE | {"accord.hosts.hook_events"},
     "accord.hosts": FRONT | FILES | PROCESSES | HOOK_PARTS,
-    "accord.daemon": FRONT | FILES | HOSTS,
-    "accord.agents": FRONT | PROCESSES,
+    "accord.daemon.host_tools": FRONT | {"accord.hosts.hook_events"},
+    "accord.daemon": FRONT | FILES | HOSTS | {"accord.daemon.host_tools"},
+    "accord.agents": FRONT | PROCESSES | {"accord.daemon.host_tools", "accord.hosts.hook_events"},
     "accord.show": KERNEL,
     "accord.demo": FRONT | {"accord.agents", "accord.show"},
     "accord.cli": FRONT

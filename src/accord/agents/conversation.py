@@ -136,11 +136,11 @@ class Conversation:
         is_cut = len(kept) < len(remarks)
         return (UserText(LEFT_OUT), *entries) if is_cut else tuple(entries)
 
-    def summary(self, fork: str | None, max_chars: int) -> str:
+    def summary(self, fork: str | None, max_chars: int, until: str = "") -> str:
         """The end of the conversation as text, for an agent that takes over."""
         lines = [
             f"{self._me}: {each.text}" if not each.by else each.text
-            for each in self._lineage("", fork)
+            for each in self._lineage(until, fork)
         ]
         text = "\n\n".join(lines)
         return text if len(text) <= max_chars else f"{LEFT_OUT}\n\n…{text[-max_chars:]}"

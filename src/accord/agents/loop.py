@@ -193,6 +193,21 @@ class Agent:
 
         It runs in `workdir`, by default that of the agent.
         """
+        try:
+            granted = await self.request_grant(body, prompt, execute_early=execute_early)
+        except Rejected as refusal:
+            return ToolOutcome(ran=False, reason=refusal.reason)
+        await self.wait_while_paused()
+        session = self.session.within(prompt.fork)
+        env = {**self._extra_env, **session_environment(self.session.id, prompt.fork)}
+        where = workdir or self.workdir
+        done = await executor.run_granted(session, granted, body, where, self.limits, env)
+        return ToolOutcome(done.started, done.success, done.output, done.error or "")
+
+    async def request_grant(
+        self, body: ToolPropose, prompt: Prompt, *, execute_early: bool = False
+    ) -> ToolExecute:
+        """Propose a tool call and wait for its grant, which is checked; raises Rejected."""
         await self.wait_while_paused()
         proposal = (await self.session.within(prompt.fork).send(body, prompt.id)).id
         if execute_early:
@@ -200,17 +215,10 @@ class Agent:
         try:
             granted = await self._decision(proposal)
             check_grant(granted, proposal, body, self.session.id)
-        except Rejected as refusal:
-            return ToolOutcome(ran=False, reason=refusal.reason)
         except NotGrantedError as refusal:
             await self.report_error(proposal, str(refusal), prompt.fork)
-            return ToolOutcome(ran=False, reason=str(refusal))
-        await self.wait_while_paused()
-        session = self.session.within(prompt.fork)
-        env = {**self._extra_env, **session_environment(self.session.id, prompt.fork)}
-        where = workdir or self.workdir
-        done = await executor.run_granted(session, granted, body, where, self.limits, env)
-        return ToolOutcome(done.started, done.success, done.output, done.error or "")
+            raise Rejected(proposal, str(refusal), self.session.me) from None
+        return granted
 
     async def _decision(self, proposal: str) -> ToolExecute:
         """Wait for the decision; the agent is idle meanwhile, so a pause takes effect at once."""

@@ -9,6 +9,7 @@ import msgspec
 
 from accord.agents.conversation import Conversation, shown_call
 from accord.agents.loop import Agent, Prompt, ToolOutcome
+from accord.agents.prompt_text import ReadContext, prompt_text
 from accord.agents.providers.model import (
     AssistantTurn,
     CallResult,
@@ -46,10 +47,7 @@ MAX_ATTEMPTS = 4
 MAX_BACKOFF_S = 30.0
 MAX_RETRY_AFTER_S = 120.0
 MAX_RESULT_CHARS = 24_000
-MAX_CONTEXT_CHARS = 100_000
-MAX_CALLS_IN_ONE_REPLY = 32
 
-ReadContext = Callable[[str, str | None], Awaitable[str]]
 FindWorkdir = Callable[[str | None], Awaitable[Path]]
 
 
@@ -102,7 +100,7 @@ class ModelBehavior:
         workdir = await self._find_workdir(prompt.fork)
         entries: list[Entry] = [
             *self._conversation.before(prompt.id, prompt.fork),
-            UserText(await self._prompt_text(prompt)),
+            UserText(await prompt_text(prompt, self._read_context)),
         ]
         for _ in range(self._settings.max_requests):
             await agent.wait_while_paused()
@@ -138,23 +136,6 @@ class ModelBehavior:
             temperature=config.temperature if config else None,
             params={**settings.params, **((config and config.provider_params) or {})},
         )
-
-    async def _prompt_text(self, prompt: Prompt) -> str:
-        """The prompt, and the context items that it names."""
-        parts = [f"{prompt.by}: {prompt.content}"]
-        left = MAX_CONTEXT_CHARS
-        for key in prompt.context_keys:
-            try:
-                content = await self._read_context(key, prompt.fork)
-            except ServerRefused as refusal:
-                content = f"(not readable: {refusal.message})"
-            shown = content[:left]
-            left -= len(shown)
-            cut = "\n(the rest is left out)" if len(shown) < len(content) else ""
-            parts.append(
-                f"<context key={msgspec.json.encode(key).decode()}>\n{shown}{cut}\n</context>"
-            )
-        return "\n\n".join(parts)
 
     # Asking
 

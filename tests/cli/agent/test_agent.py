@@ -134,6 +134,13 @@ async def test_a_person_puts_an_agent_of_their_own_into_a_session(
     assert KEY not in records[0].read_text()
 
 
+def test_a_host_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    done = run_accord("agent", "ses_1", "--host", "claude", cwd=tmp_path, PATH=str(tmp_path))
+
+    assert done.code == 4
+    assert "claude is not installed" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "env", "problem"),
     [
@@ -144,6 +151,8 @@ async def test_a_person_puts_an_agent_of_their_own_into_a_session(
         (("--provider", "openai", "--model", "m", "--price", "x"), {}, "is not two prices"),
         (("--provider", "openai", "--model", "m", "--params", "[1]"), {}, "not a JSON object"),
         (("--provider", "openai-compatible", "--model", "m"), {}, "give --base-url"),
+        (("--provider", "openai", "--host", "claude"), {}, "not allowed with"),
+        ((), {}, "one of the arguments --provider --host"),
         (
             ("--provider", "openai", "--model", "m", "--base-url", "http://models.example/v1"),
             {"OPENAI_API_KEY": KEY},

@@ -1,4 +1,4 @@
-"""What answers prompts: a script or a model. All is checked before the session is joined."""
+"""What answers prompts: a script, a model or a host; checked before the session is joined."""
 
 import argparse
 import os
@@ -9,8 +9,11 @@ from accord.core.kernel.refusal import Reason, Refused
 
 if TYPE_CHECKING:
     from accord.agents.conversation import Conversation
+    from accord.agents.host_programs.host_behavior import HostBehavior, HostDriver
     from accord.agents.loop import AgentBehavior
     from accord.agents.model_behavior import FindWorkdir
+    from accord.agents.prompt_text import ReadContext
+    from accord.agents.tools.call_report import CallReporter
     from accord.client import Client
     from accord.git.repository import Repository
 
@@ -29,6 +32,9 @@ class BehaviorMaker:
     ) -> "AgentBehavior":
         """What answers prompts."""
         raise NotImplementedError
+
+    async def close(self) -> None:
+        """End what was started."""
 
 
 class ScriptMaker(BehaviorMaker):
@@ -80,36 +86,91 @@ class ModelMaker(BehaviorMaker):
         self, client: "Client", session: str, conversation: "Conversation", workdir: Path
     ) -> "AgentBehavior":
         """Asks the model."""
-        import msgspec
-
         from accord.agents.model_behavior import ModelBehavior
-        from accord.agents.tools.call_report import CallReporter
-
-        repository = find_repository(workdir)
-        id = repository.try_text("config", "--local", "accord.repo") if repository else ""
-
-        async def read_policy() -> tuple[str, str]:
-            signed = await client.signed_policy(id or "")
-            return signed.digest, signed.text
-
-        async def read_context(key: str, fork: str | None) -> str:
-            content = (await client.context(session, key, fork)).content
-            return content if isinstance(content, str) else msgspec.json.encode(content).decode()
 
         return ModelBehavior(
             self._provider,
             self._settings,
             conversation,
-            CallReporter(client.id, id or "", read_policy),
-            read_context,
+            call_reporter(client, workdir),
+            context_reader(client, session),
             workdir_finder(self.args, session, workdir),
         )
+
+
+class HostMaker(BehaviorMaker):
+    """An agent that drives a program of another vendor."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from shutil import which
+
+        super().__init__(args)
+        self._program = which(args.host) or ""
+        if not self._program:
+            raise Refused(
+                Reason.NOT_FOUND,
+                f"{args.host} is not installed, or not on PATH; `{args.host} --version` must work",
+            )
+        self._behavior: HostBehavior | None = None
+        self.metadata = {"host": args.host, **({"model": args.model} if args.model else {})}
+
+    def make(
+        self, client: "Client", session: str, conversation: "Conversation", workdir: Path
+    ) -> "AgentBehavior":
+        """Drives the program."""
+        from accord.agents.host_programs.claude_stream import ClaudeDriver
+        from accord.agents.host_programs.host_behavior import HostBehavior
+
+        async def start(directory: Path, fork: str | None) -> "HostDriver":
+            model = self.args.model or ""
+            return await ClaudeDriver.start(directory, session, fork, model, self._program)
+
+        self._behavior = HostBehavior(
+            start,
+            conversation,
+            call_reporter(client, workdir, self.args.host),
+            context_reader(client, session),
+            workdir_finder(self.args, session, workdir),
+        )
+        return self._behavior
+
+    async def close(self) -> None:
+        """End the programs."""
+        if self._behavior is not None:
+            await self._behavior.close()
+
+
+def call_reporter(client: "Client", workdir: Path, host: str = "") -> "CallReporter":
+    """Proposes calls in the repository around the work directory."""
+    from accord.agents.tools.call_report import HOST_NAME, CallReporter
+
+    repository = find_repository(workdir)
+    id = repository.try_text("config", "--local", "accord.repo") if repository else ""
+
+    async def read_policy() -> tuple[str, str]:
+        signed = await client.signed_policy(id or "")
+        return signed.digest, signed.text
+
+    return CallReporter(client.id, id or "", read_policy, host or HOST_NAME)
+
+
+def context_reader(client: "Client", session: str) -> "ReadContext":
+    """Reads context items of the session."""
+    import msgspec
+
+    async def read_context(key: str, fork: str | None) -> str:
+        content = (await client.context(session, key, fork)).content
+        return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+
+    return read_context
 
 
 def behavior_maker(args: argparse.Namespace) -> BehaviorMaker:
     """What the arguments ask for; raises Refused if something is missing."""
     if args.worktree and find_repository((args.workdir or Path.cwd()).resolve()) is None:
         raise Refused(Reason.NOT_FOUND, "--worktree needs a git repository to work in")
+    if args.host:
+        return HostMaker(args)
     return ScriptMaker(args) if args.provider == SCRIPTED else ModelMaker(args)
 
 

@@ -3,13 +3,15 @@
 It answers the prompts addressed to it, until the session ends or you press Ctrl-C. Every call of a
 tool is proposed first, and only what is granted runs. Signed in as a person, the agent gets an id
 and a key of its own; with the token of an agent in ACCORD_TOKEN it is that agent. A model's key
-comes from the environment alone: ANTHROPIC_API_KEY or OPENAI_API_KEY.
+comes from the environment alone: ANTHROPIC_API_KEY or OPENAI_API_KEY. A host is a program of
+another vendor with its own login; every call that it wants to make is proposed here.
 
 Examples:
   accord agent $ACCORD_SESSION --provider anthropic --model MODEL
   accord agent $ACCORD_SESSION --provider openai --model MODEL --price 1.25,10
   accord agent $ACCORD_SESSION --provider openai-compatible --base-url http://127.0.0.1:8080/v1
   accord agent $ACCORD_SESSION --provider scripted --script script.toml --workdir src
+  accord agent $ACCORD_SESSION --host claude --worktree
 """
 
 import argparse
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from accord.client import Client
 
 SCRIPTED = "scripted"
+HOST_NAMES = ("claude",)
 PROVIDERS = ("anthropic", "openai", "openai-compatible", SCRIPTED)
 MAX_TOKENS_TYPE = BoundedInt(1, 1_000_000)
 SECONDS_TYPE = BoundedInt(1, 86_400)
@@ -39,7 +42,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The session, what answers, and where it works."""
     add = parser.add_argument
     add("session", nargs="?", metavar="SESSION", help="the session (default: ACCORD_SESSION)")
-    add("--provider", required=True, choices=PROVIDERS, help=", ".join(PROVIDERS))
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--provider", choices=PROVIDERS, help=", ".join(PROVIDERS))
+    what.add_argument("--host", choices=HOST_NAMES, help="a coding agent that is installed here")
     add("--model", metavar="NAME", help="the model (default: ACCORD_MODEL)")
     add("--base-url", metavar="URL", help="the provider's address, if not the usual one")
     add("--script", type=Path, metavar="FILE", help="what a scripted agent says and proposes")
@@ -109,7 +114,7 @@ async def take_part(
     from accord.agents.shell import CommandLimits
     from accord.cli.agent.identity import agent_identity, only_one
 
-    identity = await agent_identity(args, args.provider, workdir)
+    identity = await agent_identity(args, args.provider or args.host, workdir)
     with only_one(identity, session):
         async with open_client(identity) as client:
             seat = await client.join(session, metadata=maker.metadata or None)
@@ -123,7 +128,10 @@ async def take_part(
                 on_message=conversation.receive,
             )
             print(f"{seat.me} is in {session} and works in {workdir}. Ctrl-C ends it.", flush=True)
-            await until_terminated(agent.run())
+            try:
+                await until_terminated(agent.run())
+            finally:
+                await maker.close()
 
 
 def open_client(identity: "AgentIdentity") -> "Client":
