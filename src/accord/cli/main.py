@@ -38,7 +38,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "whoami": CommandEntry("people.whoami", "show who you are, and on which server"),
         "logout": CommandEntry("people.logout", "sign this device out"),
         "invite": CommandEntry("people.invite", "print a link that signs a person in"),
-        "people": CommandEntry("people.people", "see who can get in, and end it"),
+        "people": CommandEntry("people.people", "see who has access, and revoke it"),
     },
     "Work together": {
         "session": CommandEntry(
@@ -48,7 +48,8 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "approve": CommandEntry("gates.approve", "approve what a gate asks for"),
         "reject": CommandEntry("gates.reject", "reject what a gate asks for"),
         "policy": CommandEntry(
-            "policy.command", "class calls of agents, sign that, and approve alike beforehand"
+            "policy.command",
+            "classify calls of agents, sign policies, and approve similar calls in advance",
         ),
         "thread": CommandEntry("threads.thread", "talk with people and agents in threads"),
         "inbox": CommandEntry("threads.inbox", "see which threads you have not read"),
@@ -58,9 +59,12 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "pact.command", "tasks in a repository, accepted by a reviewer who is not the owner"
         ),
         "connect": CommandEntry(
-            "hosts.connect", "let Claude Code, Codex, Gemini CLI and others take part, gated"
+            "hosts.connect",
+            "connect Claude Code, Codex, Gemini CLI and others to a session, with gates",
         ),
-        "disconnect": CommandEntry("hosts.disconnect", "undo that, to the byte"),
+        "disconnect": CommandEntry(
+            "hosts.disconnect", "disconnect one again and restore its files exactly"
+        ),
         "mcp": CommandEntry("mcp.command", "speak MCP on standard input and output, for hosts"),
         "daemon": CommandEntry("daemon.command", "see or stop the daemon that gate hooks ask"),
         "stdio": CommandEntry("stdio.command", "speak PVP on standard input and output"),

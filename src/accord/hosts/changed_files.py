@@ -2,7 +2,7 @@
 
 Nothing of a file's own content is kept, because it may hold secrets of the person. What was
 inserted where is enough: as long as the file is otherwise unchanged, cutting it out gives back the
-file as it was. After a change by somebody else, our entries are found by what they say.
+file as it was. If it was changed, our entries are found by their content.
 """
 
 import fcntl
@@ -62,7 +62,7 @@ class Change(NamedTuple):
     old: str | None
     new: str | None
     state: FileState | None
-    was_edited: bool  # by somebody else, since Accord wrote it
+    was_edited: bool  # by another program or person, since Accord wrote it
 
     @property
     def is_needed(self) -> bool:
@@ -139,7 +139,7 @@ def state_of(
 def without_ours(
     file_format: FileFormat, text: str | None, state: FileState | None
 ) -> tuple[str | None, bool]:
-    """The file without anything of ours, and whether somebody else changed it since."""
+    """The file without anything of ours, and whether it was changed by others since."""
     if text is None or state is None:
         return text, state is not None
     if digest(text) == state.after:
@@ -229,7 +229,7 @@ def ensure_writable(change: Change) -> None:
 def write_change(change: Change) -> None:
     """Write the file, or delete it; a reader sees the old content or the new.
 
-    Raises ConfigurationError if somebody else changed it since it was read.
+    Raises ConfigurationError if it changed since it was read.
     """
     if read_text(change.path, change.target) != change.old:
         raise ConfigurationError(f"{change.path} was changed just now; run the command again")

@@ -92,7 +92,7 @@ def _checked(path: Path, row: WakeableAgent) -> WakeableAgent:
     adapter = ADAPTERS.get(row.runtime)
     if adapter is None:
         known = ", ".join(sorted(ADAPTERS))
-        raise _wrong(path, f"{row.runtime} is no runtime that can be woken; name one of {known}")
+        raise _wrong(path, f"{row.runtime} cannot be woken; use one of {known}")
     check_directory(row.directory)
     directory = Path(row.directory)
     if not directory.is_dir():

@@ -10,7 +10,7 @@ from tests.helpers.threads.method_client import MethodClient
 def test_agents_are_listed_paused_and_resumed(
     server: ServerProcess, alice: UserShell, shell: Callable[..., UserShell]
 ) -> None:
-    assert alice.output_of("agents").startswith("No agent was seen yet.")
+    assert alice.output_of("agents").startswith("No agent has been seen yet.")
     with MethodClient.of(server, "codex") as codex:
         codex.ok("heartbeat_session", runtime="codex_cli")
 

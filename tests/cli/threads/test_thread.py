@@ -25,7 +25,7 @@ def thread(alice: UserShell) -> str:
 
 
 def test_without_threads_the_list_says_how_to_start_one(alice: UserShell) -> None:
-    assert alice.output_of("thread", "list").startswith("You take part in no thread yet.")
+    assert alice.output_of("thread", "list").startswith("You are not in any thread yet.")
     assert "accord thread create" in alice.output_of("thread", "list")
     assert alice.output_of("thread", "list", "--unread") == "No such thread."
     assert alice.output_of("inbox") == "Nothing unread."

@@ -143,7 +143,7 @@ def test_doctor_explains_tls_problems(authority: CertificateAuthority, tmp_path:
 
     assert told(good) == ("ok", f"{good.cert} is valid for 90 d more", "")
     state, said, cure = told(soon)
-    assert (state, cure) == ("warn", "Renew it; a running server loads the new one by itself.")
+    assert (state, cure) == ("warn", "Renew it; a running server loads the new one automatically.")
     assert said.startswith(f"{soon.cert} is valid for 23 h")
     state, said, cure = told(open_)
     assert (state, cure) == ("fail", "Correct it, or remove both tls_cert and tls_key.")

@@ -166,7 +166,7 @@ def _roles_of_seat(id: str, kind: str) -> "tuple[Roles, Capabilities]":
     seat = None if work.too_new else work.seat(slug(id))
     roles, rights = session_rights_of(Kind(kind), seat.roles if seat else ())
     if not roles:
-        detail = f"Add --roles: {id!r} has no seat in a pact here from which they could follow"
+        detail = f"Add --roles: {id!r} has no seat in a pact here that they could be derived from"
         raise Refused(Reason.MALFORMED, detail)
     return roles, rights
 

@@ -107,7 +107,7 @@ def _add_run_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DATE",
         help="the current date, or today; without it nothing expires",
     )
-    add("--ask", action="store_true", help="allow one question back")
+    add("--ask", action="store_true", help="allow one question to the user")
     add(
         "--manual",
         action="store_true",

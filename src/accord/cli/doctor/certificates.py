@@ -14,7 +14,7 @@ from accord.show.text import escape_controls, format_duration
 
 SUBJECT = "TLS"
 EXPIRY_WARNING_S = 14 * 24 * 3600
-RENEW_ADVICE = "Renew it; a running server loads the new one by itself."
+RENEW_ADVICE = "Renew it; a running server loads the new one automatically."
 RENEW_AND_LOG_ADVICE = f"{RENEW_ADVICE} If it does not, look for tls.refused in its log."
 TRUST_ADVICE = "Use a host name that the certificate covers in ACCORD_URL; see docs/how-to/tls.md."
 

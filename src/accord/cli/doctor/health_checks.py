@@ -148,8 +148,8 @@ def check_same_directory(known: Settings, url: str) -> Iterator[CheckResult]:
         yield CheckResult(
             WARN,
             "data",
-            f"the server at {url} does not use {known.home}; what is said above is about that "
-            "directory alone",
+            f"the server at {url} does not use {known.home}; the checks above apply only "
+            "to that directory",
             "Name the server's own directory: accord doctor --data-dir DIR",
         )
 

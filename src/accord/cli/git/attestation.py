@@ -33,7 +33,7 @@ BAD_SIGNATURE = (
 )
 
 OTHER_CONTENT = (
-    "the commit {commit} here does not have the content that the server was told of, so its "
+    "the commit {commit} here does not have the content that was reported to the server, so its "
     "approvals prove nothing about it"
 )
 

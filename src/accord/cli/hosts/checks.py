@@ -165,7 +165,7 @@ def check_identity(connection: "Connection", where: str) -> CheckResult:
     except ClientError as error:
         return CheckResult(FAIL, "identity", f"{where}: {error}", cure)
     if connection.agent not in {member.id for member in detail.members}:
-        said = f"{where}: {connection.agent} is no member of {connection.session}"
+        said = f"{where}: {connection.agent} is not a member of {connection.session}"
         return CheckResult(FAIL, "identity", said, f"Run: accord connect {connection.host}")
     name = detail.name or connection.session
     return CheckResult(OK, "identity", f"{where}: {connection.agent} is a member of {name}")

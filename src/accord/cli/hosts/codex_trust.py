@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from accord.hosts.connections import Connection
 
 WHY = (
-    "Codex runs a hook only if you trust it, and skips it without a word otherwise: then nothing "
+    "Codex runs a hook only if you trust it, and silently skips it otherwise: then nothing "
     "is gated. Trust covers exactly the commands shown above."
 )
 BY_HAND = (

@@ -49,9 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--session", metavar="ID", help="the session (default: ACCORD_SESSION; else you are asked)")
     add("--fork", metavar="FORK", help="the fork that it works in; main is the session itself")
     add("--agent", metavar="ID", help="the agent's id (default: YOU-HOST)")
-    add("--yes", action="store_true", help="agree to everything that is asked")
+    add("--yes", action="store_true", help="answer yes to every question")
     add("--dry-run", action="store_true", help="show what would be written, and stop")
-    add("--check", action="store_true", help="find out whether the connection works, and stop")
+    add("--check", action="store_true", help="only check whether the connection works")
     add("--url", help="the server (default: ACCORD_URL, or your profile)")
     add("--json", action="store_true", help="print JSON")
 
@@ -305,7 +305,7 @@ def pick(sessions: list[Any]) -> str:
         return str(sessions[int(answer) - 1].id)
     if answer.lower() in {"n", "new"}:
         return ""
-    raise Refused(Reason.MALFORMED, "That is none of the choices; connect again")
+    raise Refused(Reason.MALFORMED, "That is not one of the choices; run the command again")
 
 
 async def establish(

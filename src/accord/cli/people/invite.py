@@ -73,7 +73,7 @@ async def print_invitation(admin: "TokenAdmin", args: argparse.Namespace) -> Non
         return
     roles_text = ", ".join(made.roles)
     print(
-        f"{made.principal}, {roles_text}; good once, until {made.expires_at}; "
+        f"{made.principal}, {roles_text}; works once, until {made.expires_at}; "
         f"to revoke it: accord people revoke {made.id}",
         file=sys.stderr,
     )

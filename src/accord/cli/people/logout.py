@@ -35,5 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"profile": profile.name, "url": profile.url, "revoked": confirmed})
     else:
-        print(escape_controls(f"Signed out of {profile.url}; the profile {profile.name} is gone."))
+        print(
+            escape_controls(f"Signed out of {profile.url}; the profile {profile.name} was removed.")
+        )
     return 0

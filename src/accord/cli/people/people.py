@@ -1,4 +1,4 @@
-"""See who can get in, revoke what lets them in, and remove people.
+"""See who has access, revoke it, and remove people.
 
 You need to be an operator: a human with an admin token, or the owner of the server's data. A person
 appears with the tokens, devices and unused invitations that they have now.

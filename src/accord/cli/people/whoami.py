@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         ("workspace", account.workspace),
         ("profile", profile or "none; ACCORD_TOKEN is used"),
         ("device", account.device),
-        ("token", f"until {account.expires_at}{', renewed by itself' if profile else ''}"),
+        ("token", f"until {account.expires_at}{', renewed automatically' if profile else ''}"),
     )
     print(escape_controls(f"{account.id} ({account.type}) at {address.base_url}"))
     for line in render_labelled((name, escape_controls(value)) for name, value in facts):

@@ -27,14 +27,18 @@ def init(args: argparse.Namespace) -> int:
     wanted = args.stack or stacks_in([each.name for each in worktree().iterdir()])
     if unknown := [name for name in wanted if name not in STACKS]:
         names = ", ".join(STACKS)
-        raise Refused(Reason.MALFORMED, f"There is no starter for {unknown[0]}; choose of {names}")
+        raise Refused(
+            Reason.MALFORMED, f"There is no starter for {unknown[0]}; choose from {names}"
+        )
     text = starter_policy(wanted)
     path = policy_path(args)
     if args.dry_run:
         print(text, end="")
         return 0
     if path.exists():
-        detail = f"{path} is there already; edit it, and `accord policy check` says what it means"
+        detail = (
+            f"{path} already exists; edit it, then run `accord policy check` to see what it means"
+        )
         raise Refused(Reason.WRONG_STATE, detail)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -92,7 +96,7 @@ def _class_of(rule: "Rule") -> str:
 def test(args: argparse.Namespace) -> int:
     """Class one command, or the calls of sessions."""
     if (args.command is None) == (args.session is None):
-        raise Refused(Reason.MALFORMED, "Name a command to class, or a --session to try it on")
+        raise Refused(Reason.MALFORMED, "Name a command to classify, or a --session to test it on")
     policy = _policy_or_none(args)
     if args.command is not None:
         return test_command(args, policy)

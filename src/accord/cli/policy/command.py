@@ -1,4 +1,4 @@
-"""Check, test and sign how calls of agents are classed; give standing grants.
+"""Check, test and sign how calls of agents are classified; give standing grants.
 
 `.accord/policy.toml` says what category and risk a call has. It counts once a person with an admin
 token signed it, and only as it was signed: after any change sign it again. A standing grant is your
@@ -37,13 +37,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--stack", action="append", help="python, node, rust or go; default: found")
     init.add_argument("--dry-run", action="store_true", help="print it, write nothing")
     check = verbs.add_parser("check", help="say what the file means, or what is wrong with it")
-    test = verbs.add_parser("test", help="class one command, or the calls of past sessions")
+    test = verbs.add_parser("test", help="classify one command, or the calls of past sessions")
     test.add_argument("command", nargs="?", metavar="COMMAND", help="a command as bash gets it")
     test.add_argument("--session", action="append", help="count what would have waited there")
     sign = verbs.add_parser("sign", help="make this file the policy of this repository")
     sign.add_argument("--yes", action="store_true", help="do not ask")
     sign.add_argument("--dry-run", action="store_true", help="show what would be signed")
-    grant = verbs.add_parser("grant", help="say yes beforehand to calls alike of one agent")
+    grant = verbs.add_parser("grant", help="approve similar calls of one agent in advance")
     _grant_arguments(grant)
     listing = verbs.add_parser("list", help="the standing grants of your sessions")
     revoke = verbs.add_parser("revoke", help="end a standing grant")

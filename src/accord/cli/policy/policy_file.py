@@ -19,7 +19,9 @@ def repository() -> "Repository":
 
     found = Repository(Path.cwd())
     if found.try_text("rev-parse", "--show-toplevel") is None:
-        raise Refused(Reason.NOT_FOUND, "This is no git repository; change into one first")
+        raise Refused(
+            Reason.NOT_FOUND, "This directory is not in a git repository; change into one first"
+        )
     return found
 
 

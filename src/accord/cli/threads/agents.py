@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 VERB_WITHOUT_WORDS = "list"
 NO_AGENTS = (
-    "No agent was seen yet. An agent appears when `accord mcp` runs for it, or when it reports "
-    "with `heartbeat_session`."
+    "No agent has been seen yet. An agent appears when `accord mcp` runs for it, or when it "
+    "reports with `heartbeat_session`."
 )
 
 

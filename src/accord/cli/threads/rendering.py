@@ -14,7 +14,7 @@ from accord.show.output import print_table
 from accord.show.text import join_words, local_time, one_line, plural, wrap
 
 NO_THREADS = (
-    "You take part in no thread yet. To start one:\n"
+    "You are not in any thread yet. To start one:\n"
     '  accord thread create "What it is about" --with WHO'
 )
 QUESTIONS = {

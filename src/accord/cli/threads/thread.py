@@ -58,12 +58,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     post = _on_thread(verbs, "post", "post a message")
     post.add_argument("body", type=non_empty, help="the text; - reads standard input")
     post.add_argument(
-        "--to", metavar="WHO", action="append", default=[], help="whom it is for; may be repeated"
+        "--to", metavar="WHO", action="append", default=[], help="addressee; may be repeated"
     )
     post.add_argument("--reply-to", metavar="MESSAGE", help="the id of the message it answers")
     post.add_argument("--event", metavar="TYPE", help="post an event of this type")
     post.add_argument("--task", metavar="ID", help="the task or finding that an event is about")
-    post.add_argument("--severity", help="how bad a reported finding is")
+    post.add_argument("--severity", help="severity of a reported finding")
     ack = _on_thread(verbs, "ack", "acknowledge what you have read")
     ack.add_argument(
         "--seq", type=BoundedInt(0, MAX_SINCE), help="up to this number (default: the newest)"
@@ -78,7 +78,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     wake = _on_thread(verbs, "wake", "wake a participant that has unread messages")
     wake.add_argument("who", metavar="WHO", help="the agent")
     wake.add_argument("--reason", default="", help="why, for the record")
-    wake.add_argument("--prompt", default="", help="what the agent is told, as quoted text")
+    wake.add_argument("--prompt", default="", help="text for the agent, which gets it quoted")
     wake.add_argument("--force", action="store_true", help="as an operator, despite the cool-down")
     for verb in (create, listing, read, post, ack, status, add, wake, verbs.choices["summary"]):
         connection.arguments(verb)

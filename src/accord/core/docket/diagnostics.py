@@ -7,7 +7,7 @@ HINT_OF_CODE: dict[str, str] = {
     "NO_ITEMS": "write at least one item: <<<I id=A>>>, <<<PLAN>>>, the plan, <<<END>>>; "
     "a judgement goes in behind <<<JUDGE>>>",
     "INVALID_ITEM": "an item needs an id and exactly one of PLAN, ARTIFACT, or TOOL with TARGET",
-    "DUPLICATE_ID": "only the first item of an id is decided; give this one another",
+    "DUPLICATE_ID": "only the first item with an id is decided; give this one another id",
     "B_DUPLICATE": "only the first <<<B …>>> counts, and it comes before the items",
     "ATTR_UNKNOWN": "leave it out, or look for the name in the reference",
     "ATTR_REPEATED": "the last one counts; write it once",

@@ -43,7 +43,7 @@ class PolicySigned(Event, frozen=True, kw_only=True, gc=False):
 def sign_policy(people: People, command: Command, body: PolicySign) -> Iterator[EventOrEffect]:
     """Only a human whose token grants admin; not the server, and not a role in a session."""
     if command.actor.kind is not Kind.HUMAN or not administers(command.actor, body.workspace):
-        detail = "Only a person with an admin token of this workspace signs a policy"
+        detail = "Only a person with an admin token of this workspace can sign a policy"
         raise Refused(Reason.FORBIDDEN, detail)
     if sha256(body.text.encode()).hexdigest() != body.digest:
         raise Refused(Reason.MALFORMED, "The digest is not that of the text; sign the file again")

@@ -173,7 +173,7 @@ def _rule_problems(text: str, policy: Policy) -> Iterator[tuple[int, str]]:
         for number, rule in enumerate(rules):
             line = _line_of(text, table, number, "category")
             if rule.category is Category.ALL:
-                yield line, "`all` is no category of a call"
+                yield line, "`all` is not a category of a call"
             if rule.category is Category.FILE_READ and rule.risk is not Risk.LOW:
                 yield line, 'a read has `risk = "low"`'
             if rule.category is Category.FILE_READ and table == "path":

@@ -16,7 +16,7 @@ class ConfigurationError(ValueError):
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry: `value` under `key` in the object at `path`, or as one more in the list there.
 
-    `mark` is text in the value by which the entry is found again after somebody edited it. An entry
+    `mark` is text in the value by which the entry is found again after an edit. An entry
     `if_missing` is what the host needs in the file anyway: it is added only where it is missing.
     """
 

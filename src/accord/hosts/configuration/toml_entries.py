@@ -242,7 +242,7 @@ def elements(values: Any, path: Path) -> list[Any]:
 
 
 def ensure_free(values: Mapping[str, Any], entry: Entry) -> None:
-    """Refuse to replace what somebody else has written."""
+    """Refuse to replace an entry that Accord did not write."""
     found: Any = values
     for name in entry.path:
         found = found.get(name, {}) if isinstance(found, dict) else {}

@@ -24,7 +24,7 @@ class CoveredPaths(NamedTuple):
 class Coverage(NamedTuple):
     """What approvals cover of a commit, and who approved all of it.
 
-    `covers` is `whole` if every changed path is covered, by whomever, `part` or `none`.
+    `covers` is `whole` if every changed path is covered, by any approvers, `part` or `none`.
     """
 
     covers: str = NONE

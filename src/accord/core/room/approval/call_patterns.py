@@ -33,9 +33,9 @@ def command_pattern_problems(pattern: str) -> Iterator[str]:
     """Why a text is no pattern of commands."""
     words = pattern.split()
     if not words or ONE_WORD in words[0]:
-        yield f"{pattern!r} has to begin with a program"
+        yield f"{pattern!r} must begin with a program"
     elif REST in words[:-1]:
-        yield f"{pattern!r}: `**` stands at the end"
+        yield f"{pattern!r}: `**` is allowed only at the end"
     elif SHELL_CHARACTERS & {*pattern}:
         yield f"{pattern!r}: write the words as a program gets them, without quotes and operators"
 

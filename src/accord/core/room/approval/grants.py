@@ -191,7 +191,7 @@ def take_back(
     check_same_fork(command, tool.id, tool.fork)
     member_id = command.actor.principal
     if Permission.APPROVE not in room.members[member_id].may:
-        raise Refused(Reason.FORBIDDEN, "Only a member who may approve takes a grant back")
+        raise Refused(Reason.FORBIDDEN, "Only a member who may approve can take a grant back")
     if tool.used:
         detail = f"{room.person(tool.agent)} already used the grant for {tool.id}"
         raise Refused(Reason.WRONG_STATE, f"{detail}; raise an interrupt to stop it")

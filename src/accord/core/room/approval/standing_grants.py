@@ -91,7 +91,7 @@ def create_standing_grant(
 ) -> Iterator[EventOrEffect]:
     """Only a human who may approve, for an agent of this session."""
     if not room.members[command.actor.principal].can_vote:
-        raise Refused(Reason.FORBIDDEN, "Only humans who may approve give standing grants")
+        raise Refused(Reason.FORBIDDEN, "Only humans who may approve can give standing grants")
     agent = room.members.get(body.agent)
     if agent is None or agent.kind is not Kind.AGENT:
         detail = f"{body.agent} is not an agent of this session; a standing grant names one"
