@@ -69,7 +69,7 @@ def test_after_login_every_command_works_without_export_lines(
 
     invited = olga("invite", "--role", "driver", "--name", "bob")
     assert invited.out.startswith(f"{house.url}#code=")
-    assert "bob, driver; good once" in invited.err
+    assert "bob, driver; works once" in invited.err
     assert bob("login", line=invited.out).code == 0
     me = bob("whoami", "--json").json
     assert (me["id"], me["roles"], me["url"]) == ("bob", ["driver"], house.url)
