@@ -265,7 +265,7 @@ async def test_a_request_reads_only_the_callers_sessions_that_are_not_at_rest(
     engine.streams.clear()
     await bot.join(quiet, kind="agent")
     await bot.send("tool.propose", quiet, PROPOSAL)
-    engine._on_foreign_rows(await events.read(f"room/{quiet}"))
+    engine._on_batch(list(enumerate(await events.read(f"room/{quiet}"), 1)))
     again = await reader.read(actor)
     assert {gate["session"] for gate in again["gates"]} == {waiting, quiet}
     assert "room/" not in looked

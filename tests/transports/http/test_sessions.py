@@ -109,7 +109,7 @@ async def test_a_strangers_list_opens_no_room_twice(
     other = await WebSocketClient.open(server.ws_url, "bob", server.issue_token("bob"))
     await other.join(made[1])
     await other.receive_until("participant.announce", id="bob")
-    engine._on_foreign_rows(await events.read(f"room/{made[1]}"))
+    engine._on_batch(list(enumerate(await events.read(f"room/{made[1]}"), 1)))
     await engine.wait_until_idle()
     assert [each["id"] for each in await archive.list_sessions(bob)] == [made[1]]
     await events.close()
