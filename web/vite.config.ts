@@ -7,7 +7,7 @@ import { preloadFont } from "./build/preload.ts";
 const BROWSERS = ["chrome125", "firefox128", "safari17.5"];
 // What most screens need is one file: many small ones compress badly, and each is a request.
 const FIRST =
-  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp|TabBar)|\/src\/lib\/(?!notices|reminders|sound)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|Pieces|names|spell|words)|\/node_modules\/diff\//;
+  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp|TabBar|Palette|jump|QrCode)|\/src\/lib\/(?!notices|reminders|sound)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|Pieces|names|spell|words)|\/node_modules\/diff\//;
 const MARKDOWN = /\/node_modules\/marked\/|\/text\/(markdown|Markdown|BlockView|Inlines|links)/;
 const SESSION =
   /\/src\/lib\/session\/(?!Composer|ReplayBar|RoomPanel)|\/text\/(OutputText|ansi\.ts)|\/node_modules\/virtua\//;

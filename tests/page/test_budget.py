@@ -1,7 +1,9 @@
 """What a browser loads before a screen works stays within its budget, compressed as served."""
 
 import gzip
+import json
 import re
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -74,3 +76,14 @@ def test_count_sees_what_a_file_imports() -> None:
 
     assert len(first) > len(FIRST_SCREENS) + 1
     assert kib(first) > 60
+
+
+def test_installed_page_has_icons_of_the_sizes_it_declares() -> None:
+    manifest = json.loads((BUILT / "manifest.webmanifest").read_text("utf-8"))
+    drawn = [icon for icon in manifest["icons"] if icon["type"] == "image/png"]
+
+    assert {icon["sizes"] for icon in drawn} == {"192x192", "512x512"}
+    for icon in drawn:
+        header = (BUILT / icon["src"].lstrip("/")).read_bytes()[:24]
+        width, height = struct.unpack(">II", header[16:24])
+        assert icon["sizes"] == f"{width}x{height}"

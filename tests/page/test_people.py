@@ -19,6 +19,7 @@ async def test_admin_invites_and_removes_a_person(
         await page.get_by_label("Name").fill("Tomás Brandt")
         await page.get_by_role("button", name="Make a link").click()
         link = await page.locator(".link code").inner_text()
+        await expect(page.get_by_role("img", name="The link as a QR code")).to_be_visible()
         await page.get_by_role("button", name="Done").click()
 
         async with visitor(browser, page_server) as tomas:

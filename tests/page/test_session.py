@@ -144,6 +144,8 @@ async def test_replay_shows_an_earlier_moment(
         await page.get_by_role("link", name="Replay", exact=True).click()
         slider = page.get_by_role("slider", name="Moment of the session")
         await expect(slider).to_be_visible()
+        marks = page.get_by_role("button", name="Prompt at seq", include_hidden=True)
+        await expect(marks).to_have_count(2)
         await slider.press("Home")
         for _ in range(3):
             await slider.press("ArrowRight")

@@ -1,1 +1,0 @@
-import{Jt as e,U as t,z as n}from"./first-BJ01drcz.js";t();var r=document.getElementById(`app`);r&&e(n,{target:r});
