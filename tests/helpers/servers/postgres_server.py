@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import contextlib
 import itertools
 import os
 import shutil
@@ -88,7 +89,8 @@ class PostgresServer:
         """Kill the server and all its processes with SIGKILL."""
         assert self._process
         for child in children_of(self._process.pid):
-            os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(child, signal.SIGKILL)
         self.stop(signal.SIGKILL)
 
     def url(self, database: str) -> str:

@@ -16,13 +16,14 @@ class ServerGroup:
             ServerProcess(directory / str(number), "token", "--store", store, *flags)
             for number, store in enumerate(stores)
         ]
+        self.hidden: set[ServerProcess] = set()  # run, but a balancer would not choose them
 
     def __getitem__(self, number: int) -> ServerProcess:
         return self.servers[number]
 
     def running(self) -> list[ServerProcess]:
         """Those that run now."""
-        return [server for server in self.servers if server.is_running]
+        return [each for each in self.servers if each.is_running and each not in self.hidden]
 
     def start(self) -> "ServerGroup":
         """Start all of them; the first one makes the keys."""

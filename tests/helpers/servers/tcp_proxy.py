@@ -1,8 +1,8 @@
-"""A TCP proxy on loopback between a server and its database, which a test can cut or hold."""
+"""A TCP proxy on loopback in front of a server or its database, which a test can cut or hold."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 CHUNK_BYTES = 1 << 16
 
@@ -11,7 +11,8 @@ class TcpProxy:
     """Forwards connections to a port of this machine."""
 
     def __init__(self, target_port: int) -> None:
-        self._target_port = target_port
+        # Called for each new connection.
+        self.choose_target: Callable[[], int] = lambda: target_port
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,7 +58,7 @@ class TcpProxy:
             writer.transport.abort()
             return
         try:
-            back = await asyncio.open_connection("127.0.0.1", self._target_port)
+            back = await asyncio.open_connection("127.0.0.1", self.choose_target())
         except OSError:
             writer.transport.abort()
             return
