@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
+from accord.shell_grammar import IDLE_SECONDS
 from bench import hooks, idle, length, limit, mcp_bridge, mcp_posts, mcp_reads, pacts, page, rooms
 from bench.machine import allow_many_files, cores, on_all_cores, pin
 from bench.report import Row, table
@@ -241,6 +242,8 @@ class Bench:
         found = hooks.measure(self.plan.where, max(9, int(60 * self.plan.share)), self.plan.seconds)
         self.raw["j"] = found._asdict()
         print(f"  slowest hook {found.worst_ms:.0f} ms", flush=True)
+        parser = f"{found.parser_mib:.0f} MiB until {IDLE_SECONDS:.0f} s after the last command"
+        print(f"  the parser of commands takes {parser}", flush=True)
         return [
             Row("gate hook, CPU p50", f"{found.cpu_ms:.0f} ms", "under 60 ms", found.cpu_ms < 60),
             Row(

@@ -7,6 +7,8 @@ import subprocess
 import time
 from typing import NamedTuple
 
+import psutil
+
 from bench.machine import cpu_s, rss_kib
 from bench.servers import temporary_directory
 from tests.helpers.hosts.gated_agent import GatedAgent, People
@@ -23,6 +25,7 @@ class HookCost(NamedTuple):
     worst_ms: float
     daemon_mib: float
     daemon_idle: float
+    parser_mib: float  # of the process that ends soon after the last command
 
 
 def measure(where: str | None, reps: int, idle_s: float) -> HookCost:
@@ -47,9 +50,15 @@ def measure(where: str | None, reps: int, idle_s: float) -> HookCost:
                 max(wall for _, wall in runs),
                 rss_kib(pid) / 1024,
                 idle,
+                sum(map(rss_kib, children_of(pid))) / 1024,
             )
         finally:
             GatedAgent.stop_daemon_of(folder / "home")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that it has started: the parser of commands, while it is needed."""
+    return [child.pid for child in psutil.Process(pid).children()]
 
 
 def timed(agent: GatedAgent) -> tuple[float, float]:

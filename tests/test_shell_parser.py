@@ -144,7 +144,7 @@ TOKENS = (
     *("test -f", "[ a ]", "export", "coproc", "select x in", "%%", "//", ":-", "@Q", "=", " ", " "),
 )
 PAIRS = (("$(", ")"), ("(", ")"), ("{ ", ";}"), ("${x:-", "}"), ('"$(', ')"'), ("[[ ( ", " ) ]]"))
-TEXTS = 20_000 if os.environ.get("ACCORD_LONG") else 600
+TEXTS = 20_000 if os.environ.get("ACCORD_LONG") else 300
 MEBIBYTE = 1 << 20
 
 

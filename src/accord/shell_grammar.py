@@ -72,7 +72,7 @@ MAX_ANSWER_BYTES = 16 << 20
 MAX_MEMORY_BYTES = 512 << 20
 # A usual command takes a millisecond. Repetitions for which the grammar is ambiguous take minutes.
 CPU_SECONDS = 0.5
-IDLE_SECONDS = 120.0
+IDLE_SECONDS = 30.0
 STDIN, STDOUT = 0, 1
 
 

@@ -8,6 +8,7 @@ import pytest
 from accord.core.policy.policy_toml import digest_of
 from tests.helpers.hosts.gated_agent import GatedAgent, People
 from tests.helpers.servers.server_process import ServerProcess
+from tests.spec import proves
 
 TOUCH = "touch made.txt"
 LIVE_WITH = """version = 1
@@ -92,5 +93,33 @@ def test_policy_of_another_repository_does_not_count(
     agent = make_agent(people, shared_home, tmp_path.name, f"repo-{secrets.token_hex(4)}")
     (agent.root / ".git").mkdir()
     (agent.root / ".git" / "config").write_text(f"[accord]\n\trepo = {other}\n")
+
+    assert agent.ask(TOUCH).decision == "deny"
+
+
+@proves("PVP-20.4-1", "PVP-20.4-3")
+def test_risky_call_waits_though_the_session_gates_other_categories(
+    people: People, shared_home: Path, tmp_path: Path
+) -> None:
+    repository = f"repo-{secrets.token_hex(4)}"
+    sign(people, repository)
+    agent = make_agent(people, shared_home, tmp_path.name, repository)
+
+    assert agent.ask(TOUCH).output == ""
+    assert agent.ask("rm -rf build").decision == "deny"
+    (gate,) = people.state.gates
+    assert gate.action is not None
+    assert (gate.action.category, gate.action.risk_level) == ("file_delete", "high")
+
+
+def test_older_signed_policy_put_back_into_the_repository_counts_for_nothing(
+    people: People, shared_home: Path, tmp_path: Path
+) -> None:
+    repository = f"repo-{secrets.token_hex(4)}"
+    sign(people, repository)
+    sign(people, repository, LIVE_WITH.replace('"low"', '"high"'))
+    agent = make_agent(people, shared_home, tmp_path.name, repository)
+    (agent.root / ".accord").mkdir()
+    (agent.root / ".accord" / "policy.toml").write_text(LIVE_WITH)
 
     assert agent.ask(TOUCH).decision == "deny"

@@ -1,8 +1,10 @@
 """The how-to pages of the hosts, followed to the letter with the real programs."""
 
+import json
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.docs.page_blocks import HOST_PAGES, parse_steps
 from tests.docs.shell import Shell
 from tests.docs.test_docs import follow, sign_in
+from tests.helpers.hosts.codex import MODEL_THAT_WRITES_CODE
 from tests.helpers.hosts.scripted_model.script import Call, Script, Step
 from tests.helpers.hosts.scripted_model.server import serve
 from tests.helpers.hosts.table import chosen_hosts
@@ -87,6 +90,28 @@ def test_a_reader_connects_a_host_and_approves_its_first_command(
         assert "gates" in waiting.text, "our MCP server answered"
         assert "Accord" in refused.text, "our hook refused"
         assert "Accord" not in done.text
+
+
+@pytest.mark.usefixtures("stopped_daemons")
+@pytest.mark.skipif("codex" not in chosen_hosts(), reason="Codex is not chosen")
+def test_codex_with_a_model_that_writes_code_is_gated_by_what_connect_wrote(
+    server: ServerProcess, make_agent: MakeAgent, tmp_path: Path
+) -> None:
+    made = tmp_path / "codex" / "home" / "shop" / "release-notes"
+    with serve(script_of("codex")) as model:
+        agent = replace(make_agent("codex", model, None), model_name=MODEL_THAT_WRITES_CODE)
+        with Reader(agent, server) as shell:
+            assert shell.run("git init -q shop && cd shop").code == 0
+            assert shell.run("accord connect codex --yes").code == 0
+            assert shell.run('codex exec "Make a directory for the release notes."').code == 0
+            waiting, refused = max((each.request.own_results for each in model.exchanges), key=len)
+            assert "gates" in waiting.text, "our MCP server answered"
+            assert "Accord" in refused.text, "our hook refused"
+            assert not made.exists()
+            gates = json.loads(shell.run("accord gates --json").text)["gates"]
+            assert shell.run(f"accord approve {gates[0]['id']}").code == 0
+            assert shell.run('codex exec resume --last "It is approved: try again."').code == 0
+    assert made.exists()
 
 
 @pytest.mark.usefixtures("stopped_daemons")

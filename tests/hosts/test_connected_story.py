@@ -184,7 +184,7 @@ def gemini_works_in_a_fork(story: Story, alice: Shell) -> str:
     return fork
 
 
-@proves("UNI-13")
+@proves("UNI-13", "PVP-13-1", "PVP-14-1", "PVP-14.3-1", "PVP-16.1-3", "PVP-16.3-3")
 def test_three_vendors_agents_and_two_people_work_in_one_session(story: Story) -> None:
     alice = claude_removes_the_parser(story)
     codex_reviews_and_mends(story, alice)
