@@ -109,6 +109,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     | IDENTITY
     | {"accord.core.people", "accord.identity.token_service"},
     "accord.waking.machine": frozenset(),
+    "accord.waking.claude_sessions": frozenset(),
     "accord.waking": KERNEL | PROCESSES | {"accord.core.attention"},
     "accord.telemetry.tracing": KERNEL | ENGINE,
     "accord.telemetry": CORE | ENGINE | {"accord.transports"},
@@ -178,13 +179,15 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.daemon.host_tools": FRONT | {"accord.hosts.hook_events"},
     "accord.daemon": FRONT | FILES | HOSTS | {"accord.daemon.host_tools"},
     "accord.agents": FRONT | PROCESSES | {"accord.daemon.host_tools", "accord.hosts.hook_events"},
+    "accord.supervisor": FRONT | HOSTS | {"accord.waking.machine", "accord.waking.claude_sessions"},
     "accord.show": KERNEL,
     "accord.demo": FRONT | {"accord.agents", "accord.show"},
     "accord.cli": FRONT
     | FILES
     | {"accord.agents", "accord.demo", "accord.telemetry.logs", "accord.show"}
     | HOSTS
-    | {"accord.daemon", "accord.waking.machine"},
+    | {"accord.daemon", "accord.supervisor"}
+    | {"accord.waking.machine", "accord.waking.claude_sessions"},
     "accord.__main__": frozenset({"accord.cli"}),
 }
 # Packages that only group others. A module directly inside one needs a row of its own above.

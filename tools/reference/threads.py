@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
+from accord.api.threads import WakeDone
 from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeCause, WakeResult
 from accord.core.dialects.error_codes import ERROR_CODES
@@ -30,10 +33,14 @@ def methods() -> Iterator[str]:
 
 def method_fields() -> Iterator[str]:
     """The arguments of each method; an argument means the same in all of them."""
-    names = {field.encode_name for each in TABLE for field in fields(each.request)}
+    shapes: dict[str, type[Struct]] = {
+        f"`{name}`": method.request for name, method in METHODS.items()
+    }
+    shapes[WakeDone.__name__] = WakeDone
+    names = {field.encode_name for each in shapes.values() for field in fields(each)}
     said = sentences_of("thread fields", sorted(names))
-    for name, method in METHODS.items():
-        yield f"### `{name}`"
+    for name, shape in shapes.items():
+        yield f"### {name}"
         yield ""
         rows = (
             (
@@ -42,7 +49,7 @@ def method_fields() -> Iterator[str]:
                 presence(field),
                 said[field.encode_name],
             )
-            for field in fields(method.request)
+            for field in fields(shape)
         )
         yield from table(("Field", "Type", "", "Meaning"), rows)
         yield ""

@@ -34,12 +34,16 @@ class RefreshRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class AgentEnrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An agent of the caller's and the public key of its device (Ed25519, 32 bytes in base64)."""
+    """An agent of the caller's and the public key of its device (Ed25519, 32 bytes in base64).
+
+    `supervises`: the key is that of the program which holds the agent's terminal.
+    """
 
     id: Annotated[str, Meta(min_length=1, max_length=128)]
     roles: Roles
     public_key: Base64
     name: Annotated[str, Meta(max_length=128)] = ""
+    supervises: bool = False
 
 
 class InvitationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -65,6 +65,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "disconnect": CommandEntry(
             "hosts.disconnect", "disconnect one again and restore its files exactly"
         ),
+        "supervise": CommandEntry(
+            "supervise.command", "run an agent in its terminal so that messages can wake it"
+        ),
         "mcp": CommandEntry("mcp.command", "speak MCP on standard input and output, for hosts"),
         "daemon": CommandEntry("daemon.command", "see or stop the daemon that gate hooks ask"),
         "stdio": CommandEntry("stdio.command", "speak PVP on standard input and output"),

@@ -61,6 +61,7 @@ class ConnectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     id: str = ""
     fork: str = ""
+    supervises: bool = False
 
 
 async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Connection:
@@ -71,6 +72,7 @@ async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Co
         roles=agent_roles(person.roles),
         public_key=public,
         name=f"{request.title} of {person.name or person.id}"[:128],
+        supervises=request.supervises,
     )
     http = HttpClient(parse_address(request.url), token)
     body = msgspec.json.encode(enrolment)

@@ -66,6 +66,7 @@ class SignInService:
             now=now,
             name=agent.name,
             address=address,
+            supervises=agent.supervises,
         )
         await self._tokens.record(identity.actor, body)
         return await self._signed_in(body.jti, address)

@@ -338,6 +338,7 @@ class Server:
         self.http.end_all()
         self.home.streams.waiters.end_all()
         self.mcp.end_all()
+        self.threads.wakes.supervised.stop()
 
     def _retention_tasks(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
         """Only if retention is configured."""

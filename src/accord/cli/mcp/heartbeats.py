@@ -32,8 +32,6 @@ RUNTIMES = {
     "gemini-cli-mcp-client": "gemini_cli",
 }
 UNKNOWN_RUNTIME = "mcp_client"
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-MAX_SESSION_FILE_BYTES = 64 << 10
 
 
 class Heartbeats:
@@ -61,6 +59,8 @@ class Heartbeats:
         if message.get("method") == "tools/call":
             self._called_at = time.monotonic()
             turn = meta.get(CODEX_KEY)
+            from accord.waking.claude_sessions import is_uuid
+
             if isinstance(turn, dict) and is_uuid(turn.get("thread_id")):
                 self._runtime_ref = turn["thread_id"]
         if self._runtime and self._thread is None:
@@ -102,14 +102,9 @@ class Heartbeats:
         """The conversation of the Claude Code that started us, which it keeps in a file."""
         if self._runtime != "claude_code":
             return ""
-        home = self._env.get("CLAUDE_CONFIG_DIR") or f"{self._env.get('HOME', '')}/.claude"
-        try:
-            with open(f"{home}/sessions/{os.getppid()}.json", "rb") as file:  # noqa: PTH123 - as above
-                known = json.loads(file.read(MAX_SESSION_FILE_BYTES))
-        except (OSError, ValueError):
-            return ""
-        found = known.get("sessionId") if isinstance(known, dict) else None
-        return found if isinstance(found, str) and is_uuid(found) else ""
+        from accord.waking.claude_sessions import claude_session
+
+        return claude_session(self._env, os.getppid())
 
 
 def runtime_name(name: object) -> str:
@@ -118,11 +113,6 @@ def runtime_name(name: object) -> str:
         return UNKNOWN_RUNTIME
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower(), flags=re.ASCII).strip("_")[:64]
     return RUNTIMES.get(name) or (plain if plain[:1].isalpha() else UNKNOWN_RUNTIME)
-
-
-def is_uuid(value: object) -> bool:
-    """Whether this can be a vendor's id of a conversation."""
-    return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
 def is_agents(token: str) -> bool:

@@ -71,19 +71,20 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HumanInput(msgspec.Struct, frozen=True):
-    """What a supervisor knows about the person at the terminal.
+    """What a supervisor knows about the person at the terminal, and whether the host works.
 
-    Both are needed: a person who typed half a sentence and went away is silent for long, and a
-    prompt typed into that line would be sent together with the draft.
+    Both of the first are needed: a person who typed half a sentence and went away is silent for
+    long, and a prompt typed into that line would be sent together with the draft.
     """
 
     typed_at: Instant | None = None
     line_empty: bool = False
+    working: bool = False  # in the middle of a turn, or asking a person something
 
     def with_draft(self, drafted_at: Instant | None) -> "HumanInput":
         """With a prompt that a person writes elsewhere for this agent (UNI-24)."""
         times = [at for at in (self.typed_at, drafted_at) if at is not None]
-        return HumanInput(max(times, default=None), self.line_empty)
+        return HumanInput(max(times, default=None), self.line_empty, self.working)
 
     def is_busy(self, now: Instant, quiet_ms: int) -> bool:
         """Whether typing into this terminal could meet a person's own input."""

@@ -21,7 +21,8 @@ from .tokens import TokenIssued
 class AgentEnrol(Body, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Register a device key for an agent; `now` is the wall clock, `key` the server's signing key.
 
-    The agent gets `roles`, which its person must have too.
+    The agent gets `roles`, which its person must have too. `supervises`: the key is not the agent's
+    own but that of the program which holds its terminal.
     """
 
     type = "agent.enrol"
@@ -36,6 +37,7 @@ class AgentEnrol(Body, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     now: Instant
     name: Annotated[str, Meta(max_length=128)] = ""
     address: Annotated[str, Meta(max_length=512)] = ""
+    supervises: bool = False
 
 
 class AgentEnrolled(Event, frozen=True, kw_only=True, gc=False):
@@ -72,6 +74,7 @@ def enrol_agent(people: People, command: Command, body: AgentEnrol) -> Iterator[
         address=body.address,
         kind=Kind.AGENT,
         by=actor.principal,
+        supervises=body.supervises,
     )
     if known_key(*who) not in people.known:
         yield AgentEnrolled(id=body.id, workspace=actor.workspace, by=actor.principal)

@@ -7,7 +7,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Permission
+from accord.core.kernel.authority import Capability, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
@@ -95,6 +95,9 @@ class DeviceRevoked(Event, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
+SUPERVISES = frozenset({Capability.SUPERVISE})
+
+
 def token_for(device: Device, jti: str, key: str, now: Instant) -> Token:
     """The token that this device gets now."""
     life_s = DEVICE_TOKEN_LIFE_S if device.public_key else BROWSER_TOKEN_LIFE_S
@@ -110,6 +113,7 @@ def token_for(device: Device, jti: str, key: str, now: Instant) -> Token:
         workspace=device.workspace,
         name=device.name,
         device=device.id,
+        capabilities=SUPERVISES if device.supervises else frozenset(),
     )
 
 

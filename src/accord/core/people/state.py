@@ -81,6 +81,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     address: Annotated[str, Meta(max_length=512)] = ""
     kind: Kind = Kind.HUMAN
     by: str = ""  # the person who enrolled this agent; empty for a person's own device
+    supervises: bool = False  # of the program that holds the agent's terminal
 
 
 class Renewals(msgspec.Struct, frozen=True):

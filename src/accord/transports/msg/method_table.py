@@ -91,6 +91,7 @@ TABLE = (
         waking.heartbeat_session,
         Annotations(idempotent=True),
     ),
+    Method("take_wakes", api.TakeWakes, api.TakenWakes, waking.take_wakes, on_mcp=False),
     Method(
         "trigger_participant",
         api.TriggerParticipant,

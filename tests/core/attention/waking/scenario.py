@@ -101,7 +101,7 @@ class Agent:
         )
 
     def lose(self, session: str = "S1") -> list[Event]:
-        return self.fold(wake_lifecycle.lose_runtime(self.waking, RuntimeSilent(session)))
+        return self.fold(wake_lifecycle.lose_runtime(self.waking, RuntimeSilent(session), self.now))
 
     def pause(self, by: str = "olga", *, paused: bool = True) -> list[Event]:
         return self.fold(wake_lifecycle.pause_agent(self.waking, AgentPause(by, paused)))
@@ -132,7 +132,7 @@ class Agent:
         cause: WakeCause = WakeCause.UNREAD,
     ) -> list[Event]:
         body = WakeEnd(wake, action, result, cause)
-        return self.fold(wake_lifecycle.end_wake(self.waking, body, self.now))
+        return self.fold(wake_lifecycle.end_wake(self.waking, body, self.now, self.policy))
 
     def tick(self) -> list[Event]:
         return self.fold(wake_lifecycle.tick(self.waking, self.now, self.policy))

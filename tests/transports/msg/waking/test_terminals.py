@@ -57,7 +57,9 @@ class Terminal:
     async def human_input(self, target: WakeTarget) -> Mapping[str, HumanInput]:
         return {"S2": self.human} if target.agent == "coder" else {}
 
-    async def deliver(self, target: WakeTarget, session_id: str, prompt: str) -> WakeReport:
+    async def deliver(
+        self, target: WakeTarget, session_id: str, wake: str, prompt: str
+    ) -> WakeReport:
         action = WakeAction.TRIGGER_RUNTIME
         if self.fails:
             return WakeReport(action, WakeResult.FAILED, WakeCause.NO_FALLBACK)

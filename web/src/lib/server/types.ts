@@ -44,12 +44,13 @@ export interface AgentDetail {
   awaited_in: string[];
 }
 
-/** An agent of the caller's and the public key of its device (Ed25519, 32 bytes in base64). */
+/** An agent of the caller's and the public key of its device (Ed25519, 32 bytes in base64). `supervises`: the key is that of the program which holds the agent's terminal. */
 export interface AgentEnrolment {
   id: string;
   roles: Role[];
   public_key: string;
   name?: string;
+  supervises?: boolean;
 }
 
 /** Agents by name. */
@@ -442,6 +443,13 @@ export interface Grant {
   id: string;
   digest: string;
   expires_at: string;
+}
+
+/** A prompt to type when no person has typed for `quiet_seconds` and the line is empty. */
+export interface HandedWake {
+  wake_id: string;
+  prompt: string;
+  quiet_seconds: number;
 }
 
 /** The heartbeat was recorded. */
@@ -1115,6 +1123,33 @@ export interface SummarizeThread {
   max_messages?: number;
 }
 
+/** As the supervisor of a runtime: report about it, and wait for prompts to type. `instance_id` is one run of the supervisor; `working`: the host is in the middle of a turn or asks a person something. */
+export interface TakeWakes {
+  schema_version?: number;
+  runtime: string;
+  status?: 'active' | 'idle' | 'offline';
+  resumable?: boolean;
+  runtime_ref?: string | null;
+  machine?: string | null;
+  directory?: string | null;
+  agent_id?: string | null;
+  workspace_id?: string | null;
+  session_id?: string | null;
+  management_mode?: 'managed' | 'unmanaged' | null;
+  seconds_since_typing?: number | null;
+  line_empty?: boolean | null;
+  instance_id: string;
+  working?: boolean;
+  wait_seconds?: number;
+  done?: WakeDone[];
+}
+
+/** What there is to type; the same wake comes again until it is reported as done. */
+export interface TakenWakes {
+  wakes: HandedWake[];
+  recorded_at: string;
+}
+
 /** A thread; `unread` counts what you have not acknowledged and did not write. */
 export interface ThreadDetail {
   thread_id: string;
@@ -1256,6 +1291,13 @@ export interface UsageStats {
   cost_usd?: number | null;
   model?: string | null;
   latency_ms?: number | null;
+}
+
+/** What came of a wake that a supervisor took. */
+export interface WakeDone {
+  wake_id: string;
+  result: 'delivered' | 'failed' | 'host_working' | 'human_input_busy';
+  detail?: string;
 }
 
 /** Add a context item. */

@@ -35,7 +35,9 @@ RULES: Mapping[type[Body], Rule] = {
     wake_messages.RuntimeReport: lambda waking, command, body: wake_lifecycle.report_runtime(
         waking, body, command.at
     ),
-    wake_messages.RuntimeSilent: lambda waking, _, body: wake_lifecycle.lose_runtime(waking, body),
+    wake_messages.RuntimeSilent: lambda waking, command, body: wake_lifecycle.lose_runtime(
+        waking, body, command.at
+    ),
     wake_messages.AgentPause: lambda waking, _, body: wake_lifecycle.pause_agent(waking, body),
     wake_messages.AgentAddress: lambda waking, _, body: wake_lifecycle.address_agent(waking, body),
     wake_messages.AgentAnswer: lambda waking, _, body: wake_lifecycle.answer_address(waking, body),
@@ -46,7 +48,7 @@ RULES: Mapping[type[Body], Rule] = {
         waking, body, command.at, wake_policy(command.policy)
     ),
     wake_messages.WakeEnd: lambda waking, command, body: wake_lifecycle.end_wake(
-        waking, body, command.at
+        waking, body, command.at, wake_policy(command.policy)
     ),
 }
 

@@ -47,6 +47,7 @@ class OpenWake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     waited: bool = False  # it did not start when it was asked for; its caller was told to wait
     action: WakeAction = WakeAction.NONE
     fallback: WakeAction = WakeAction.NONE
+    session_id: str = ""  # of a running one: the runtime that it is for
 
 
 class Skipped(msgspec.Struct, frozen=True):

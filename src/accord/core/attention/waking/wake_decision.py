@@ -185,6 +185,9 @@ def _managed(question: Question) -> WakeDecision | None:
     if target.session_id not in question.facts.reachable:
         spawns = Start(WakeCause.UNREAD, question.spawn)
         return spawns if question.spawn else Refuse(WakeCause.NO_FALLBACK)
+    if target.human_input.working:
+        later = question.now + question.policy.working_ms
+        return Wait(WakeCause.AWAKE, WakePhase.WAITING, later)
     if target.human_input.is_busy(question.now, question.policy.quiet_ms):
         return _human_input(question, target)
     actions = (WakeAction.TRIGGER_RUNTIME, *question.spawn)

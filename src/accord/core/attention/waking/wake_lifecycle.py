@@ -78,13 +78,28 @@ def report_runtime(waking: Waking, body: RuntimeReport, at: Instant) -> Iterator
     fresh = registered(known, body.report, at)
     if fresh is not None:
         yield RuntimeRegistered(runtime=fresh)
+        if fresh.status is RuntimeStatus.OFFLINE:
+            yield from _end_in_terminal(waking, fresh.session_id, at)
 
 
-def lose_runtime(waking: Waking, body: RuntimeSilent) -> Iterator[Event]:
+def lose_runtime(waking: Waking, body: RuntimeSilent, at: Instant) -> Iterator[Event]:
     """Once for each time it falls silent."""
     known = waking.runtimes.get(body.session_id)
     if known is not None and known.status is not RuntimeStatus.OFFLINE:
         yield RuntimeLost(session_id=body.session_id)
+        yield from _end_in_terminal(waking, body.session_id, at)
+
+
+def _end_in_terminal(waking: Waking, session_id: str, at: Instant) -> Iterator[Event]:
+    """A wake that was handed to a terminal which is gone."""
+    running = waking.running
+    if (
+        running is not None
+        and running.action is WakeAction.TRIGGER_RUNTIME
+        and running.session_id == session_id
+    ):
+        outcome = _ended(running, running.action, WakeResult.FAILED, WakeCause.INTERRUPTED, at)
+        yield _end_event(running, outcome)
 
 
 def pause_agent(waking: Waking, body: AgentPause) -> Iterator[Event]:
@@ -135,14 +150,20 @@ def look_again(waking: Waking, body: WakeLook, at: Instant, policy: WakePolicy) 
         outcome = _ended(current, WakeAction.NONE, result, decision.cause, at)
         yield _end_event(current, outcome)
     elif isinstance(decision, Start) or _postpones(current, decision, policy):
-        times = _Times(current.asked_at, at, waited=True)
+        times = _Times(current.asked_at, at, waited=True, until=current.until)
         yield from _open(current.wake, order, decision, policy, times)
 
 
-def end_wake(waking: Waking, body: WakeEnd, at: Instant) -> Iterator[Event]:
-    """Recorded once; a wake that the timer has ended stays ended."""
+def end_wake(waking: Waking, body: WakeEnd, at: Instant, policy: WakePolicy) -> Iterator[Event]:
+    """Recorded once; a wake that the timer has ended stays ended.
+
+    One that a terminal did not take, because a person or the host was busy by then, waits again.
+    """
     current = waking.open.get(body.wake)
     if current is None:
+        return
+    if body.result is WakeResult.DEFERRED:
+        yield WakeDeferred(open=_put_back(current, body.cause, at, policy))
         return
     outcome = replace(
         _ended(current, body.action, body.result, body.cause, at),
@@ -193,12 +214,30 @@ def _skip(
     )
 
 
+def _put_back(current: OpenWake, cause: WakeCause, at: Instant, policy: WakePolicy) -> OpenWake:
+    """A wake that was started and did nothing, as one that waits."""
+    for_person = cause is WakeCause.HUMAN_INPUT
+    until = current.until or at + policy.max_defer_ms
+    return OpenWake(
+        wake=current.wake,
+        order=current.order,
+        phase=WakePhase.DEFERRED if for_person else WakePhase.WAITING,
+        cause=cause,
+        asked_at=current.asked_at,
+        next_at=at + (policy.recheck_ms if for_person else policy.working_ms),
+        until=until if for_person else None,
+        waited=True,
+        fallback=current.fallback,
+    )
+
+
 class _Times(NamedTuple):
-    """When a wake was asked for, and now; whether it waited in between."""
+    """When a wake was asked for, and now; whether it waited, and until when for a person."""
 
     asked: Instant
     now: Instant
     waited: bool
+    until: Instant | None = None
 
 
 def _open(
@@ -209,7 +248,7 @@ def _open(
     times: "_Times",
 ) -> Iterator[Event]:
     """The event of a wake that starts or waits; none for one that joins another."""
-    asked, at, waited = times
+    asked, at, waited, until = times
     if isinstance(decision, Start):
         first, *others = decision.actions
         started = OpenWake(
@@ -223,6 +262,8 @@ def _open(
             next_at=at + policy.run_ms,
             action=first,
             fallback=others[0] if others else WakeAction.NONE,
+            session_id=decision.session_id,
+            until=until,
         )
         yield WakeStarted(open=started, session_id=decision.session_id)
     elif isinstance(decision, Wait):
@@ -258,7 +299,7 @@ def _ended(
         result=result,
         cause=cause,
         triggered_at=at if wake.started_at is None else wake.started_at,
-        deferred_until=wake.until,
+        deferred_until=wake.until if wake.started_at is None else None,
     )
 
 
@@ -346,7 +387,12 @@ def on_started(waking: Waking, event: WakeStarted, record: Record) -> Waking:
 
 
 def on_deferred(waking: Waking, event: WakeDeferred, record: Record) -> Waking:
-    return replace(waking, open={**waking.open, event.open.wake: event.open})
+    """One that ran did nothing: it does not count among those of the hour."""
+    before = waking.open.get(event.open.wake)
+    starts = waking.starts
+    if before is not None and before.phase is WakePhase.RUNNING:
+        starts = tuple(at for at in starts if at != before.started_at)
+    return replace(waking, open={**waking.open, event.open.wake: event.open}, starts=starts)
 
 
 def on_due(waking: Waking, event: WakeDue, record: Record) -> Waking:

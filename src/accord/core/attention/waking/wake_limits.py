@@ -16,6 +16,9 @@ class WakePolicy(msgspec.Struct, frozen=True):
     cool_down_ms: int = 30 * SECOND_MS
     # How long a wake waits before it looks whether an agent that was here is still at work.
     present_ms: int = 30 * SECOND_MS
+    # The same for a supervised host in the middle of a turn; its supervisor says earlier that it
+    # has stopped.
+    working_ms: int = 5 * MINUTE_MS
     silence_ms: int = 15 * MINUTE_MS
     wakes_per_hour: int = 12  # of one agent, over all threads: what a loop can cost at most
     polite_messages: int = 6

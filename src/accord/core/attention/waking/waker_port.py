@@ -64,6 +64,11 @@ class Terminals(Protocol):
         """By runtime, what its supervisor sees at this moment."""
         ...
 
-    async def deliver(self, target: WakeTarget, session_id: str, prompt: str) -> WakeReport:
-        """Have the supervisor paste the prompt, unless a person's input is there by now."""
+    async def deliver(
+        self, target: WakeTarget, session_id: str, wake: str, prompt: str
+    ) -> WakeReport:
+        """Have the supervisor paste the prompt, unless a person's input is there by now.
+
+        The same wake is pasted once, however often it is delivered.
+        """
         ...

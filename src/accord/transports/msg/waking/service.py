@@ -7,14 +7,13 @@ repeat one.
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from accord.core.attention.runtimes import Beats, HumanInput
+from accord.core.attention.runtimes import Beats
 from accord.core.attention.state import STREAM_PREFIX, Attention, Seat, stream_of
 from accord.core.attention.waking.deciders import wake_policy
 from accord.core.attention.waking.outcomes import (
@@ -25,7 +24,7 @@ from accord.core.attention.waking.outcomes import (
     WakeResult,
 )
 from accord.core.attention.waking.prompt import wake_prompt
-from accord.core.attention.waking.state import OpenWake, WakeFacts, WakeOrder
+from accord.core.attention.waking.state import OpenWake, WakeFacts, WakeOrder, WakePhase
 from accord.core.attention.waking.wake_decision import (
     Join,
     Question,
@@ -57,6 +56,7 @@ from accord.core.kernel.ulid import derive_ulid_after
 from accord.transports.msg.submission import Answer
 from accord.transports.msg.waking.conversations import Conversations
 from accord.transports.msg.waking.runtime_registry import RuntimeRegistry
+from accord.transports.msg.waking.terminals import SupervisedTerminals, TerminalKey
 
 if TYPE_CHECKING:
     from accord.transports.msg.service import ThreadService
@@ -91,18 +91,6 @@ class NoWaker:
         return WakeReport(WakeAction.NONE, WakeResult.FAILED, WakeCause.NO_FALLBACK)
 
 
-class NoTerminals:
-    """No supervisor is connected."""
-
-    async def human_input(self, target: WakeTarget) -> Mapping[str, HumanInput]:  # noqa: ARG002 - the port
-        """Nothing is known."""
-        return {}
-
-    async def deliver(self, target: WakeTarget, session_id: str, prompt: str) -> WakeReport:  # noqa: ARG002 - the port
-        """Always fails: there is no waker."""
-        return WakeReport(WakeAction.TRIGGER_RUNTIME, WakeResult.FAILED, WakeCause.NO_FALLBACK)
-
-
 class WakeService:
     """Everything about the wakes of one server."""
 
@@ -117,8 +105,10 @@ class WakeService:
         self.registry = RuntimeRegistry(threads.engine, threads.submitter)
         self.conversations = Conversations(threads)
         self.waker: Waker = waker or NoWaker()
-        self.terminals: Terminals = terminals or NoTerminals()
+        self.supervised = SupervisedTerminals(threads.engine.clock.now)
+        self.terminals: Terminals = terminals or self.supervised
         self._running: set[asyncio.Task[WakeReport]] = set()
+        self._carried_out: set[str] = set()  # wakes that this process is carrying out
         self._attempts: dict[str, tuple[WakeAction, str]] = {}  # by wake, what is being tried
 
     # Asking
@@ -137,6 +127,9 @@ class WakeService:
             return self._answer_again(seat, event, order)
         if isinstance(event, WakeStarted):
             report = await self._run_settled(seat, event)
+            if report is not None and report.result is WakeResult.DEFERRED:
+                waits = (await self._attention(seat)).waking.open.get(wake)
+                return Answered(_outcome_of_waiting(waits) if waits else report)
             return Answered(report or self._under_way(event.open))
         if isinstance(event, WakeDeferred):
             return Answered(_outcome_of_waiting(event.open))
@@ -217,6 +210,7 @@ class WakeService:
         return replace(outcome_of_running(replace(opened, action=action)), command=command)
 
     def _start(self, seat: Seat, event: WakeStarted) -> "asyncio.Task[WakeReport]":
+        self._carried_out.add(event.open.wake)
         task = asyncio.create_task(self._run(seat, event))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -243,6 +237,7 @@ class WakeService:
             report = WakeReport(action, WakeResult.FAILED, WakeCause.COMMAND_FAILED)
         finally:
             self._attempts.pop(wake, None)
+            self._carried_out.discard(wake)
         await self._submit(seat, WakeEnd(wake, *report))
         return report
 
@@ -252,8 +247,12 @@ class WakeService:
         attention = await self._attention(seat)
         prompts = await self._prompts(seat, opened.order)
         if actions[0] is WakeAction.TRIGGER_RUNTIME:
-            delivered = await self.terminals.deliver(target, event.session_id, prompts[0])
-            if delivered.result is not WakeResult.FAILED or len(actions) == 1:
+            delivered = await self.terminals.deliver(
+                target, event.session_id, opened.wake, prompts[0]
+            )
+            # A prompt that was handed out may have been typed: no other way may follow.
+            interrupted = delivered.cause is WakeCause.INTERRUPTED
+            if delivered.result is not WakeResult.FAILED or interrupted or len(actions) == 1:
                 return delivered
             actions = actions[1:]
         runtime = attention.waking.runtimes.get(event.session_id)
@@ -272,8 +271,33 @@ class WakeService:
         )
         return asked(), asked(summary=await self.conversations.summary(seat, order.thread))
 
+    async def take_up(self, seat: Seat, session_id: str) -> None:
+        """What a supervisor is to be told when it asks: a wake of before a restart of the server.
+
+        Its terminal alone: whether another way was being tried when the server stopped is not
+        known. The supervisor types a wake once, so handing it over again repeats nothing.
+        """
+        running = (await self._attention(seat)).waking.running
+        if running is None or running.action is not WakeAction.TRIGGER_RUNTIME:
+            return
+        key = TerminalKey(WakeTarget(*seat), session_id)
+        if running.session_id != session_id or running.wake in self._carried_out:
+            return
+        if not self.supervised.is_known(key, running.wake):
+            alone = replace(running, fallback=WakeAction.NONE)
+            _ = self._start(seat, WakeStarted(open=alone, session_id=session_id))
+            await asyncio.sleep(0)
+
+    async def look_at_waiting(self, seat: Seat) -> None:
+        """A host has stopped working: look at the wakes that waited for that."""
+        waking = (await self._attention(seat)).waking
+        for one in list(waking.open.values()):
+            if one.phase is WakePhase.WAITING and one.cause is WakeCause.AWAKE:
+                await self.look_again(seat, one.wake, one.order.thread)
+
     async def stop(self) -> None:
         """End all commands and record that; no wake is repeated after a restart."""
+        self.supervised.stop()
         for task in self._running:
             task.cancel()
         if self._running:

@@ -3,10 +3,16 @@
 from collections.abc import Collection
 
 from accord.api import threads as api
-from accord.core.attention.runtimes import ObservedRuntime, observe_all
+from accord.core.attention.runtimes import (
+    HumanInput,
+    ObservedRuntime,
+    RuntimeStatus,
+    observe_all,
+)
 from accord.core.attention.state import Attention, Seat
 from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeResult
 from accord.core.attention.waking.state import WakeOrder
+from accord.core.attention.waking.waker_port import WakeTarget
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.authority import Kind, Role, ThreadRole
 from accord.core.kernel.refusal import Reason, Refused
@@ -15,7 +21,13 @@ from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.room.threads.state import ThreadStatus, is_thread_id
 from accord.core.room.threads.thread_access import is_leading
 from accord.transports.msg.service import ThreadService
+from accord.transports.msg.waking.runtime_registry import (
+    UNNAMED_SESSION,
+    human_input_of,
+    is_supervisor,
+)
 from accord.transports.msg.waking.service import Answered
+from accord.transports.msg.waking.terminals import TerminalKey
 
 TRIGGER = "trigger_participant"
 
@@ -27,6 +39,32 @@ async def heartbeat_session(
     service.ensure_open()
     at = await service.wakes.registry.heartbeat(actor, request)
     return api.HeartbeatRecorded(ok=True, recorded_at=to_iso(at))
+
+
+async def take_wakes(
+    service: ThreadService, actor: Actor, request: api.TakeWakes
+) -> api.TakenWakes:
+    """Take the prompts that the supervisor of a runtime is to type."""
+    service.ensure_open()
+    if not is_supervisor(actor):
+        detail = "Only a supervisor takes wakes; its token needs the capability supervise"
+        raise Refused(Reason.NO_AUTHORITY, detail)
+    wakes = service.wakes
+    at = await wakes.registry.heartbeat(actor, request)
+    seat, session_id = Seat(actor.workspace, actor.principal), actor.runtime or UNNAMED_SESSION
+    key = TerminalKey(WakeTarget(*seat), session_id)
+    if RuntimeStatus(request.status) is RuntimeStatus.OFFLINE:
+        wakes.supervised.forget(key)
+        return api.TakenWakes(wakes=(), recorded_at=to_iso(at))
+    before = (await wakes.supervised.human_input(key.target)).get(session_id)
+    seen = human_input_of(request, at) or HumanInput()
+    human = HumanInput(seen.typed_at, seen.line_empty, request.working)
+    wakes.supervised.note(key, request, human)
+    await wakes.take_up(seat, session_id)
+    if before is None or (before.working and not human.working):
+        await wakes.look_at_waiting(seat)
+    await wakes.supervised.wait(key, request.wait_seconds)
+    return api.TakenWakes(wakes=wakes.supervised.handed(key), recorded_at=to_iso(at))
 
 
 async def trigger_participant(
