@@ -414,12 +414,10 @@ class Server:
         ]
         app = Starlette(routes=routes, exception_handlers=error_handlers.EXCEPTION_HANDLERS)
         app.router.redirect_slashes = False  # the address would come from the Host header
-        routed = endpoint.PathDispatch(proxied(app), self.mcp)
-        counted = RequestStatsMiddleware(
-            routed, self.request_metrics, [*routes, Route(endpoint.PATH, self.mcp)]
-        )
+        counted = RequestStatsMiddleware(proxied(app), self.request_metrics, routes)
+        mcp = RequestStatsMiddleware(self.mcp, self.request_metrics, label=endpoint.PATH)
         return OriginMiddleware(
-            page.PageMiddleware(counted),
+            endpoint.PathDispatch(page.PageMiddleware(counted), mcp),
             strict=self.intake.is_open,
             closed=lambda: self.intake.closed,
         )

@@ -263,6 +263,7 @@ def _uvicorn_config(server: Server, secure: "CertificateReloader | None") -> uvi
         ws=websocket_protocol_class(server.websockets),
         http=protocol_factory(server.connection_limits, secure and secure.current_context),  # type: ignore[arg-type]  # only ever called
         lifespan="off",
+        interface="asgi3",  # which uvicorn sees only in coroutine functions
         log_config=None,
         access_log=False,
         server_header=False,

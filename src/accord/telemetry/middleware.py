@@ -3,7 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Protocol
 
@@ -17,7 +17,6 @@ log = logging.getLogger("accord.http")
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER_LABEL = "other"
-NO_SPAN = nullcontext()
 
 
 class Tracer(Protocol):
@@ -42,23 +41,20 @@ class RequestStats:
         self.seconds: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(SECONDS_BUCKETS))
         self.tracer: Tracer | None = None
 
-    def record(self, method: str, route: str, status: int, began: float) -> dict[str, str | int]:
-        """Record a finished request; returns its attributes."""
-        ended = perf_counter()
-        about: dict[str, str | int] = {"method": method, "route": route, "status": status}
-        self.counts[method, route, status] += 1
-        self.seconds[route].add(ended - began)
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug("http.request", extra=about | {"ms": round((ended - began) * 1000)})
-        return about
-
 
 class RequestStatsMiddleware:
     """ASGI middleware that counts and times requests."""
 
-    def __init__(self, app: ASGIApp, requests: RequestStats, routes: Iterable[BaseRoute]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        requests: RequestStats,
+        routes: Iterable[BaseRoute] = (),
+        label: str = OTHER_LABEL,
+    ) -> None:
         self.app = app
         self.stats = requests
+        self.label = label  # for a request that reached none of the routes
         self.route_by_endpoint = {
             endpoint: str(getattr(route, "path", OTHER_LABEL))
             for route in routes
@@ -74,13 +70,30 @@ class RequestStatsMiddleware:
                 status = message["status"]
             await send(message)
 
-        about: dict[str, str | int] = {}
         tracer = self.stats.tracer
-        with tracer.request(scope["headers"], about) if tracer else NO_SPAN:
+        if tracer is None:
             try:
                 await self.app(scope, receive, noted)
             finally:
-                method = scope["method"] if scope["method"] in METHODS else OTHER_LABEL
-                route = self.route_by_endpoint.get(scope.get("endpoint"), OTHER_LABEL)
-                answered = scope.get("state", {}).get(STATUS_STATE_KEY, status)
-                about |= self.stats.record(method, route, answered, began)
+                self._record(scope, status, began)
+            return
+        about: dict[str, str | int] = {}
+        with tracer.request(scope["headers"], about):
+            try:
+                await self.app(scope, receive, noted)
+            finally:
+                method, route, answered = self._record(scope, status, began)
+                about |= {"method": method, "route": route, "status": answered}
+
+    def _record(self, scope: Scope, status: int, began: float) -> tuple[str, str, int]:
+        """Record a finished request by method, route and status, which are returned."""
+        seconds = perf_counter() - began
+        method = scope["method"] if scope["method"] in METHODS else OTHER_LABEL
+        route = self.route_by_endpoint.get(scope.get("endpoint"), self.label)
+        answered: int = scope.get("state", {}).get(STATUS_STATE_KEY, status)
+        self.stats.counts[method, route, answered] += 1
+        self.stats.seconds[route].add(seconds)
+        if log.isEnabledFor(logging.DEBUG):
+            about = {"method": method, "route": route, "status": answered}
+            log.debug("http.request", extra={**about, "ms": round(seconds * 1000)})
+        return method, route, answered

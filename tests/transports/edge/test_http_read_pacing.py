@@ -14,6 +14,7 @@ import pytest
 
 from accord.transports.edge.http_read_pacing import (
     MAX_PARSE_PAUSE_S,
+    MAX_READING_AGE_S,
     MAX_UNPARSED_BYTES,
     PARSE_BUDGET_S,
     PacedFlowControl,
@@ -163,29 +164,29 @@ class Line:
         self.gone = True
 
 
-class Brief(ParseBudget):
+class Toil(ParseBudget):
+    """Of a parser that has much to do."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        super().__init__(self.clock, self.clock)
+
+    def clock(self) -> float:
+        return self.at
+
+    def parse(self, _: memoryview) -> None:
+        self.at += PARSE_BUDGET_S * 2
+
+
+class Brief(Toil):
     """Whose rests are over at once."""
 
     def pause_for(self, took: float, now: float) -> float:
         return 0.0
 
 
-class Toil:
-    """A parser that has much to do, and the clock that tells."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def parse(self, _: memoryview) -> None:
-        self.at += PARSE_BUDGET_S * 2
-
-    def clock(self) -> float:
-        return self.at
-
-
-def dearly(line: Any, ration: ParseBudget) -> PacedFlowControl:
-    toil = Toil()
-    return PacedFlowControl(line, ration, toil.parse, toil.clock)
+def dearly(line: Any, ration: Toil) -> PacedFlowControl:
+    return PacedFlowControl(line, ration, ration.parse)
 
 
 async def test_whoever_is_not_read_for_two_reasons_is_read_when_both_are_over() -> None:
@@ -216,6 +217,42 @@ async def test_nobody_pays_for_a_machine_that_was_busy_elsewhere() -> None:
     assert line.reads
 
 
+async def test_cpu_time_is_asked_for_once_in_many_cheap_parts() -> None:
+    asked = 0
+
+    def cpu() -> float:
+        nonlocal asked
+        asked += 1
+        return 0.0
+
+    line: Any = Line()
+    ration = ParseBudget(cpu, elapsed=lambda: 1.0)
+    paced = PacedFlowControl(line, ration, lambda _: None)
+    for _ in range(100):
+        paced.feed(b"cheap")
+
+    assert asked == 1
+
+
+@pytest.mark.parametrize("age", [0.0, 0.9])
+async def test_what_ran_just_before_is_charged_no_more_than_a_part_of_the_budget(
+    age: float,
+) -> None:
+    """The CPU time may have been read a moment before parsing started."""
+    now = used = 0.0
+    ration = ParseBudget(lambda: used, lambda: now)
+    ration.start()
+    now = used = MAX_READING_AGE_S * age
+    started = ration.start()
+    now = 1.0
+    used += PARSE_BUDGET_S / 10
+
+    spent = ration.spent_since(started)
+
+    assert PARSE_BUDGET_S / 10 <= spent <= PARSE_BUDGET_S / 10 + MAX_READING_AGE_S
+    assert spent < PARSE_BUDGET_S
+
+
 async def test_what_is_dear_waits_for_all_others_that_are_but_not_for_minutes() -> None:
     ration = ParseBudget()
 
@@ -226,7 +263,7 @@ async def test_what_is_dear_waits_for_all_others_that_are_but_not_for_minutes() 
 
 
 async def test_what_waits_to_be_looked_at_is_bounded_and_let_go() -> None:
-    ration, lines = ParseBudget(), [Line() for _ in range(3)]
+    ration, lines = Toil(), [Line() for _ in range(3)]
     many: list[Any] = lines
     paced = [dearly(line, ration) for line in many]
 
@@ -241,7 +278,7 @@ async def test_what_waits_to_be_looked_at_is_bounded_and_let_go() -> None:
 
 async def test_what_comes_when_nobody_looks_any_more_is_not_kept() -> None:
     line: Any = Line()
-    paced = dearly(line, ParseBudget())
+    paced = dearly(line, Toil())
 
     paced.stop()
     paced.feed(b"more")

@@ -9,7 +9,7 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from accord.core.kernel.authority import Kind
-from accord.transports.edge.http_protocol import COMPLETE_STATE_KEY
+from accord.transports.edge.http_protocol import BODY_STATE_KEY
 from tests.helpers.attacks.raw_socket import plug
 from tests.helpers.clients.mcp_requests import (
     caller_of,
@@ -102,7 +102,7 @@ def arrived_whole(app: ASGIApp) -> ASGIApp:
         async def whole() -> dict[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await app({**scope, "state": {COMPLETE_STATE_KEY: True}}, whole, send)
+        await app({**scope, "state": {BODY_STATE_KEY: bytearray(body)}}, whole, send)
 
     return called
 

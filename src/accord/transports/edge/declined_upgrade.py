@@ -5,7 +5,7 @@ after such a head it drops the body that came with it and parses what follows as
 which allows request smuggling. So the head is parsed again without the upgrade headers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from httptools import HttpParserUpgrade, HttpRequestParser
@@ -29,7 +29,16 @@ class UpgradeDecliningParser:
 
     def __init__(self, listener: RequestListener) -> None:
         self.listener = listener
-        self.parser = new_parser(listener)
+        self._use(new_parser(listener))
+
+    def _use(self, parser: HttpRequestParser) -> None:
+        self.parser = parser
+        # The parser's own methods, because every request asks several times.
+        self.get_method: Callable[[], bytes] = parser.get_method
+        self.get_http_version: Callable[[], str] = parser.get_http_version
+        self.should_keep_alive: Callable[[], bool] = parser.should_keep_alive
+        # Whether the request offers another protocol or is a CONNECT.
+        self.should_upgrade: Callable[[], bool] = parser.should_upgrade
 
     def feed_data(self, data: bytes | memoryview) -> None:
         """Parse these bytes; raises HttpParserUpgrade for an upgrade that is not declined."""
@@ -45,7 +54,8 @@ class UpgradeDecliningParser:
                 return
 
     def _reparse_head(self) -> None:
-        head, self.parser = self._head_without_upgrade(), new_parser(self.listener)
+        head = self._head_without_upgrade()
+        self._use(new_parser(self.listener))
         self.parser.feed_data(head)
 
     def _head_without_upgrade(self) -> bytes:
@@ -53,22 +63,6 @@ class UpgradeDecliningParser:
         line = b"%s %s HTTP/%s" % (self.get_method(), self.listener.url, version)
         lines = (b"%s: %s" % header for header in without_upgrade_headers(self.listener.headers))
         return b"\r\n".join((line, *lines, b"", b""))
-
-    def get_method(self) -> bytes:
-        method: bytes = self.parser.get_method()
-        return method
-
-    def get_http_version(self) -> str:
-        """For example `1.1`."""
-        version: str = self.parser.get_http_version()
-        return version
-
-    def should_keep_alive(self) -> bool:
-        return bool(self.parser.should_keep_alive())
-
-    def should_upgrade(self) -> bool:
-        """Whether the request offers another protocol or is a CONNECT."""
-        return bool(self.parser.should_upgrade())
 
     def is_tunnel(self) -> bool:
         return self.get_method() == TUNNEL_METHOD

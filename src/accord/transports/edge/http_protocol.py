@@ -56,18 +56,17 @@ The measured effects and the other modules of this package: docs/explanation/edg
 import asyncio
 import ipaddress
 import logging
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-import msgspec
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from accord.core.dialects.refusals import http_refusal
-from accord.core.kernel.refusal import Reason, Refused
 from accord.transports.edge import websocket_upgrade
 from accord.transports.edge.connection_limits import ConnectionLimits
 from accord.transports.edge.declined_upgrade import UpgradeDecliningParser
+from accord.transports.edge.early_refusals import encode_refusal
 from accord.transports.edge.http_read_pacing import PARSE_SLICE_BYTES, PacedFlowControl
 
 log = logging.getLogger("accord.http")
@@ -77,24 +76,19 @@ MAX_UPGRADE_HEAD = (16 << 10) - 64
 HEAD_TIMEOUT_S = 10
 # Requests a client may pipeline before the first response; anything after them is not read.
 MAX_PIPELINED = 64
+OK = HTTPStatus.OK.value
 OK_LINE = b"HTTP/1.1 200 OK\r\n"
 # After a refusal the client may finish sending; a reset would destroy the response unread.
 LINGER_S = 1
 MAX_LINGER_BYTES = 1 << 20
-# Refusals that happen before there is a request have statuses of their own.
-REASON_BY_STATUS = {
-    HTTPStatus.BAD_REQUEST: Reason.MALFORMED,
-    HTTPStatus.REQUEST_TIMEOUT: Reason.TIMED_OUT,
-    HTTPStatus.UPGRADE_REQUIRED: Reason.UNSUPPORTED_VERSION,
-    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: Reason.TOO_LARGE,
-    HTTPStatus.SERVICE_UNAVAILABLE: Reason.UNAVAILABLE,
-}
 # Keys of the request's ASGI state: functions that abort the connection and that write a whole
-# response, whether the connection cannot be read on its way, and whether all of the body is here.
+# response, whether the connection cannot be read on its way, and the body if it is short and all of
+# it is here. `receive` gives it too.
 ABORT_STATE_KEY = "abort"
 RESPOND_STATE_KEY = "respond"
 SECURE_STATE_KEY = "private"
-COMPLETE_STATE_KEY = "complete"
+BODY_STATE_KEY = "body"
+MAX_BODY_IN_STATE = 64 << 10
 # Where `respond` leaves the status.
 STATUS_STATE_KEY = "status"
 
@@ -129,6 +123,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.status = HTTPStatus.BAD_REQUEST
         self.timer: asyncio.TimerHandle | None = None
         self.stall_timer: asyncio.TimerHandle | None = None
+        self.idle_since: float | None = None
         self.open_cycles: list[RequestResponseCycle] = []
         self.tcp_transport: asyncio.Transport | None = None
         self.secure = False
@@ -153,6 +148,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.connection_limits.release(self.transport)
         self._cancel_timer()
         self._cancel_stall()
+        self._cancel_keepalive()
         self.flow.stop()
         for cycle in self.open_cycles:  # uvicorn tells only the last one
             cycle.disconnected = True
@@ -213,7 +209,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if not self.in_head:
             self.in_head = True
             self.bytes_read = 0
-            self._cancel_timer()  # most heads arrive whole; `_parse` starts it for the others
+            if self.timer is not None:
+                self._cancel_timer()  # most heads arrive whole; `_parse` starts it for the others
 
     def on_headers_complete(self) -> None:
         upgrades = self.parser.should_upgrade()
@@ -226,13 +223,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._is_longer_head(min(MAX_UPGRADE_HEAD, max_bytes) if upgrades else max_bytes):
             self._refuse_long_head()
             raise ValueError("too long")  # stops the parser, which then asks for a 400
-        self.open_cycles = [cycle for cycle in self.open_cycles if not cycle.response_complete]
+        while self.open_cycles and self.open_cycles[0].response_complete:
+            del self.open_cycles[0]  # responses are complete in the order of their requests
         if len(self.open_cycles) >= MAX_PIPELINED:
             self.pipeline_full = True
             raise ValueError("too many")  # as above
         self.in_head = False
         self.bytes_read = 0
-        self._cancel_timer()
+        if self.timer is not None:
+            self._cancel_timer()
         if not upgrades and not self.flow.write_paused:
             self.connection_limits.mark_active(self.transport)
         if not upgrades:
@@ -260,8 +259,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self.declines_upgrade:
             return
-        self._cancel_timer()
-        self.scope["state"][COMPLETE_STATE_KEY] = True
+        if self.timer is not None:
+            self._cancel_timer()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and len(cycle.body) <= MAX_BODY_IN_STATE:
+            self.scope["state"][BODY_STATE_KEY] = cycle.body
         super().on_message_complete()
 
     def respond(self, scope: Scope, headers: bytes, body: bytes) -> bool:
@@ -282,22 +284,57 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()
-        general = [b"%b: %b\r\n" % header for header in cycle.default_headers]
-        self.transport.write(b"".join([OK_LINE, *general, headers, b"\r\n", body]))
-        scope["state"][STATUS_STATE_KEY] = HTTPStatus.OK.value
+        start = response_start(tuple(cycle.default_headers))
+        self.transport.write(b"%b%b\r\n%b" % (start, headers, body))
+        scope["state"][STATUS_STATE_KEY] = OK
         cycle.on_response()
         return True
 
     def on_response_complete(self) -> None:
+        """As uvicorn does it, but for the timer of an idle connection."""
         cycle: RequestResponseCycle | None = self.cycle
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+            else:
+                self._start_idling()
         self.connection_limits.mark_waiting(self.transport, self.loop.time())
         if cycle is not None and cycle.response_complete and cycle.more_body:
             self._cancel_timer()  # the rest of the request body is not needed
             self.timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.abort)
 
+    def _start_idling(self) -> None:
+        """Close after the keep-alive time; one timer serves many requests, as most are followed."""
+        self.idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._close_later(self.timeout_keep_alive)
+
+    def _close_later(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self._close_if_idle)
+
+    def _close_if_idle(self) -> None:
+        self.timeout_keep_alive_task = None
+        if self.idle_since is None:  # the next response starts the timer again
+            return
+        left = self.idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._close_later(left)
+        else:
+            self.timeout_keep_alive_handler()
+
+    def _unset_keepalive_if_required(self) -> None:
+        self.idle_since = None
+
+    def _cancel_keepalive(self) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
     def handle_websocket_upgrade(self) -> None:
         self._cancel_stall()
+        self._cancel_keepalive()
         if wrong := websocket_upgrade.find_upgrade_error(self.scope):
             self.refuse(*wrong)
         elif any(not cycle.response_complete for cycle in self.open_cycles):
@@ -390,20 +427,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.timer = None
 
 
-def encode_refusal(status: HTTPStatus, why: str) -> bytes:
-    """The whole response to bytes that are not a request, or not one that is read."""
-    rendered = http_refusal(Refused(REASON_BY_STATUS[status], why))
-    body = msgspec.json.encode(rendered.body)
-    headers = {
-        **rendered.headers,
-        **websocket_upgrade.EXTRA_HEADERS.get(status, {}),
-        "connection": "close",
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-    }
-    lines = (f"{name}: {value}" for name, value in headers.items())
-    head = "\r\n".join((f"HTTP/1.1 {status.value} {status.phrase}", *lines, "", ""))
-    return head.encode("ascii") + body
+@lru_cache(4)
+def response_start(general: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Status line and general headers of a successful response; they change once a second."""
+    return b"".join([OK_LINE, *(b"%b: %b\r\n" % header for header in general)])
 
 
 def http_protocol_class(limits: ConnectionLimits) -> type[BoundedHttpProtocol]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from time import thread_time
+from time import perf_counter, thread_time
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
@@ -11,6 +11,11 @@ from uvicorn.protocols.http.flow_control import FlowControl
 PARSE_SLICE_BYTES = 8 << 10
 # Parsing a normal request, or a plain body as far as it arrives at once, takes less.
 PARSE_BUDGET_S = 0.0005
+# Asking for the CPU time is a system call. Elapsed time, which is no less, is cheap to ask for, so
+# the CPU time is only looked at if this much time has gone by.
+MIN_DOUBTED_S = PARSE_BUDGET_S / 4
+# How old the CPU time may be from which parsing is measured then.
+MAX_READING_AGE_S = PARSE_BUDGET_S / 2
 # A connection over the budget pauses for this multiple of the CPU time it took, queued behind all
 # others that did: together they get a fifth of the CPU, until the queue reaches the maximum pause.
 PAUSE_FACTOR = 4
@@ -23,11 +28,32 @@ MAX_UNPARSED_BYTES = 64 << 20
 
 
 class ParseBudget:
-    """Schedules expensive parsing over all connections of a server."""
+    """Measures parsing and schedules what is expensive, over all connections of a server.
 
-    def __init__(self) -> None:
+    `cpu` is the CPU time of this thread: a client does not pay for a busy machine.
+    """
+
+    def __init__(
+        self, cpu: Callable[[], float] = thread_time, elapsed: Callable[[], float] = perf_counter
+    ) -> None:
+        self.cpu = cpu
+        self.elapsed = elapsed
+        self.read_at = float("-inf")
+        self.cpu_then = 0.0
         self.next_slot = 0.0
         self.unparsed_bytes = 0
+
+    def start(self) -> float:
+        """Parsing starts; returns what `spent_since` needs."""
+        now = self.elapsed()
+        if now - self.read_at > MAX_READING_AGE_S:
+            self.read_at, self.cpu_then = now, self.cpu()
+        return now
+
+    def spent_since(self, started: float) -> float:
+        """CPU seconds since parsing started, or a little more; for cheap parsing, elapsed ones."""
+        took = self.elapsed() - started
+        return took if took < MIN_DOUBTED_S else min(took, self.cpu() - self.cpu_then)
 
     def pause_for(self, took: float, now: float) -> float:
         """How many seconds a connection pauses after `took` seconds of parsing."""
@@ -50,11 +76,9 @@ class PacedFlowControl(FlowControl):
         transport: asyncio.Transport,
         budget: ParseBudget,
         parse: Callable[[memoryview], None],
-        clock: Callable[[], float] = thread_time,
     ) -> None:
         super().__init__(transport)
         self.budget = budget
-        self.clock = clock  # CPU time: a client does not pay for a busy machine
         self.parse: Callable[[memoryview], None] | None = parse
         self.unparsed = memoryview(b"")  # received, not parsed
         self.unparsed_size = 0  # of the whole buffer that `unparsed` keeps alive
@@ -82,9 +106,9 @@ class PacedFlowControl(FlowControl):
         """The usual case: nothing waits, and what arrived is short."""
         if (now := self.loop.time()) != self.turn_started:
             self.turn_started, self.turn_cpu_s = now, 0.0
-        started = self.clock()
+        started = self.budget.start()
         parse(part)
-        self.turn_cpu_s += self.clock() - started + len(part) * SECONDS_PER_BYTE
+        self.turn_cpu_s += self.budget.spent_since(started) + len(part) * SECONDS_PER_BYTE
         if self.turn_cpu_s > PARSE_BUDGET_S and self.parse is not None:
             self._pause(now)
 
@@ -111,9 +135,9 @@ class PacedFlowControl(FlowControl):
                 self.unparsed[:PARSE_SLICE_BYTES],
                 self.unparsed[PARSE_SLICE_BYTES:],
             )
-            started = self.clock()
+            started = self.budget.start()
             self.parse(part)
-            self.turn_cpu_s += self.clock() - started
+            self.turn_cpu_s += self.budget.spent_since(started)
         if self.turn_cpu_s > PARSE_BUDGET_S and self.parse is not None:
             self._pause(now)
         else:

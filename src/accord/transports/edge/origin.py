@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -106,13 +106,12 @@ class OriginMiddleware:
         self.loopback_only = strict
         self.is_stopping = closed
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         try:
             self._check(scope)
         except Refused as refusal:
-            await refusal_response_at(scope["path"], refusal)(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+            return refusal_response_at(scope["path"], refusal)(scope, receive, send)
+        return self.app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
         is_health_check = scope["path"] in HEALTH_PATHS

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.refusal import Reason, Refused
 from accord.identity.token_expiry import ExpiryTimer
 from accord.transports.edge.http_protocol import (
-    COMPLETE_STATE_KEY,
+    BODY_STATE_KEY,
     RESPOND_STATE_KEY,
     SECURE_STATE_KEY,
 )
@@ -52,6 +52,7 @@ MODERN_HEADER = (b"mcp-protocol-version", MODERN_REVISION.encode())
 OPEN_REQUESTS_PER_PRINCIPAL = 2 * MAX_SESSIONS_PER_PRINCIPAL
 CHECK_IDLE_S = 60.0
 BEARER = b"Bearer "
+NO_STATE: Mapping[str, Any] = {}
 JSON_HEADER = (b"content-type", b"application/json")
 HEADER_LINES = b"content-type: application/json\r\ncontent-length: %d\r\n%b"
 SESSION_LINE = b"mcp-session-id: %b\r\n"
@@ -106,12 +107,18 @@ class McpEndpoint:
             if scope["method"] != "POST":
                 await self._by_sdk(scope, receive, send, caller)
                 return
-            body = await self._read_body(scope, receive, caller)
+            # Most bodies have arrived with their head, so that there is nothing to wait for.
+            arrived: bytearray | None = scope.get("state", NO_STATE).get(BODY_STATE_KEY)
+            if arrived is not None:
+                body = self._within_limit(arrived)
+            else:
+                body = await self._read_body(scope, receive, caller)
+                receive = replay(body, receive)
             fast = self.fast_path.recognise(headers, body, caller.principal) if are_single else None
             if fast is not None and fast.tool.asks_with not in fast.arguments:
                 await self._by_fast_path(fast, caller, scope, receive, send)
             else:
-                await self._by_sdk(scope, replay(body, receive), send, caller)
+                await self._by_sdk(scope, receive, send, caller)
         except ClientDisconnect:
             return
         except Refused as refusal:
@@ -126,7 +133,7 @@ class McpEndpoint:
         credentials, is_open = headers.get(AUTHORIZATION), self.intake.is_open
         if credentials is None and not is_open:
             raise Refused(Reason.UNAUTHENTICATED, "Send a token as `Authorization: Bearer …`")
-        private = scope.get("state", {}).get(SECURE_STATE_KEY, False)
+        private = scope.get("state", NO_STATE).get(SECURE_STATE_KEY, False)
         if are_single and credentials is not None and credentials.startswith(BEARER):
             identity = self.intake.identify(credentials[len(BEARER) :].strip().decode("latin-1"))
             return Caller(replace(identity.actor, runtime=HTTP_RUNTIME), identity, private)
@@ -136,16 +143,13 @@ class McpEndpoint:
                 return Caller(claimed, secure=private)
         return self.authenticator.authenticate(Request(scope))
 
+    def _within_limit(self, body: bytearray) -> bytes:
+        if len(body) > self.limits.frame:
+            raise long_request_refusal(self.limits)
+        return bytes(body)
+
     async def _read_body(self, scope: Scope, receive: Receive, caller: Caller) -> bytes:
-        """The body; most have arrived with their head, so that there is nothing to wait for."""
-        if scope.get("state", {}).get(COMPLETE_STATE_KEY):
-            message = await receive()
-            if message["type"] == "http.request" and not message["more_body"]:
-                body: bytes = message["body"]
-                if len(body) > self.limits.frame:
-                    raise long_request_refusal(self.limits)
-                return body
-            raise ClientDisconnect
+        """The body, if the connection and the token last that long."""
         with self.body_quota.reserve(caller.principal) as reserve:
             refusal = long_request_refusal(self.limits)
             reading = collect_long_body(
@@ -159,8 +163,9 @@ class McpEndpoint:
         self, fast: FastCall, caller: Caller, scope: Scope, receive: Receive, send: Send
     ) -> None:
         call = ToolCall(caller, self.new_id, lambda: wait_disconnect(receive))
-        data = await self.fast_path.call(fast, call)
-        respond = scope.get("state", {}).get(RESPOND_STATE_KEY)
+        answer = await self.box.call(fast.tool.name, fast.arguments, call)
+        data = self.fast_path.render(fast, answer)
+        respond = scope.get("state", NO_STATE).get(RESPOND_STATE_KEY)
         if respond is not None:
             session = SESSION_LINE % fast.session if fast.session else b""
             if respond(scope, HEADER_LINES % (len(data), session), data):
@@ -298,12 +303,8 @@ class PathDispatch:
         self.app = app
         self.mcp = mcp
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == PATH:
-            scope["endpoint"] = self.mcp
-            await self.mcp(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return (self.mcp if scope["path"] == PATH else self.app)(scope, receive, send)
 
 
 def long_request_refusal(limits: Limits) -> Refused:

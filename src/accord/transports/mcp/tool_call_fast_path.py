@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from accord.transports.mcp.sessions import McpSessions
-from accord.transports.mcp.tool import Tool, ToolAnswer, ToolCall, encode
+from accord.transports.mcp.tool import Tool, ToolAnswer, encode
 from accord.transports.mcp.tool_calls import ToolBox
 
 MODERN_REVISION = "2026-07-28"
@@ -139,8 +139,10 @@ Era = Literal["modern", "session"]
 def read_headers(raw: list[tuple[bytes, bytes]]) -> tuple[RequestHeaders, bool]:
     """The headers by name; False if one that matters appears twice or names a parameter."""
     found = dict(raw)
-    others = found.keys() - COMMON_HEADERS
-    are_single = not any(name.startswith(PARAMETER_HEADER_PREFIX) for name in others)
+    are_single = True
+    for name in found.keys() - COMMON_HEADERS:
+        if name.startswith(PARAMETER_HEADER_PREFIX):
+            are_single = False
     if len(found) < len(raw):
         names = [name for name, _ in raw]
         are_single = are_single and all(names.count(name) <= 1 for name in READ_HEADERS)
@@ -199,11 +201,6 @@ class ToolCallFastPath:
         if not accepts_meta(bytes(params.meta)):
             return None
         return FastCall(id, tool, params.arguments or {})
-
-    async def call(self, fast: FastCall, call: ToolCall) -> bytes:
-        """The response to a recognised call."""
-        answer = await self.box.call(fast.tool.name, fast.arguments, call)
-        return self.render(fast, answer)
 
     def render(self, fast: FastCall, answer: ToolAnswer) -> bytes:
         """The JSON-RPC response, with the same object as text and as structured content."""
