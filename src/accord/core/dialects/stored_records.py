@@ -44,8 +44,9 @@
 # - Decoding what `encode_record` returned gives the same record and the same frame.
 # - Bodies written by any earlier version stay readable; new fields have a default.
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
+from operator import attrgetter
 from typing import Any, get_type_hints
 
 import msgspec
@@ -149,12 +150,20 @@ def _own_fields(event: type[Event]) -> list[str]:
     return [name for name in event.__struct_fields__ if name not in ENVELOPE_FIELDS]
 
 
-def _facts(event: Event, names: Sequence[str]) -> dict[str, Any]:
-    """The event's own fields; one that is unset was added later and is left out, as it was then."""
-    facts = dict(zip(names, map(getattr, repeat(event), names), strict=True))
-    if UNSET in facts.values():
-        return {name: value for name, value in facts.items() if value is not UNSET}
-    return facts
+def _fact_maker(event: type[Event]) -> Callable[[Event], msgspec.Struct | None]:
+    """Makes what is stored of the own fields of such an event; None if it has none that are set.
+
+    A field that is unset was added later and is left out, as it was then.
+    """
+    names = sorted(_own_fields(event))
+    if not names:
+        return lambda _: None
+    form = msgspec.defstruct(f"{event.__name__}StoredFact", [(name, Any) for name in names])
+    if len(names) == 1:
+        get_one = attrgetter(names[0])
+        return lambda event: None if (value := get_one(event)) is UNSET else form(value)
+    get = attrgetter(*names)
+    return lambda event: form(*get(event))
 
 
 def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
@@ -169,6 +178,7 @@ def _fact_decoder(event: type[Event]) -> "Decoder[Any]":
 
 READABLE_EVENTS: tuple[type[Event], ...] = (*EVENTS.values(), UnknownEvent)
 _OWN_FIELDS = {event: _own_fields(event) for event in READABLE_EVENTS}
+_FACT_MAKERS = {event: _fact_maker(event) for event in READABLE_EVENTS}
 _FACT_DECODERS = {event: _fact_decoder(event) for event in READABLE_EVENTS}
 # The body type of each event; events without an entry have no body, or any.
 _BODY_OF_EVENT: dict[type[Event], type[Body]] = {
@@ -177,7 +187,6 @@ _BODY_OF_EVENT: dict[type[Event], type[Body]] = {
     if (said := get_type_hints(event).get("said", Body)) is not Body
 }
 _BODY_DECODERS = {name: Decoder(body).decode for name, body in pvp.BODIES.items()}
-_PLAIN_EVENTS = frozenset(event for event in EVENTS.values() if not _OWN_FIELDS[event])
 _decode_stored = Decoder(StoredRecord).decode
 _decode_envelope = Decoder(StoredEnvelope).decode
 _encode = Encoder(order="deterministic").encode
@@ -186,9 +195,8 @@ _encode = Encoder(order="deterministic").encode
 def encode_record(record: Record) -> EncodedRecord:
     """The bytes to store and to send, with the record as decoding them would give it."""
     event, said = record.event, record.said
-    own_fields = _OWN_FIELDS[type(event)]
-    facts = _facts(event, own_fields) if own_fields else None
-    if said is not None and not facts and _has_plain_envelope(record):
+    fact = _FACT_MAKERS[type(event)](event)
+    if said is not None and fact is None and _has_plain_envelope(record):
         # Encoding everything at once and finding the envelope is faster than inserting it.
         body = pvp.encode(PlainRecord(event.name, record.at, pvp.envelope_of(record, said)))
         return EncodedRecord(
@@ -203,7 +211,7 @@ def encode_record(record: Record) -> EncodedRecord:
             record.cause,
             "" if frame else record.id,
             tuple(sorted(record.to)) if record.to is not None else None,
-            facts or None,
+            fact,
             None if frame else record.fork,
         )
     )
@@ -217,9 +225,8 @@ def encode_record(record: Record) -> EncodedRecord:
 
 def _is_plain(record: Record) -> bool:
     """Whether the envelope, if there is one, implies everything except kind and time."""
-    event = record.event
-    has_facts = type(event) not in _PLAIN_EVENTS and _facts(event, _OWN_FIELDS[type(event)])
-    return not has_facts and _has_plain_envelope(record)
+    fact = _FACT_MAKERS[type(record.event)](record.event)
+    return fact is None and _has_plain_envelope(record)
 
 
 def _has_plain_envelope(record: Record) -> bool:

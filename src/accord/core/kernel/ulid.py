@@ -5,6 +5,9 @@ from collections.abc import Callable
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [one + other for one in _CROCKFORD for other in _CROCKFORD]
+_DIGIT_OF_BYTE = (_CROCKFORD * 8).encode()
+_TIME_DIGITS, _RANDOM_DIGITS = 10, 16
+_BLOCK = 64
 _ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
@@ -15,8 +18,24 @@ def ulid(at: int, entropy: bytes) -> str:
 
 
 def ulid_generator(now: Callable[[], int], entropy: Callable[[int], bytes]) -> Callable[[], str]:
-    """Returns ULIDs of the current time; `entropy` returns that many random bytes."""
-    return lambda: ulid(now(), entropy(10))
+    """Returns ULIDs of the current time; `entropy` returns that many random bytes.
+
+    Randomness is taken for many ULIDs at once, because asking for it is a system call. Each byte
+    gives one digit: 256 is a multiple of 32, so all digits are equally likely.
+    """
+    at_of_prefix, prefix = -1, ""
+    digits: list[str] = []
+
+    def generate() -> str:
+        nonlocal at_of_prefix, prefix
+        if (at := now()) != at_of_prefix:
+            at_of_prefix, prefix = at, ulid(at, bytes(10))[:_TIME_DIGITS]
+        if not digits:
+            random = entropy(_RANDOM_DIGITS * _BLOCK).translate(_DIGIT_OF_BYTE).decode()
+            digits.extend(map("".join, zip(*[iter(random)] * _RANDOM_DIGITS, strict=True)))
+        return prefix + digits.pop()
+
+    return generate
 
 
 def derive_ulid(at: int, *cause: str) -> str:

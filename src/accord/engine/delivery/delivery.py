@@ -236,6 +236,7 @@ class Delivery:
         lines: list[AddressedFrame] = []
         joins = Joins({}, [], [])
         here = self.subscribers.get(stream.id, NO_PEERS)
+        heard = self.has_listeners(stream.id)
         for outcome in outbox:
             if isinstance(outcome, ChunkBatchOutcome):
                 if outcome.peer in here:
@@ -245,7 +246,7 @@ class Delivery:
                         self._distribute(stream, each, lines, joins)
             elif outcome.is_retry or outcome.refusal is not None:
                 joins.undelivered.append(outcome)
-            else:
+            elif heard or joins.entering or outcome.effects or outcome.submission.peer is not None:
                 self._distribute(stream, outcome, lines, joins)
         self.write_lines(stream.id, lines)
         return joins if joins.entering or joins.left or joins.undelivered else None

@@ -12,42 +12,37 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.people.state import is_principal_id
 from accord.core.room.threads.state import SCHEMA_VERSION
 
+WORKSPACE_FIELD = "workspace_id"
 # Arguments that name the caller, and what of the credential each must equal (MSG 3).
-WORKSPACE_FIELDS = ("workspace_id",)
-AGENT_FIELDS = ("created_by", "sender_agent_id", "agent_id")
-SESSION_FIELDS = ("sender_session_id", "session_id")
+CLAIMS = {
+    **dict.fromkeys(("created_by", "sender_agent_id", "agent_id"), "principal"),
+    **dict.fromkeys(("sender_session_id", "session_id"), "runtime"),
+}
 
 
 @cache
-def claim_fields(kind: type[MethodRequest], names: tuple[str, ...]) -> tuple[str, ...]:
+def claims_of(kind: type[MethodRequest]) -> tuple[tuple[str, str], ...]:
     """Which of these arguments a method has."""
-    return tuple(name for name in names if name in kind.__struct_fields__)
+    return tuple(claim for claim in CLAIMS.items() if claim[0] in kind.__struct_fields__)
 
 
 def check_request(actor: Actor, request: MethodRequest) -> None:
     """Refuse other workspaces, identities that differ from the credential, and later versions."""
-    for name in claim_fields(type(request), WORKSPACE_FIELDS):
-        workspace = getattr(request, name)
-        if workspace is not None and workspace != actor.workspace:
-            detail = f"Your credential is for the workspace {actor.workspace}, not {workspace}"
-            raise Refused(Reason.OUT_OF_SCOPE, detail)
-    check_claims(request, AGENT_FIELDS, actor.principal)
-    check_claims(request, SESSION_FIELDS, actor.runtime)
+    workspace = getattr(request, WORKSPACE_FIELD, None)
+    if workspace is not None and workspace != actor.workspace:
+        detail = f"Your credential is for the workspace {actor.workspace}, not {workspace}"
+        raise Refused(Reason.OUT_OF_SCOPE, detail)
+    for name, attribute in claims_of(type(request)):
+        claimed = getattr(request, name)
+        if claimed is not None and claimed != (verified := getattr(actor, attribute)):
+            detail = f"{name} is {claimed}, but your credential says {verified}"
+            raise Refused(Reason.CLAIM_MISMATCH, detail)
     if request.schema_version > SCHEMA_VERSION:
         detail = (
             f"schema_version {request.schema_version} is not supported; this server speaks "
             f"version {SCHEMA_VERSION}"
         )
         raise Refused(Reason.UNSUPPORTED_VERSION, detail)
-
-
-def check_claims(request: MethodRequest, names: tuple[str, ...], verified: str) -> None:
-    """Refuse an argument that names another principal than the credential does."""
-    for name in claim_fields(type(request), names):
-        claimed = getattr(request, name)
-        if claimed is not None and claimed != verified:
-            detail = f"{name} is {claimed}, but your credential says {verified}"
-            raise Refused(Reason.CLAIM_MISMATCH, detail)
 
 
 def checked_metadata(metadata: Metadata | None) -> Metadata | None:

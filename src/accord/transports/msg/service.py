@@ -22,7 +22,6 @@ from accord.core.room.threads.state import (
     STREAM_PREFIX,
     MessageKind,
     Thread,
-    ThreadStatus,
     is_thread_id,
     no_thread_refusal,
     stream_of,
@@ -144,21 +143,21 @@ class ThreadService:
     async def thread_for(self, thread_id: str, actor: Actor) -> Thread:
         """The durable state of a thread that this actor may read; raises Refused."""
         self.ensure_open()
-        if not is_id(thread_id):
-            raise no_thread_refusal(thread_id[:128])
         stream = stream_of(thread_id)
         thread: Thread | None = self.engine.stream_cache.state_at_hand(stream)
         if thread is None:
+            if not is_id(thread_id):
+                raise no_thread_refusal(thread_id[:128])
             if stream not in self.engine.streams:
                 self.intake.buckets.charge_stream_load(actor, ThreadPost.type)
             thread = await self.engine.state(stream)
         ensure_access(thread, actor)
         return thread
 
-    async def status_of(self, thread_id: str) -> ThreadStatus:
-        """The status of a thread that was just written to."""
-        thread: Thread = await self.engine.state(stream_of(thread_id))
-        return thread.status
+    async def state_of(self, stream: str) -> Thread:
+        """The durable state of the thread with this stream, whoever may read it."""
+        thread: Thread = await self.engine.state(stream)
+        return thread
 
     async def messages_after(self, thread: Thread, seq: int, limit: int) -> list[Record]:
         """Up to `limit` messages after `seq`; costs the same wherever they are in the thread."""

@@ -7,9 +7,10 @@ choose the ids of their own messages, and could otherwise take another's before 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from itertools import count
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.messages import Body, Message
@@ -20,6 +21,8 @@ from accord.core.kernel.ulid import derive_ulid_after
 from accord.engine.engine import Engine
 from accord.engine.streams import verified_reads
 from accord.engine.streams.stream import Outcome, Submission
+
+RECORD = attrgetter("record")
 
 
 class Stored(NamedTuple):
@@ -68,13 +71,17 @@ class Submitter:
         self.id_secret = id_secret
         self.window_ms = window_seconds * MS_PER_SECOND
 
-    async def submit(self, request: Request) -> Stored:
-        """The first record of the request; raises Refused."""
+    def submit(self, request: Request) -> Coroutine[Any, Any, Stored]:
+        """The first record of the request; waiting for it raises Refused."""
         if request.key is None:
-            return await self._submit_once(request, self.engine.new_id())
+            return self._submit_once(request, self.engine.new_id())
+        return self._submit_keyed(request, request.key)
+
+    async def _submit_keyed(self, request: Request, key: str) -> Stored:
         for use in count():
-            id = derived_id(self.id_secret(), request, request.key, use)
-            stored = await self._submit_once(request, id)
+            stored = await self._submit_once(
+                request, derived_id(self.id_secret(), request, key, use)
+            )
             if not stored.is_retry or not self._is_expired(stored.record):
                 return checked(stored, request)
         raise AssertionError("count() does not end")
@@ -107,8 +114,10 @@ class Submitter:
         answer = await self.answer_to(stream, message, actor)
         if answer.refusal is not None:
             raise as_method_refusal(answer.refusal)
-        own = (record for record in answer.records if record.id == message_id)
-        return Stored(next(own, answer.records[0]), answer.is_retry)
+        first = answer.records[0]
+        if first.id != message_id:
+            first = next((each for each in answer.records if each.id == message_id), first)
+        return Stored(first, answer.is_retry)
 
     def answer_to(self, stream: str, message: Message, actor: Actor) -> "asyncio.Future[Answer]":
         """What the engine answers, once it is durable."""
@@ -116,7 +125,7 @@ class Submitter:
 
         def on_outcome(outcome: Outcome) -> None:
             if not done.done():
-                records = tuple([encoded.record for encoded in outcome.records])
+                records = tuple(map(RECORD, outcome.records))
                 done.set_result(Answer(outcome.refusal, records, outcome.is_retry))
 
         self.engine.submit(stream, Submission(message, actor, on_outcome))

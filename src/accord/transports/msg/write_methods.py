@@ -104,10 +104,13 @@ async def post_message(
         in_thread(thread, actor, body, request.idempotency_key, is_same, request.in_reply_to),
     )
     service.silence.on_answer(actor.workspace, actor.principal, thread.id, stored.record.seq)
+    stream = stored.record.stream
+    opened = service.engine.streams.get(stream)  # it is still there, unless many others were read
+    after: Thread = opened.base.state if opened else await service.state_of(stream)
     return api.PostedMessage(
         message_id=stored.record.id,
         seq=stored.record.seq,
-        thread_status=await service.status_of(thread.id),
+        thread_status=after.status,
         created_at=to_iso(stored.record.at),
     )
 

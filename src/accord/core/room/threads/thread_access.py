@@ -30,7 +30,7 @@ def ensure_access(thread: Thread, actor: Actor) -> None:
     """Refuse everyone else; to other workspaces the thread does not exist."""
     if actor.kind is Kind.SYSTEM:
         return
-    if not thread.exists or thread.workspace != actor.workspace:
+    if not thread.created_by or thread.workspace != actor.workspace:
         raise no_thread_refusal(thread.id)
     if not may_take_part(thread, actor):
         detail = (
@@ -42,5 +42,5 @@ def ensure_access(thread: Thread, actor: Actor) -> None:
 
 def admit(thread: Thread, command: Command) -> None:
     """The same for a command; creating a thread is open to everyone in the workspace."""
-    if thread.exists or not command.message.body.after_end:
+    if thread.created_by or not command.message.body.after_end:
         ensure_access(thread, command.actor)

@@ -11,6 +11,7 @@ from accord.core.kernel.records import Event, Record
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.threads.state import SCHEMA_VERSION, MessageKind, Thread
 
+TAGS = {kind: (kind.value,) for kind in MessageKind}
 _encode = Encoder(order="deterministic").encode
 
 
@@ -43,9 +44,8 @@ def author_fields(actor: Actor) -> dict[str, Any]:
 
 def as_context_item(message_id: str, kind: MessageKind, text: str, tag: str = "") -> ContextAdd:
     """The message as PVP clients see it."""
-    return ContextAdd(
-        key=f"{kind}:{message_id}", content_type="text", content=text, tags=(tag or kind.value,)
-    )
+    tags = (tag,) if tag else TAGS[kind]
+    return ContextAdd(key=f"{kind}:{message_id}", content_type="text", content=text, tags=tags)
 
 
 def is_same_metadata(one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:

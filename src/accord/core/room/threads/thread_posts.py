@@ -82,7 +82,7 @@ def ensure_may_post(thread: Thread, command: Command, body: ThreadPost) -> None:
     """OPEN-124: `system` is the server's; a closed thread takes nothing (OPEN-120)."""
     if body.kind is MessageKind.SYSTEM and command.actor.kind is not Kind.SYSTEM:
         raise Refused(Reason.FORBIDDEN, "Only the server posts messages of kind system")
-    if not thread.exists or thread.status is ThreadStatus.CLOSED:
+    if not thread.created_by or thread.status is ThreadStatus.CLOSED:
         detail = f"The thread {thread.id} is closed; an orchestrator or operator can reopen it"
         raise Refused(Reason.WRONG_STATE, detail)
 

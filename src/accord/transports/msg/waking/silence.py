@@ -45,7 +45,8 @@ class SilenceWatch:
         self._answered[seat, thread] = seq
         if len(self._answered) > MAX_ANSWERED:
             self._answered.popitem(last=False)
-        self._record_answer(seat, thread, seq)
+        if seat in self._awaited:
+            self._record_answer(seat, thread, seq)
 
     def has_answered(self, seat: Seat, thread: str, seq: int) -> bool:
         """Whether an agent was lately seen to have read or written up to `seq`."""
