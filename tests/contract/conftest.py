@@ -7,9 +7,10 @@ import pytest
 
 from accord.engine.ports import EventLog
 from accord.stores import OPENERS, open_log
+from tests.helpers.servers.nats_server import SHARED_NATS
 from tests.helpers.servers.postgres_server import SHARED_POSTGRES
 
-DURABLE = frozenset({"postgresql", "sqlite"})
+DURABLE = frozenset({"nats", "postgresql", "sqlite"})
 # Another spelling of one that is there.
 ALIASES = frozenset({"postgres"})
 STORES = sorted(OPENERS.keys() - ALIASES)
@@ -20,6 +21,7 @@ def place(scheme: str, folder: Path) -> str:
     places: dict[str, Callable[[], str]] = {
         "memory": lambda: "memory:",
         "sqlite": lambda: f"sqlite:{folder / 'log.db'}",
+        "nats": lambda: SHARED_NATS.server().new_stream(f"copy={folder / 'copy'}"),
         "postgresql": lambda: SHARED_POSTGRES.server().new_database(),
     }
     return places[scheme]()

@@ -25,11 +25,18 @@ async def _postgresql(place: str, durability: str) -> EventLog:
     return await PostgresLog.open(f"postgresql:{place}", durability=durability)
 
 
+async def _nats(place: str, durability: str) -> EventLog:
+    from accord.stores.nats import NatsLog
+
+    return await NatsLog.open(f"nats:{place}", durability=durability)
+
+
 OPENERS: dict[str, StoreOpener] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgresql,
     "postgres": _postgresql,
+    "nats": _nats,
 }
 
 

@@ -17,7 +17,14 @@ from accord.stores.sqlite.database_file import connect, prepare_file
 from accord.stores.sqlite.errors import MALFORMED_ROW_ERRORS, store_error
 from accord.stores.sqlite.pruning import Pruner
 from accord.stores.sqlite.reader import LARGE_READ_ROWS, SMALL_READ_ROWS, Reader
-from accord.stores.sqlite.writer import SYNCHRONOUS, AppendJob, CommitResult, StatementJob, Writer
+from accord.stores.sqlite.writer import (
+    SYNCHRONOUS,
+    AppendJob,
+    CommitResult,
+    Job,
+    StatementJob,
+    Writer,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,6 +93,16 @@ class SqliteLog:
         done = asyncio.get_running_loop().create_future()
         self._writer.put(AppendJob(stream, expected, rows, done))
         await done
+
+    async def commit_together(self, jobs: Sequence[Job]) -> list[BaseException | None]:
+        """Store these in one transaction, each decided alone; the outcome of each."""
+        self._check_open()
+        self._writer.put_together(jobs)
+        return await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
+
+    def wake_followers(self) -> None:
+        """Let followers read now what was just stored, instead of with the next commits."""
+        self._tail_watch.commit_signal.notify()
 
     async def read(self, stream: str, after: int = 0, limit: int | None = None) -> list[Row]:
         first = SMALL_READ_ROWS if limit is None else min(SMALL_READ_ROWS, limit)

@@ -93,6 +93,14 @@ class Writer:
             # At the end of this turn of the loop, so that one turn makes one commit.
             self._loop.call_soon(self._release_batch)
 
+    def put_together(self, jobs: Sequence[Job]) -> None:
+        """Include these jobs in one and the same commit."""
+        # `extend` is atomic for the writer's thread, which takes all that is waiting.
+        self._waiting.extend(jobs)
+        if not self._armed:
+            self._armed = True
+            self._loop.call_soon(self._release_batch)
+
     async def close(self) -> None:
         """Answer every job put so far, then end the thread."""
         self._turns.put(STOP)
