@@ -28,6 +28,10 @@ from accord.stores.sqlite.file_swap import swap_file
 PRIVATE_SUFFIX = ".pem"
 PART_SUFFIX = ".part"
 SQLITE_SCHEME = "sqlite:"
+BACKUP_TOOLS = {
+    "postgresql": "a postgresql database use its own tools, such as `pg_dump --schema=accord`",
+    "nats": "NATS use its own tools, such as `nats stream backup`",
+}
 MAX_PROBLEMS = 3
 # Only key files are accepted, since names found in a backup become files on disk.
 _KEY_FILE = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}\.(pub|pem)")
@@ -115,10 +119,11 @@ def ensure_backup_exists(file: Path) -> None:
 
 def store_path(url: str) -> Path:
     if not url.startswith(SQLITE_SCHEME):
+        scheme = url.partition(":")[0]
+        tool = BACKUP_TOOLS.get(scheme, BACKUP_TOOLS["postgresql"])
         detail = (
             "`accord backup` and `accord restore` copy SQLite files; "
-            f"for a log in a {url.partition(':')[0]} database use its own tools, "
-            "such as `pg_dump --schema=accord`, and keep a copy of the keys"
+            f"for a log in {tool}, and keep a copy of the keys"
         )
         raise Refused(Reason.MALFORMED, detail)
     return Path(url.removeprefix(SQLITE_SCHEME))

@@ -38,6 +38,12 @@ async def ensure_database_has_log(url: str) -> None:
 
         if not await has_log(url):
             raise no_log(str(DatabaseName.from_url(url)), "name another --store")
+    if url.startswith("nats:"):
+        from accord.stores.nats.address import NatsAddress
+        from accord.stores.nats.log import has_log as stream_exists
+
+        if not await stream_exists(url):
+            raise no_log(str(NatsAddress.from_url(url)), "name another --store")
 
 
 def no_log(place: str, otherwise: str) -> Refused:

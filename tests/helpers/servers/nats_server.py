@@ -1,6 +1,5 @@
 """Real NATS servers with JetStream for tests: one alone, or a cluster of three."""
 
-
 import atexit
 import itertools
 import shutil
@@ -56,8 +55,8 @@ class NatsServer:
     def _configuration(self) -> str:
         lines = [
             f"server_name: {self.name}",
-            "listen: 127.0.0.1:%d" % self.port,
-            "http: 127.0.0.1:%d" % self.monitor_port,
+            f"listen: 127.0.0.1:{self.port}",
+            f"http: 127.0.0.1:{self.monitor_port}",
             f'jetstream {{ store_dir: "{self.directory}", {self._options.get("jetstream", "")} }}',
             self._options.get("more", ""),
         ]
@@ -71,7 +70,7 @@ class NatsServer:
         """What the monitoring port answers; None if it does not."""
         try:
             address = f"http://127.0.0.1:{self.monitor_port}/{path}"
-            with urllib.request.urlopen(address, timeout=5) as answer:  # noqa: S310 - our own address
+            with urllib.request.urlopen(address, timeout=5) as answer:
                 return msgspec.json.decode(answer.read())
         except OSError:
             return None
@@ -172,4 +171,3 @@ class SharedNats:
 
 
 SHARED_NATS = SharedNats()
-

@@ -38,7 +38,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     store: Annotated[
         str | None,
         SettingInfo(
-            "where the log is: sqlite:PATH or postgresql://…",
+            "where the log is: sqlite:PATH, postgresql://… or nats://…",
             placeholder="URL",
             default_text="sqlite: in the data directory",
         ),

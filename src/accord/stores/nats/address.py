@@ -57,13 +57,6 @@ class NatsAddress(NamedTuple):
         return f"nats://{','.join(self.servers)}/{self.stream}"
 
 
-def with_copy_directory(url: str, directory: str) -> str:
-    """The URL with this directory for the local copy, unless it names one."""
-    if "copy=" in urlsplit(url).query:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}copy={directory}"
-
-
 def _with_port(host: str) -> str:
     if not host:
         raise ValueError("it names no server, as in nats://localhost")

@@ -19,17 +19,18 @@ CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
 # Codes of JetStream's API.
 INSUFFICIENT_RESOURCES, STORAGE_EXCEEDED = 10023, 10047
 STREAM_NOT_FOUND, STREAM_NAME_IN_USE, SUBJECTS_OVERLAP = 10059, 10058, 10065
-MAXIMUM_BYTES, MAXIMUM_MESSAGES, STORE_FAILED = 10077, 10122, 10077
+MAXIMUM_BYTES = 10077
 NOT_ENABLED, NOT_ENABLED_FOR_ACCOUNT = 10076, 10039
-NO_SUITABLE_PEERS = 10005
+NO_SUITABLE_PEERS, NO_CLUSTER = 10005, 10074
 # There is no leader just now, or the cluster is still starting: another attempt may succeed.
-TEMPORARY = frozenset({10008, 10009, 10007, 10074})
-FULL = frozenset({INSUFFICIENT_RESOURCES, STORAGE_EXCEEDED, MAXIMUM_BYTES, MAXIMUM_MESSAGES})
+TEMPORARY = frozenset({10007, 10008, 10009})
+FULL = frozenset({INSUFFICIENT_RESOURCES, STORAGE_EXCEEDED, MAXIMUM_BYTES})
 
 _HINTS = {
     NOT_ENABLED: "{name}: JetStream is switched off there; start nats-server with -js",
     NOT_ENABLED_FOR_ACCOUNT: "{name}: JetStream is switched off for this account; enable it",
     NO_SUITABLE_PEERS: "{name} has too few servers for this many replicas; add some or lower them",
+    NO_CLUSTER: "{name} is one server and not a cluster; name all servers, or set replicas=1",
     SUBJECTS_OVERLAP: "{name}: another stream has the same subjects; name another stream",
 }
 _UNREACHABLE = "{name} cannot be reached; check that NATS runs there and accepts connections"

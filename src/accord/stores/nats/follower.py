@@ -14,9 +14,9 @@ from typing import NamedTuple
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from accord.engine.ports import DamagedError, StoreError
+from accord.engine.ports import DamagedError, ForeignStoreError, StoreError
 from accord.stores.nats.entries import EntryMessage, decode
-from accord.stores.nats.errors import CONNECTION_ERRORS, ApiError, store_error
+from accord.stores.nats.errors import CONNECTION_ERRORS, ApiError
 from accord.stores.nats.jetstream import PART_HEADER, RETRY_INTERVAL_S, JetStream
 
 PULL_MESSAGES = 1000
@@ -28,6 +28,7 @@ SILENCE_S = 2.5 * HEARTBEAT_S
 INACTIVE_S = 60
 NANOSECONDS = 1_000_000_000
 HEARTBEAT_STATUS = "100"
+FOLLOW_ERRORS: tuple[type[BaseException], ...] = (ApiError, StoreError, *CONNECTION_ERRORS)
 
 
 class ReceivedMessage(NamedTuple):
@@ -40,12 +41,23 @@ class ReceivedMessage(NamedTuple):
 Apply = Callable[[list[ReceivedMessage]], Awaitable[None]]
 
 
+class CopyFailedError(StoreError):
+    """The copy could not be written; what the stream says is not known here any more."""
+
+
 class Follower:
     """Follows the stream in a task, until it is closed or the copy fails."""
 
-    def __init__(self, stream: JetStream, applied: int, apply: Apply) -> None:
+    def __init__(
+        self,
+        stream: JetStream,
+        applied: int,
+        apply: Apply,
+        on_failure: Callable[[StoreError], None],
+    ) -> None:
         self.applied = applied
         self.failure: StoreError | None = None
+        self._on_failure = on_failure
         self._stream = stream
         self._apply = apply
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -92,9 +104,9 @@ class Follower:
             try:
                 await self._attach()
                 await self._follow()
-            except (TimeoutError, ApiError, StoreError, *CONNECTION_ERRORS) as error:
-                if isinstance(error, DamagedError) or getattr(error, "is_fatal", False):
-                    self._fail(error)  # type: ignore[arg-type]  # both are StoreErrors
+            except FOLLOW_ERRORS as error:
+                if isinstance(error, ForeignStoreError | CopyFailedError):
+                    self._fail(error)
                     return
                 await asyncio.sleep(RETRY_INTERVAL_S)
 
@@ -218,7 +230,8 @@ class Follower:
         self._waiting = left
 
     def _fail(self, error: StoreError) -> None:
-        self.failure = self.failure or store_error(self._stream.address, error)
+        self.failure = self.failure or error
+        self._on_failure(self.failure)
         for _, done in self._waiting:
             if not done.done():
                 done.set_exception(self.failure)
@@ -232,4 +245,4 @@ def sequence_of(reply: str) -> int:
     stream.
     """
     words = reply.split(".")
-    return int(words[5] if len(words) == 9 else words[7])  # noqa: PLR2004 - the form without a domain
+    return int(words[5] if len(words) == 9 else words[7])

@@ -42,6 +42,11 @@ class JetStream:
         if address.user:
             login = {"user": address.user, "password": address.password}
         scheme = "tls" if address.tls else "nats"
+        problems: list[Exception] = []
+
+        async def remember(error: Exception) -> None:
+            problems[:] = [error]
+
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await client.connect(
@@ -50,7 +55,7 @@ class JetStream:
                     connect_timeout=CONNECT_TIMEOUT_S,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # used as a float
-                    error_cb=_ignore,
+                    error_cb=remember,
                     tls=address.tls,
                     ping_interval=10,
                     **login,
@@ -58,7 +63,8 @@ class JetStream:
         except CONNECTION_ERRORS as error:
             with suppress(*CONNECTION_ERRORS):
                 await client.close()
-            raise store_error(address, error) from error
+            # The client tries again until the time is over, and reports why it had to.
+            raise store_error(address, problems[-1] if problems else error) from error
         return cls(address, client)
 
     async def ensure_stream(self) -> str:
@@ -152,18 +158,12 @@ class JetStream:
                 _parse(await self._send(part, {**headers, "Nats-Batch-Commit": "1"}))
 
     async def _send(self, data: bytes, headers: dict[str, str]) -> Msg:
-        return await self.client.request(
-            self.subject, data, timeout=ACK_TIMEOUT_S, headers=headers
-        )
+        return await self.client.request(self.subject, data, timeout=ACK_TIMEOUT_S, headers=headers)
 
     async def close(self) -> None:
         """Close the connection."""
         with suppress(*CONNECTION_ERRORS):
             await self.client.close()
-
-
-async def _ignore(_error: Exception) -> None:
-    """Errors reach those who wait for answers."""
 
 
 def _parse(answer: Msg) -> dict[str, Any]:

@@ -16,19 +16,13 @@ from pathlib import Path
 
 from accord.engine.ports import StoreError
 from accord.stores.nats.entries import Advance, Append, Entry
-from accord.stores.nats.follower import ReceivedMessage
+from accord.stores.nats.follower import CopyFailedError, ReceivedMessage
 from accord.stores.sqlite.log import ADD_HEAD_SQL, ADVANCE_SQL, SqliteLog
 from accord.stores.sqlite.writer import AppendJob, Job, StatementJob
 
 APPLIED_CURSOR = "nats:applied"
 
 Outcome = BaseException | None
-
-
-class CopyFailedError(StoreError):
-    """The copy could not be written; what the stream says is not known here any more."""
-
-    is_fatal = True
 
 
 class LocalCopy:
@@ -42,7 +36,11 @@ class LocalCopy:
     @classmethod
     async def open(cls, folder: str, stream: str, created: str) -> "LocalCopy":
         """The copy of the stream that was created then; a new one if there is none."""
-        directory = await asyncio.to_thread(CopyDirectory.claim, folder)
+        try:
+            directory = await asyncio.to_thread(CopyDirectory.claim, folder)
+        except OSError as error:
+            detail = f"The local copy of the log cannot be kept in {folder}: {error.strerror}"
+            raise StoreError(f"{detail}; name another directory with copy=") from None
         mark = hashlib.sha256(f"{stream} {created}".encode()).hexdigest()[:16]
         path = directory.path / f"{stream}-{mark}.db"
         try:
@@ -57,9 +55,7 @@ class LocalCopy:
         """Apply messages in one transaction; the outcomes of the entries of each."""
         loop = asyncio.get_running_loop()
         jobs = [
-            _job(entry, loop.create_future())
-            for each in received
-            for entry in each.message.entries
+            _job(entry, loop.create_future()) for each in received for entry in each.message.entries
         ]
         last = received[-1].sequence
         mark = StatementJob(ADVANCE_SQL, (APPLIED_CURSOR, last), loop.create_future())

@@ -20,6 +20,7 @@ import secrets
 from collections.abc import AsyncGenerator, Sequence
 
 from accord.core.kernel.integrity.hash_chain import SignatureCoverage, SignedHead
+from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.engine.ports import Row, Snapshot, StoreError
 from accord.stores.append import check_append
 from accord.stores.nats.address import NatsAddress
@@ -35,6 +36,7 @@ from accord.stores.sqlite.writer import SYNCHRONOUS
 # client that sends the same message again then gets the first outcome.
 ANSWER_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 5.0
+ATTEMPT_ERRORS: tuple[type[BaseException], ...] = (asyncio.CancelledError, *CONNECTION_ERRORS)
 
 
 class PendingEntry:
@@ -54,11 +56,12 @@ class NatsLog:
         self._stream = stream
         self._copy = copy
         self._log = copy.log
-        self._follower = Follower(stream, copy.applied, self._apply)
+        self._follower = Follower(stream, copy.applied, self._apply, self._fail_all)
         self._claim = ServerClaim(stream)
         self._unsent: list[PendingEntry] = []
         self._sent: dict[str, list[PendingEntry]] = {}
         self._sending: set[asyncio.Task[None]] = set()
+        self._attempts: set[asyncio.Task[None]] = set()
         self._barrier: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -154,6 +157,11 @@ class NatsLog:
     async def add_head(self, head: SignedHead) -> None:
         await self._put(Head.of(head))
 
+    async def begin_behind_cut(self, cut: RetentionCut) -> None:
+        """Refused: messages are never removed from the stream, so no stream begins later."""
+        detail = f"The beginning of {cut.stream} was removed, and a log in NATS keeps everything"
+        raise StoreError(f"{detail}; copy it to another kind of store")
+
     def sizes(self) -> dict[str, int]:
         """Bytes of the local copy."""
         return self._log.sizes()
@@ -177,6 +185,8 @@ class NatsLog:
     async def _put(self, entry: Entry) -> None:
         """Send the entry with all others of this turn of the loop; returns once it is applied."""
         self._check_open()
+        if self._follower.failure:
+            raise self._follower.failure
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         if not self._unsent:
@@ -199,16 +209,8 @@ class NatsLog:
         data = encode(nonce, entries)
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                while nonce in self._sent:
-                    try:
-                        await self._stream.publish(nonce, data)
-                        break
-                    except ApiError as error:
-                        if not error.is_temporary:
-                            raise
-                    except CONNECTION_ERRORS:
-                        pass
-                    await asyncio.sleep(RETRY_INTERVAL_S)
+                while nonce in self._sent and not await self._attempt(nonce, data):
+                    pass
                 if pending := self._sent.get(nonce):
                     await asyncio.wait([each.done for each in pending])
         except (ApiError, TimeoutError) as error:
@@ -216,13 +218,33 @@ class NatsLog:
                 if not each.done.done():
                     each.done.set_exception(store_error(self._stream.address, error))
 
+    async def _attempt(self, nonce: str, data: bytes) -> bool:
+        """Whether it is stored now; ApiError if it never will be.
+
+        JetStream stores a message that it gets twice once. A new connection ends the attempt.
+        """
+        attempt = asyncio.ensure_future(self._stream.publish(nonce, data))
+        self._attempts.add(attempt)
+        try:
+            await asyncio.wait([attempt])
+            attempt.result()
+        except ApiError as error:
+            if not error.is_temporary:
+                raise
+        except ATTEMPT_ERRORS:
+            if not attempt.done():  # it is this task that was cancelled
+                attempt.cancel()
+                raise
+        else:
+            return True
+        finally:
+            self._attempts.discard(attempt)
+        await asyncio.sleep(RETRY_INTERVAL_S)
+        return False
+
     async def _apply(self, received: list[ReceivedMessage]) -> None:
         """Apply messages to the copy, and answer those that this server sent."""
-        try:
-            outcomes = await self._copy.apply(received)
-        except StoreError as error:
-            self._fail_all(error)
-            raise
+        outcomes = await self._copy.apply(received)
         is_foreign = False
         for each, results in zip(received, outcomes, strict=True):
             pending = self._sent.pop(each.message.nonce, None)
@@ -248,6 +270,8 @@ class NatsLog:
 
     async def _on_reconnected(self) -> None:
         self._follower.reattach()
+        for attempt in self._attempts:
+            attempt.cancel()
 
     async def _catch_up(self) -> None:
         """Wait until the copy has everything that is stored now.
