@@ -92,10 +92,11 @@ class Follower:
 
     async def close(self) -> None:
         """Stop following."""
-        if self._task:
+        while self._task and not self._task.done():
+            # Again if need be: `asyncio.wait_for` of Python 3.11 loses a cancellation that
+            # arrives together with what it waits for.
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task], timeout=RETRY_INTERVAL_S)
         await self._detach()
         self._fail(StoreError(f"The log {self._stream.address} is closed"))
 

@@ -17,6 +17,7 @@ from accord.stores.nats.errors import CONNECTION_ERRORS, ApiError, store_error
 CONNECT_TIMEOUT_S = 10
 API_TIMEOUT_S = 5.0
 ACK_TIMEOUT_S = 2.0
+CLOSE_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.1
 RECONNECT_WAIT_S = 0.1
 OLDEST_VERSION = (2, 12)
@@ -163,7 +164,8 @@ class JetStream:
     async def close(self) -> None:
         """Close the connection."""
         with suppress(*CONNECTION_ERRORS):
-            await self.client.close()
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self.client.close()
 
 
 def _parse(answer: Msg) -> dict[str, Any]:
