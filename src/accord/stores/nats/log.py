@@ -29,7 +29,7 @@ from accord.stores.nats.errors import CONNECTION_ERRORS, ApiError, store_error
 from accord.stores.nats.follower import Follower, ReceivedMessage
 from accord.stores.nats.jetstream import RETRY_INTERVAL_S, JetStream
 from accord.stores.nats.local_copy import LocalCopy
-from accord.stores.nats.server_claim import ServerClaim
+from accord.stores.nats.server_claim import ServerClaim, SingleServerLink
 from accord.stores.sqlite.writer import SYNCHRONOUS
 
 # After this long without an outcome, senders get an error; the entry may still be stored, and a
@@ -94,6 +94,11 @@ class NatsLog:
         """Be the one server of this log; StoreError while another server is."""
         self._check_open()
         await self._claim.take()
+
+    async def link_servers(self) -> SingleServerLink:
+        """Be the one server of this log, since signals between servers need PostgreSQL yet."""
+        await self.claim_server()
+        return SingleServerLink()
 
     async def append(self, stream: str, expected: int, rows: Sequence[Row]) -> None:
         check_append(stream, expected, rows)

@@ -4,10 +4,12 @@ import asyncio
 import json
 import secrets
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from nats.aio.msg import Msg
 
-from accord.engine.ports import StoreError
+from accord.engine.ports import Claim, ServerListener, StoreError
 from accord.stores.nats.errors import CONNECTION_ERRORS, store_error
 from accord.stores.nats.jetstream import JetStream
 
@@ -57,3 +59,43 @@ class ServerClaim:
     async def _answer(self, question: Msg) -> None:
         if self._mark:
             await question.respond(json.dumps(self._mark).encode())
+
+
+class SingleServerLink:
+    """Implements `ServerLink` for the one server that has claimed the log: there are no others."""
+
+    id = 1
+    others: frozenset[int] = frozenset()
+
+    def __init__(self) -> None:
+        self._listener: ServerListener | None = None
+
+    async def find_others(self) -> frozenset[int]:
+        """None: the claim keeps them away."""
+        return self.others
+
+    async def start(self, listener: ServerListener) -> None:
+        """Remember who gets signals."""
+        self._listener = listener
+
+    def send(self, text: bytes) -> None:
+        """This server gets its own signals, in order."""
+        if self._listener:
+            asyncio.get_running_loop().call_soon(self._listener.on_signals, self.id, text)
+
+    def claim(self, claim: Claim) -> None:
+        """There is no one to tell."""
+
+    def release(self, claim: Claim) -> None:
+        """There is no one to tell."""
+
+    @asynccontextmanager
+    async def lead(self, task: str) -> AsyncIterator[asyncio.Event]:
+        """Every task is this server's."""
+        del task
+        yield asyncio.Event()
+
+    async def stop(self, *, hand_over: bool) -> None:
+        """Send nothing more."""
+        del hand_over
+        self._listener = None
