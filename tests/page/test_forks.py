@@ -14,6 +14,7 @@ from tests.helpers.page.forks_scene import OPEN, PLAN_OF_MAIN, PLAN_OF_THE_FORK,
 from tests.helpers.page.hostile import CORPUS
 from tests.helpers.page.team import Team
 from tests.helpers.servers.server_process import ServerProcess
+from tests.spec import proves
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MAYA = ("maya", "admin", "driver", "approver")
@@ -81,6 +82,7 @@ async def test_two_forks_stand_side_by_side(
     await expect(window).to_contain_text("1 changed on both sides")
 
 
+@proves("OPEN-48")
 async def test_fork_is_merged_with_a_conflict_by_keyboard_alone(
     maya: Visitor, page: Page, ways: dict[str, Session], team: Team
 ) -> None:
