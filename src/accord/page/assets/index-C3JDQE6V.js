@@ -1,1 +1,0 @@
-import{B as e,W as t,Yt as n}from"./first-DIjKcRyf.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
