@@ -2,8 +2,8 @@
 
 You use the program as ever: every key and every byte passes unchanged. When a message for the agent
 arrives, its prompt is typed for you, but only if the program waits for input, its line is empty and
-you have typed nothing for 20 seconds. No question of the program is ever answered. `accord wakes`
-shows what was typed and why.
+you have typed nothing for 20 seconds. No question of the program is ever answered. `accord agents`
+shows which programs can be woken.
 
 Log in first, or give the token of a supervisor. The agent is the one that `accord connect` set up
 in this repository, unless --agent names another.
