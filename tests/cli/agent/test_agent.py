@@ -152,7 +152,9 @@ def test_a_host_that_is_not_installed_is_named(tmp_path: Path) -> None:
         (("--provider", "openai", "--model", "m", "--params", "[1]"), {}, "not a JSON object"),
         (("--provider", "openai-compatible", "--model", "m"), {}, "give --base-url"),
         (("--provider", "openai", "--host", "claude"), {}, "not allowed with"),
-        ((), {}, "one of the arguments --provider --host"),
+        ((), {}, "one of the arguments --provider --host --acp"),
+        (("--acp", "'"), {}, "not a command"),
+        (("--acp", ""), {}, "needs the command"),
         (
             ("--provider", "openai", "--model", "m", "--base-url", "http://models.example/v1"),
             {"OPENAI_API_KEY": KEY},

@@ -105,30 +105,35 @@ class HostMaker(BehaviorMaker):
         from shutil import which
 
         super().__init__(args)
-        self._program = which(args.host) or ""
-        if not self._program:
-            raise Refused(
-                Reason.NOT_FOUND,
-                f"{args.host} is not installed, or not on PATH; `{args.host} --version` must work",
-            )
+        words = host_command(args)
+        program = which(words[0])
+        if program is None:
+            raise Refused(Reason.NOT_FOUND, f"{words[0]} is not installed, or not on PATH")
+        self._words = (program, *words[1:])
         self._behavior: HostBehavior | None = None
-        self.metadata = {"host": args.host, **({"model": args.model} if args.model else {})}
+        name = args.host or Path(words[0]).name
+        self.metadata = {"host": name, **({"model": args.model} if args.model else {})}
 
     def make(
         self, client: "Client", session: str, conversation: "Conversation", workdir: Path
     ) -> "AgentBehavior":
         """Drives the program."""
-        from accord.agents.host_programs.claude_stream import ClaudeDriver
         from accord.agents.host_programs.host_behavior import HostBehavior
 
         async def start(directory: Path, fork: str | None) -> "HostDriver":
-            model = self.args.model or ""
-            return await ClaudeDriver.start(directory, session, fork, model, self._program)
+            if self.args.host == "claude":
+                from accord.agents.host_programs.claude_stream import ClaudeDriver
+
+                model = self.args.model or ""
+                return await ClaudeDriver.start(directory, session, fork, model, self._words[0])
+            from accord.agents.host_programs.acp_agent import AcpDriver
+
+            return await AcpDriver.start(directory, session, fork, self._words)
 
         self._behavior = HostBehavior(
             start,
             conversation,
-            call_reporter(client, workdir, self.args.host),
+            call_reporter(client, workdir, self.metadata["host"]),
             context_reader(client, session),
             workdir_finder(self.args, session, workdir),
         )
@@ -138,6 +143,22 @@ class HostMaker(BehaviorMaker):
         """End the programs."""
         if self._behavior is not None:
             await self._behavior.close()
+
+
+def host_command(args: argparse.Namespace) -> list[str]:
+    """The words that start the host."""
+    import shlex
+
+    if args.host:
+        model = ["-m", args.model] if args.model and args.host == "gemini" else []
+        return [args.host, *(["--acp", *model] if args.host == "gemini" else [])]
+    try:
+        words = shlex.split(args.acp)
+    except ValueError as error:
+        raise Refused(Reason.MALFORMED, f"--acp is not a command: {error}") from None
+    if not words:
+        raise Refused(Reason.MALFORMED, "--acp needs the command of an agent that speaks ACP")
+    return words
 
 
 def call_reporter(client: "Client", workdir: Path, host: str = "") -> "CallReporter":
@@ -169,7 +190,7 @@ def behavior_maker(args: argparse.Namespace) -> BehaviorMaker:
     """What the arguments ask for; raises Refused if something is missing."""
     if args.worktree and find_repository((args.workdir or Path.cwd()).resolve()) is None:
         raise Refused(Reason.NOT_FOUND, "--worktree needs a git repository to work in")
-    if args.host:
+    if args.host or args.acp is not None:
         return HostMaker(args)
     return ScriptMaker(args) if args.provider == SCRIPTED else ModelMaker(args)
 

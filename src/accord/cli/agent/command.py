@@ -12,6 +12,7 @@ Examples:
   accord agent $ACCORD_SESSION --provider openai-compatible --base-url http://127.0.0.1:8080/v1
   accord agent $ACCORD_SESSION --provider scripted --script script.toml --workdir src
   accord agent $ACCORD_SESSION --host claude --worktree
+  accord agent $ACCORD_SESSION --acp "opencode acp" --agent opencode
 """
 
 import argparse
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from accord.client import Client
 
 SCRIPTED = "scripted"
-HOST_NAMES = ("claude",)
+HOST_NAMES = ("claude", "gemini")
 PROVIDERS = ("anthropic", "openai", "openai-compatible", SCRIPTED)
 MAX_TOKENS_TYPE = BoundedInt(1, 1_000_000)
 SECONDS_TYPE = BoundedInt(1, 86_400)
@@ -45,6 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--provider", choices=PROVIDERS, help=", ".join(PROVIDERS))
     what.add_argument("--host", choices=HOST_NAMES, help="a coding agent that is installed here")
+    what.add_argument("--acp", metavar="COMMAND", help="any agent that speaks ACP, by its command")
     add("--model", metavar="NAME", help="the model (default: ACCORD_MODEL)")
     add("--base-url", metavar="URL", help="the provider's address, if not the usual one")
     add("--script", type=Path, metavar="FILE", help="what a scripted agent says and proposes")
@@ -114,7 +116,7 @@ async def take_part(
     from accord.agents.shell import CommandLimits
     from accord.cli.agent.identity import agent_identity, only_one
 
-    identity = await agent_identity(args, args.provider or args.host, workdir)
+    identity = await agent_identity(args, args.provider or args.host or "acp", workdir)
     with only_one(identity, session):
         async with open_client(identity) as client:
             seat = await client.join(session, metadata=maker.metadata or None)
