@@ -11,6 +11,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page
 
+from tests.helpers.page.board_scene import pact_of_an_afternoon
 from tests.helpers.page.browser import launch, signed_in, visitor
 from tests.helpers.page.forks_scene import two_ways
 from tests.helpers.page.harbor import afternoon
@@ -36,6 +37,8 @@ async def main(folder: Path) -> None:
                 review = await threads_of_an_afternoon(team)
                 await commit_of_a_session(team)
                 session["forks"] = f"/s/{(await two_ways(team))['maya'].id}/forks"
+                await pact_of_an_afternoon(team, Path(data) / "harbor" / ".pact")
+                session |= {"board": "/board", "task": "/board/T44"}
                 threads = {"threads": "/threads", "thread": f"/threads/{review}", "why": "/why"}
                 for look in LOOKS:
                     await photograph(browser, server, folder, look, SCREENS | session | threads)

@@ -28,6 +28,9 @@ export default defineConfig({
     reportCompressedSize: false,
     rolldownOptions: {
       output: {
+        // Every file names those that it loads: shorter names are fewer bytes that do not compress.
+        chunkFileNames: "assets/[name]-[hash:6].js",
+        assetFileNames: "assets/[name]-[hash:6][extname]",
         codeSplitting: {
           groups: [
             { name: "first", test: FIRST, priority: 3 },

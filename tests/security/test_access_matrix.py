@@ -67,6 +67,8 @@ ROUTES: dict[tuple[str, str], Row] = {
     ("POST", "/git/{action}"): Row(401, 404),
     ("GET", "/decisions"): Row(401, 200),
     ("GET", "/decisions/{decision}"): MEMBERS,
+    ("GET", "/pacts"): Row(401, 200),
+    ("GET", "/pacts/{repo}"): MEMBERS,
     ("GET", "/sessions"): Row(401, 200),
     ("GET", "/sessions/{id}"): MEMBERS,
     ("GET", "/sessions/{id}/context"): MEMBERS,

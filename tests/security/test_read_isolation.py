@@ -197,6 +197,8 @@ READS: dict[tuple[str, str], Callable[[Told], Iterator[Query]]] = {
     ("DELETE", "/sessions/{id}/standing-grants/{grant}"): nothing_more,
     ("GET", "/decisions"): searches,
     ("GET", "/decisions/{decision}"): nothing_more,
+    ("GET", "/pacts"): nothing_more,
+    ("GET", "/pacts/{repo}"): nothing_more,
     ("GET", "/policies/{repository}"): nothing_more,
     ("POST", "/admin/policies"): policies,
     ("POST", "/admin/tokens"): wishes,

@@ -1,4 +1,4 @@
-"""Decisions behind commits, and pacts, as the server answers from its records."""
+"""Decisions behind commits, as the server answers from its records."""
 
 from typing import Literal
 

@@ -62,6 +62,7 @@ from accord.transports.http.people.sign_in import SignInEndpoints
 from accord.transports.http.policies.signed_policies import PolicyEndpoints
 from accord.transports.http.policies.standing_grants import StandingGrantEndpoints
 from accord.transports.http.repositories.decisions import DecisionEndpoints
+from accord.transports.http.repositories.pacts import PactEndpoints
 from accord.transports.http.routing_table import ALL_ADMIN_ENDPOINTS
 from accord.transports.intake import AuthPolicy, Intake
 from accord.transports.mcp import endpoint
@@ -191,6 +192,7 @@ class Server:
             BridgeQueries(self.engine),
             lambda actor: MemberHandlers(self.engine, self.mirrors, actor),
         )
+        self.pacts = PactEndpoints(self.callers, self.engine, self.mirrors)
         self.several: SeveralServers | None = None
         if link is not None:
             self.engine.servers = ServerGroup(link, self.engine)
@@ -400,6 +402,7 @@ class Server:
             *self.policies.routes(),
             *self.standing_grants.routes(),
             *self.decisions.routes(),
+            *self.pacts.routes(),
             *self.sign_in.routes(),
             *sessions.routes(self.session_reader, self.callers.actor_of),
             *sessions.routes(

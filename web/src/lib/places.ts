@@ -1,6 +1,14 @@
 /** Where one can go from everywhere: in the rail, in the tabs of a phone, and by key. */
 
-import { House, type IconNode, Inbox, Route as RouteIcon, Settings, Users } from "lucide";
+import {
+  House,
+  type IconNode,
+  Inbox,
+  Route as RouteIcon,
+  Settings,
+  SquareKanban,
+  Users,
+} from "lucide";
 import { account } from "./server/account.svelte";
 import { home } from "./server/home.svelte";
 
@@ -11,19 +19,20 @@ export interface Place {
   icon: IconNode;
 }
 
-const [HOME, WHY, THREADS, PEOPLE, SETTINGS] = [
+const [HOME, WHY, BOARD, THREADS, PEOPLE, SETTINGS] = [
   ["Home", House],
   ["Why", RouteIcon],
+  ["Board", SquareKanban],
   ["Threads", Inbox],
   ["People", Users],
   ["Settings", Settings],
 ].map(([label, icon]) => {
   const name = String(label).toLowerCase();
   return { name, path: name === "home" ? "/" : `/${name}`, label, icon };
-}) as [Place, Place, Place, Place, Place];
+}) as [Place, Place, Place, Place, Place, Place];
 
 /** In the order of the rail; what stands at its foot comes last. */
-export const MAIN_PLACES = [HOME, WHY, THREADS];
+export const MAIN_PLACES = [HOME, WHY, BOARD, THREADS];
 export const SETTINGS_PLACE = SETTINGS;
 
 /** Only admins let people in. */

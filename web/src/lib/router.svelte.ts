@@ -5,6 +5,7 @@ export type Route =
   | { screen: "gate"; gate: string }
   | { screen: "session"; session: string; fork?: string; at?: number }
   | { screen: "forks"; session: string; a: string; b: string }
+  | { screen: "board"; task: string; repo: string }
   | { screen: "threads"; thread?: string }
   | { screen: "why"; at: string }
   | { screen: "people" }
@@ -30,6 +31,10 @@ const PATTERNS: Pattern[] = [
   [
     /^\/threads(?:\/([^/]+))?$/,
     ([thread]) => ({ screen: "threads", ...(thread ? { thread } : {}) }),
+  ],
+  [
+    /^\/board(?:\/([^/]+))?$/,
+    ([task = ""], query) => ({ screen: "board", task, repo: query.get("repo") ?? "" }),
   ],
   [/^\/why$/, (_, query) => ({ screen: "why", at: query.get("at") ?? "" })],
   [/^\/people$/, () => ({ screen: "people" })],

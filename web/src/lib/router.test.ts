@@ -11,6 +11,7 @@ describe("addresses", () => {
       at: 412,
     });
     expect(routeOf("/s/a%2Fb/f/c")).toEqual({ screen: "session", session: "a/b", fork: "c" });
+    expect(routeOf("/board/T1")).toEqual({ screen: "board", task: "T1", repo: "" });
     expect(routeOf("/s/01ABC/forks", "?a=x")).toEqual({
       screen: "forks",
       session: "01ABC",

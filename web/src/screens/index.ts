@@ -15,15 +15,11 @@ const SCREENS: Partial<Record<Route["screen"], Screen>> = {
   forks: { title: "Forks", load: () => import("./Forks.svelte") },
   why: { title: "Why", load: () => import("./Why.svelte") },
   threads: { title: "Threads", load: () => import("./Threads.svelte") },
+  board: { title: "Board", load: () => import("./Board.svelte") },
   people: { title: "People", load: () => import("./People.svelte") },
   settings: { title: "Settings", load: () => import("./Settings.svelte") },
 };
 const UNKNOWN: Screen = { title: "Not found", load: () => import("./Unknown.svelte") };
-
-/** Whether there is something to see at such an address; links to others are left out. */
-export function hasScreen(name: Route["screen"]): boolean {
-  return name in SCREENS;
-}
 
 export function screenOf(route: Route): Screen {
   return SCREENS[route.screen] ?? UNKNOWN;

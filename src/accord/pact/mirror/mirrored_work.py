@@ -6,7 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from accord.core.views import session_tasks
-from accord.core.views.session_tasks import TaskTimes
+from accord.core.views.pact_board import TaskEvent
+from accord.core.views.session_tasks import TaskTimes, truncate
 from accord.core.work.event import LogEntry
 from accord.core.work.fold import Fold
 from accord.core.work.format import log_lines
@@ -14,12 +15,16 @@ from accord.core.work.mirror import event_key
 from accord.core.work.state import Feature, Task, Work
 from accord.core.work.vocabulary import EventKind, TaskStatus
 
+MAX_TASK_EVENTS = 8  # kept of each task, the newest
+MAX_WORDS_LENGTH = 400
+
 
 class MirroredWork:
     """The work's state and the times at which tasks changed."""
 
     def __init__(self) -> None:
         self.times: dict[str, TaskTimes] = {}
+        self.history: dict[str, tuple[TaskEvent, ...]] = {}
         self.checkpoints: dict[str, str] = {}  # the last of each task that waits for review
         self._at = ""
         self._fold = Fold()
@@ -41,6 +46,7 @@ class MirroredWork:
     def _note_task(self, entry: LogEntry) -> None:
         task, kind = entry.event.task_id, entry.event.event_type
         self.times[task] = _task_times(self.times.get(task), entry)
+        self.history[task] = (*self.history.get(task, ()), _task_event(entry))[-MAX_TASK_EVENTS:]
         if kind == EventKind.CHECKPOINT:
             self.checkpoints[task] = event_key(entry.event.event_id or entry.at)
         elif kind == EventKind.ACCEPT:
@@ -106,3 +112,10 @@ def _task_times(before: TaskTimes | None, entry: LogEntry) -> TaskTimes:
     at = f"{entry.at}Z" if entry.at else ""
     done = at if entry.event.event_type == EventKind.ACCEPT else ""
     return TaskTimes(before.created if before else at, at, done)
+
+
+def _task_event(entry: LogEntry) -> TaskEvent:
+    event = entry.event
+    words = truncate(event.payload.reason or event.payload.evidence, MAX_WORDS_LENGTH)
+    at = f"{entry.at}Z" if entry.at else ""
+    return TaskEvent(at, event.agent_id, event.event_type, words, event.payload.commit)

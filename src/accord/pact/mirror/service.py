@@ -16,6 +16,7 @@ from accord.core.provenance.commit_links import (
     SessionBound,
     SessionUnbound,
 )
+from accord.core.views.pact_board import MirroredBoard, work_view
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, EncodedRecord, StoreError
 from accord.pact.mirror.ledger_file import UNREADABLE_NOTICE
@@ -193,6 +194,30 @@ class MirrorService:
             )
         self.pacts[repo] = MirroredPact(self.engine, repo)
         return self.pacts[repo]
+
+    # Reading
+
+    def sessions_by_repo(self) -> dict[str, tuple[str, ...]]:
+        """The sessions that are bound to each repository with a pact."""
+        return {
+            repo: pact.sessions
+            for repo, pact in self.pacts.items()
+            if pact.replica.is_ready and pact.replica.work.head.started
+        }
+
+    def board(self, repo: str) -> MirroredBoard:
+        """A pact as it was read last; the repository is one of `sessions_by_repo`."""
+        pact = self.pacts[repo]
+        replica, work = pact.replica, pact.replica.work
+        return MirroredBoard(
+            repo=repo,
+            sessions=pact.sessions,
+            view=work_view(work.work()),
+            times=work.times,
+            history=work.history,
+            events=replica.event_count,
+            trouble=replica.blind_reason,
+        )
 
     # Requests from the bridge
 

@@ -70,6 +70,59 @@ export interface AnyOf {
   count: number;
 }
 
+/** Tasks that ship together; `open` are those that are not accepted and hold the merge back. */
+export interface BoardFeature {
+  id: string;
+  branch: string;
+  status: string;
+  accepted: number;
+  total: number;
+  open: string[];
+  tasks: BoardTask[];
+}
+
+/** A seat; `member` is who fills it in a session of yours, if anyone does. */
+export interface BoardSeat {
+  id: string;
+  roles: string[];
+  member: string | null;
+  name: string;
+  kind: string | null;
+}
+
+/** A session that is bound to the repository and that you are in. */
+export interface BoardSession {
+  id: string;
+  name: string;
+}
+
+/** A task. Its owner does it, and only its reviewer accepts it, who is never the owner. `returned`: changes were asked for and nothing was shown since. `commit` was shown or accepted last. `history` has the newest events, oldest first. */
+export interface BoardTask {
+  id: string;
+  spec: string;
+  owner: string;
+  reviewer: string;
+  deps: string[];
+  status: string;
+  returned: boolean;
+  evidence: string;
+  reason: string;
+  commit: string;
+  created_at: string;
+  updated_at: string;
+  accepted_at: string | null;
+  history: BoardTaskEvent[];
+}
+
+/** What happened to a task; `words` is the evidence, or the reason for changes. */
+export interface BoardTaskEvent {
+  at: string;
+  by: string;
+  kind: string;
+  words: string;
+  commit: string;
+}
+
 /** What a call would reach, as the server read it from the call or from the session. */
 export interface CallTarget {
   kind: 'branch' | 'host' | 'path' | 'remote' | 'secret' | 'tree';
@@ -741,6 +794,34 @@ export interface OpenProposal {
   decision: DecisionRuling | null;
   held: ProposalHold | null;
   fork: string | null;
+}
+
+/** A pact. `trouble` says why something may be missing; `left_out` tasks are not shown. */
+export interface PactBoard {
+  repo: string;
+  project: string;
+  base_branch: string;
+  sessions: BoardSession[];
+  events: number;
+  trouble: string;
+  left_out: number;
+  seats: BoardSeat[];
+  features: BoardFeature[];
+}
+
+/** A pact of a repository that a session of yours is bound to. */
+export interface PactEntry {
+  repo: string;
+  project: string;
+  sessions: BoardSession[];
+  tasks: number;
+  accepted: number;
+  awaiting_review: number;
+}
+
+/** The pacts of your sessions. */
+export interface PactList {
+  pacts: PactEntry[];
 }
 
 /** Keep an agent from being woken, or end that with `paused` false; for people only. */

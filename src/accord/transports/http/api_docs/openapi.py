@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.api import decisions, git_hooks, home, people, policies, responses, threads, tokens
+from accord.api import (
+    decisions,
+    git_hooks,
+    home,
+    pacts,
+    people,
+    policies,
+    responses,
+    threads,
+    tokens,
+)
 from accord.core.dialects import asyncapi, msg, pvp_schema
 from accord.core.dialects.pvp_schema import Schema, public_name, tidy_schema
 from accord.transports.http.endpoint import Endpoint, QueryParameter
@@ -30,6 +40,8 @@ RESPONSE_TYPES: dict[tuple[str, str], type] = {
     ("GET", "/home"): home.Home,
     ("GET", "/decisions"): decisions.DecisionList,
     ("GET", "/decisions/{decision}"): decisions.DecisionDetail,
+    ("GET", "/pacts"): pacts.PactList,
+    ("GET", "/pacts/{repo}"): pacts.PactBoard,
     ("GET", "/sessions"): responses.SessionList,
     ("GET", "/sessions/{id}"): responses.SessionDetail,
     ("GET", "/sessions/{id}/context"): responses.ContextItemDetail,
@@ -70,7 +82,7 @@ REQUEST_TYPES: dict[str, type] = {
 # Names of the types that the server sends with exactly the declared fields.
 RESPONSE_OBJECTS = frozenset(
     name
-    for module in (responses, home, tokens, people, policies, threads, decisions)
+    for module in (responses, home, tokens, people, policies, threads, decisions, pacts)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, responses.ResponseObject)
 )

@@ -1,1 +1,0 @@
-import{B as e,W as t,Yt as n}from"./first-DHV7Ao1J.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
