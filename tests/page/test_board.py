@@ -48,6 +48,7 @@ async def test_without_a_pact_the_board_says_how_to_begin_one(
 @pytest.mark.usefixtures("pact")
 async def test_tasks_are_walked_and_read_by_keyboard(maya: Visitor, page: Page) -> None:
     await page.goto(f"{maya.url}/")
+    await expect(page.get_by_role("heading", level=1, name="Home")).to_be_visible()
     await page.keyboard.press("g")
     await page.keyboard.press("b")
     login = page.get_by_role("region", name="Feature LOGIN-LIMIT")
