@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from accord.api import threads as api
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
+from accord.core.kernel.role_permissions import Kind
 from accord.identity.token_signing import trusted_actor
 from accord.server.app import Server
 from accord.server.options import ServerOptions

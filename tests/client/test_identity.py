@@ -7,7 +7,7 @@ import pytest
 
 from accord.client import Client
 from accord.client.identity import parse_address, read_claims, resolve_identity
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 
 
 def token(**claims: object) -> str:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from accord.client import ClientError, Rejected, SessionOver, default_config
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.tool_proposals import (
     ToolApprove,

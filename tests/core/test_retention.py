@@ -9,10 +9,10 @@ from hypothesis import given as having
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.session_lifecycle import without_history
 from accord.core.views.retention_gap import ensure_no_gap
 from tests.helpers.room.scenario import (

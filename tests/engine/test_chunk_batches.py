@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import KIB, Limits
 from accord.core.kernel.messages import Body, ChunkBatch, Message
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Message
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room import CONTEXT
 from accord.core.room.conversation.prompts import PromptSubmit, PromptSubmitted

@@ -8,10 +8,10 @@ import pytest
 from accord.core import room as rooms
 from accord.core.dialects import stored_records
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import Inactivity
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.committer import Committed, Committer, Lost, Overtaken, WriteBackpressure
 from accord.engine.counters import EngineCounters

@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.engine.ports import StoreError
 from accord.stores.sqlite import SqliteLog
 from tests.helpers.engine.harness import EngineHarness, PendingReply, check_rows

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.membership.leaving import SessionLeave

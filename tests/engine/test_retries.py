@@ -2,8 +2,8 @@
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.state import Presence

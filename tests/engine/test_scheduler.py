@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.state import Presence

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.responses import ResponseChunk, ResponseStart
 from accord.core.room.membership.leaving import SessionLeave
 from accord.engine import workers

@@ -10,9 +10,9 @@ import pytest
 
 from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.shared_context import context_items
 from accord.engine.streams.stream import Submission
 from tests.core.dialects.envelopes import PAYLOADS, envelope

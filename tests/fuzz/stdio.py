@@ -16,7 +16,7 @@ from accord.client.connection.reconnect import ReconnectLoop
 from accord.client.connection.websocket import CONNECTION_ERRORS
 from accord.client.envelope import parse_head
 from accord.client.identity import Identity, parse_address
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from tests.core.dialects.envelopes import PAYLOADS, envelope
 from tests.fuzz.support.coverage_labels import mark_reached
 from tests.fuzz.targets import FuzzInput

@@ -9,8 +9,8 @@ from typing import Any
 import jwt
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.people.state import is_principal_id
 from accord.identity import token_signing
 from accord.identity.token_signing import Identity, Keyring, bearer_token, issue_token, verify_token

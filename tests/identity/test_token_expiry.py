@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.engine.scheduling import SystemClock, WallClock
 from accord.identity.token_expiry import ExpiryTimer
 from accord.identity.token_signing import Keyring, issue_token

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.identity.token_service import PEOPLE_STREAM, TokenService
 from accord.stores.memory import MemoryLog
 from tests.helpers.servers.token_service import (

@@ -6,8 +6,8 @@ import jwt
 import pytest
 
 from accord.core.kernel.actor import Actor, CredentialRights, max_permissions_of
-from accord.core.kernel.authority import Capability, Kind, Role, ThreadRole
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole
 from accord.identity.token_signing import (
     MAX_TOKEN_LIFE_S,
     Keyring,

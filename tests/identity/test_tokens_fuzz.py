@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.identity.token_signing import Keyring
 from tests.identity.token_forgery import check, claims, encoded, forged, refusal
 

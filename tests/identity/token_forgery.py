@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from accord.api.tokens import IssuedToken
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.identity.token_signing import Identity, Keyring, issue_token, verify_token
 
 T0 = 1_750_000_000_000

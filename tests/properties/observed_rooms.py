@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.room_settings import Category, GateResolution, ServerPolicy
 from accord.core.room.session_lifecycle import SessionCreate

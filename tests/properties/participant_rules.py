@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.messages import Body
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.room_settings import Category

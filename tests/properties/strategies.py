@@ -3,7 +3,6 @@
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import (
     AllOf,
     AnyOf,
@@ -14,6 +13,7 @@ from accord.core.kernel.ballot import (
     OfRole,
     Quorum,
 )
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.room.room_settings import AbsencePolicy, Category
 from tests.helpers.room.scenario import ALICE, BOB, CAROL, CLAUDE, CODEX
 

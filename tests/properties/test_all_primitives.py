@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from accord.core.docket.session_kernel import SessionKernel
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.room.conversation.interrupts import InterruptAcknowledge, InterruptRaise
 from accord.core.room.conversation.prompts import PromptAmend, PromptDraft

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import Quorum
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import Category
 from tests.helpers.room.scenario import (

@@ -14,8 +14,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import ThreadRole
 from accord.identity.token_signing import Keyring
 from tests.helpers.threads.local_service import LocalService
 from tests.helpers.threads.thread_rules import agent

@@ -21,9 +21,9 @@ from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeRes
 from accord.core.attention.waking.wake_limits import WakePolicy
 from accord.core.attention.waking.waker_port import WakeReport, WakeTarget
 from accord.core.kernel.actor import TIMER_ACTOR, Actor, CredentialRights
-from accord.core.kernel.authority import Capability, Kind, ThreadRole
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Elapsed, Message
+from accord.core.kernel.role_permissions import Capability, Kind, ThreadRole
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.workers import finish_worker
 from accord.identity.token_signing import Keyring

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.identity.token_signing import Claims, Keyring, _sign, issue_token
 from accord.server.app import Server
 from accord.server.options import ServerOptions

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
+from accord.core.kernel.role_permissions import Role
 from accord.engine.delivery import joining as arrivals_module
 from accord.engine.streams import stream as cell_module
 from tests.helpers.engine.harness import EngineHarness, yield_to_loop

@@ -6,7 +6,8 @@ from typing import get_args
 from msgspec import Struct, inspect
 
 from accord.core.dialects.error_codes import ERROR_CODES
-from accord.core.kernel.authority import (
+from accord.core.kernel.ballot import MAX_QUORUM_DEPTH, MAX_QUORUM_RULES, Quorum
+from accord.core.kernel.role_permissions import (
     ROLE_CAPABILITIES,
     Capability,
     Kind,
@@ -14,9 +15,8 @@ from accord.core.kernel.authority import (
     Role,
     permissions_for,
 )
-from accord.core.kernel.ballot import MAX_QUORUM_DEPTH, MAX_QUORUM_RULES, Quorum
 from accord.core.room.approval.gates import CATEGORY_BY_TOOL_NAME
-from accord.core.room.message_permissions import PERMISSIONS
+from accord.core.room.permission_listing import PERMISSIONS
 from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk
 from tools.reference.markdown import code, codes, plain, table

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from accord.api.responses import ResponseObject
 from accord.core.kernel.actor import DEFAULT_WORKSPACE
-from accord.core.kernel.authority import Kind, Role, Roles
+from accord.core.kernel.role_permissions import Kind, Role, Roles
 from accord.core.people.devices import Nonce
 
 Base64 = Annotated[str, Meta(max_length=128, pattern="^[A-Za-z0-9+/]+={0,2}$")]

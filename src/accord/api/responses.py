@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Lack, Quorum
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.room_settings import Category, SessionConfig
 from accord.core.room.state import ContentRef, Presence, Risk

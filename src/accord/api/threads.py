@@ -16,7 +16,7 @@ from accord.core.attention.runtimes import (
     ManagementMode,
     RuntimeStatus,
 )
-from accord.core.kernel.authority import Kind
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.threads.state import (
     SCHEMA_VERSION,
     MessageKind,

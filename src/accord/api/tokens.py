@@ -4,8 +4,8 @@ import msgspec
 
 from accord.api.responses import ResponseObject
 from accord.core.kernel.actor import DEFAULT_WORKSPACE
-from accord.core.kernel.authority import Capabilities, Kind, Roles, ThreadRole
 from accord.core.kernel.messages import Instant
+from accord.core.kernel.role_permissions import Capabilities, Kind, Roles, ThreadRole
 from accord.core.people.state import Token
 from accord.core.people.token_claims import DEFAULT_TOKEN_LIFE_S, Claims
 

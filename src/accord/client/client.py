@@ -13,8 +13,8 @@ from accord.client.connection.router import MessageStamp, SessionRouter, new_id,
 from accord.client.errors import ServerRefused
 from accord.client.http_reader import DEFAULT_PAGE_SIZE, HttpReader, TranscriptPage
 from accord.client.session_defaults import DEFAULT_CONFIG, gate_time_metadata
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.messages import Body
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.joining import SUPPORTED_VERSIONS, SessionJoin
 from accord.core.room.room_settings import SessionConfig

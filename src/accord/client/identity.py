@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 
 HTTP_SCHEMES = {"http": "http", "ws": "http", "https": "https", "wss": "https"}
 WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}

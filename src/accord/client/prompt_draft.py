@@ -1,4 +1,8 @@
-"""A prompt that other members can watch while it is being written."""
+"""A prompt that other members can watch while it is being written.
+
+Each version replaces the one before. Where several people edit one draft, the page merges their
+versions (`web/src/lib/session/shared_draft.ts`).
+"""
 
 from collections.abc import Awaitable, Callable, Iterable
 

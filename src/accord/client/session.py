@@ -11,9 +11,9 @@ from accord.client.response_stream import Response, Thinking, Visibility
 from accord.client.session_context import ContextMethods
 from accord.client.session_defaults import gate_time_metadata
 from accord.client.session_forks import ForkMethods
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.messages import Body
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval.gates import ActionType, GateRequest
 from accord.core.room.approval.grants import ToolExecute, ToolReject

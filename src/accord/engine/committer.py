@@ -14,10 +14,10 @@ from operator import attrgetter
 from time import perf_counter
 from typing import NamedTuple, TypeVar
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.integrity.hash_chain import link_hash
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.engine.chunk_fast_path import ChunkBatchOutcome
 from accord.engine.counters import CommitTiming, EngineCounters
 from accord.engine.ports import Conflict, Duplicate, EncodedRecord, EventLog, Row, StoreError

@@ -56,13 +56,13 @@ from typing import Any
 
 import msgspec
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command, EventOrEffect
 from accord.core.kernel.effects import Effect
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Instant, Lifetime, Message
 from accord.core.kernel.records import Event, Record, server_record_id
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.chunk_fast_path import append_chunk, remember_chunk
 from accord.engine.ports import Clock, Codec, EncodedRecord

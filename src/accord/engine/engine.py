@@ -41,7 +41,7 @@ from accord.engine.committer import (
 from accord.engine.counters import EngineCounters
 from accord.engine.decider import Decider, SenderReturned
 from accord.engine.delivery.delivery import Delivery
-from accord.engine.delivery.heartbeat import HeartbeatMonitor
+from accord.engine.delivery.inactivity import HeartbeatMonitor
 from accord.engine.delivery.joining import JoinHandler
 from accord.engine.ports import (
     Conflict,

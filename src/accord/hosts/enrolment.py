@@ -11,8 +11,8 @@ from accord.client.client import Client
 from accord.client.errors import ClientError
 from accord.client.http_client import HttpClient
 from accord.client.identity import Token, parse_address
-from accord.core.kernel.authority import Role, Roles
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role, Roles
 from accord.hosts.connection_token import ConnectionToken
 from accord.hosts.connections import Connection, new_connection_id
 from accord.settings.profile_store import new_device_key

@@ -17,9 +17,9 @@ from accord.api.people import (
 )
 from accord.api.policies import PolicyRequest, SignedPolicyText
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Roles
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Roles
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
 from accord.core.people.devices import DeviceRevoke, DeviceRevoked, may_revoke

@@ -10,9 +10,9 @@ from accord.api.people import (
     SignedIn,
 )
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
 from accord.core.people.agent_enrolment import AgentEnrol

@@ -9,10 +9,10 @@ from starlette.requests import Request
 
 from accord.api.tokens import IssuedToken, ListedToken, PublicKey, TokenRequest
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, POLICY_ACTOR, Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import ulid
 from accord.core.people.signing_keys import IdSecretChoose, KeyRotate, ensure_key_operator

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from accord.api.tokens import IssuedToken, PublicKey
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor, CredentialRights, max_permissions_of
-from accord.core.kernel.authority import Capability, Kind, Role, ThreadRole
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole
 from accord.core.kernel.ulid import ulid
 from accord.core.people.state import CLOCK_SKEW_MS, Token, is_principal_id
 from accord.core.people.thread_role import parse_role_claim, thread_role_of

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp
 
 from accord.api.people import InvitationRequest
 from accord.api.tokens import TokenRequest
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.people.state import People
 from accord.core.people.tokens import TokenRevoked
 from accord.data_dir import KEYS_DIR_NAME

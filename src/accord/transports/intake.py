@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.messages import Body, ChunkBatch, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.people.state import CLOCK_SKEW_MS
 from accord.core.room.membership.joining import SessionJoin

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from accord.cli.main import main
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.identity.token_service import TokenService
 from accord.transports.http.admin import ADMIN_ENDPOINTS, routes
 from tests.helpers.servers.token_service import (

@@ -9,11 +9,11 @@ from accord.core.attention.cursors import AckRead, CursorMoved, cursor_in, unrea
 from accord.core.attention.delivery_marks import DeliveryMarks, DeliveryState, advanced, state_of
 from accord.core.attention.state import Attention, Cursor, seat_of, stream_of
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Elapsed, Message
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.room_settings import ServerPolicy
 from tests.helpers.threads.thread_rules import SERVER, WORKER, agent
 from tests.spec import proves

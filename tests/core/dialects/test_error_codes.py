@@ -4,8 +4,8 @@ import pytest
 
 from accord.core.dialects import pvp
 from accord.core.dialects.error_codes import ERROR_CODES, ErrorCodes, reason_of
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.error_reports import ErrorReport
 from tests.helpers.room.scenario import (
     ALICE,

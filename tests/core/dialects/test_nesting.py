@@ -6,8 +6,8 @@ import pytest
 from msgspec import Raw, Struct, inspect
 
 from accord.core.dialects.nesting import MAX_NESTING_DEPTH, can_nest, is_too_deep
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AllOf, Quorum
+from accord.core.kernel.role_permissions import Role
 
 
 class Leaf(Struct):

@@ -9,11 +9,11 @@ import pytest
 from accord.core.dialects import pvp
 from accord.core.dialects.error_codes import ERROR_CODES
 from accord.core.dialects.stored_records import encode_record
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Failure, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.membership.joining import MemberJoined, SessionJoin
 from accord.core.room.membership.leaving import SessionLeave
 from tests.core.dialects.envelopes import PAYLOADS, envelope, wire, with_payload

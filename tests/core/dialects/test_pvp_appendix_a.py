@@ -8,8 +8,8 @@ import pytest
 from accord.core.dialects import pvp
 from accord.core.dialects.stored_records import encode_record
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ids import is_id
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.tool_proposals import ToolProposed

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import (
     AllOf,
     AnyOf,
@@ -29,6 +28,7 @@ from accord.core.kernel.ballot import (
     unmet_rules,
 )
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from tests.helpers.room.ballots import (
     APPROVER,
     AWAY,

@@ -2,7 +2,6 @@
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import (
     MAX_QUORUM_DEPTH,
     MAX_QUORUM_RULES,
@@ -21,6 +20,7 @@ from accord.core.kernel.ballot import (
     tally,
 )
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from tests.helpers.measure.cpu_time import measure_cpu
 from tests.helpers.room.ballots import ADMIN, APPROVER, NAVIGATOR, SECURITY, is_passed, open_ballot
 from tests.helpers.room.scenario import expect_refusal

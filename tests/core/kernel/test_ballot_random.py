@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import (
     AllOf,
     AnyOf,
@@ -24,6 +23,7 @@ from accord.core.kernel.ballot import (
     simple_rules,
     tally,
 )
+from accord.core.kernel.role_permissions import Role
 from tests.helpers.room.ballots import open_ballot, with_yes
 from tests.spec import proves
 

@@ -6,15 +6,15 @@ import pytest
 
 from accord.core import room as rooms
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Permission, Role, permissions_for
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission, Role, permissions_for
 from accord.core.room import admission
 from accord.core.room.approval.gate_timeouts import GateTimeout
 from accord.core.room.conversation.error_reports import ErrorReport
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.room.message_permissions import PERMISSIONS
+from accord.core.room.permission_listing import PERMISSIONS
 from accord.core.room.room_settings import GateResolution
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.message_bodies import other_message_bodies

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from accord.core.kernel.actor import TIMER_ACTOR, Actor, CredentialRights
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.context import Command, fold
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.people.context import CONTEXT
 from accord.core.people.state import People, SigningKey, Token
 

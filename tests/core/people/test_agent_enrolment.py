@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.people.agent_enrolment import AgentEnrol, AgentEnrolled
 from accord.core.people.devices import (
     DEVICE_TOKEN_LIFE_S,

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.people.context import CONTEXT
 from accord.core.people.device_proofs import ProofStatement, host_of
 from accord.core.people.devices import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.core.kernel.authority import Capability, Kind, Role, ThreadRole
+from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole
 from accord.core.people.thread_role import (
     parse_role_claim,
     session_rights_of,

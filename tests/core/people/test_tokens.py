@@ -8,8 +8,8 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.people.context import CONTEXT
 from accord.core.people.state import CLOCK_SKEW_MS, SWEEP_INTERVAL_MS, swept_at
 from accord.core.people.tokens import (

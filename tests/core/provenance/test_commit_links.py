@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from accord.core.dialects.stored_records import decode_record, encode_record
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command, fold
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.provenance.commit_links import (
     CONTEXT,
     MAX_BOUND_SESSIONS,

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from accord.core.kernel.actor import PRESENCE_ACTOR, TIMER_ACTOR, Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room import CONTEXT, DECIDE, admission
 from accord.core.room.approval.gate_timeouts import GateTimeout
 from accord.core.room.conversation.error_reports import ErrorReport
@@ -19,7 +19,7 @@ from accord.core.room.deadlines import Tick
 from accord.core.room.forking.forks import ForkCreate
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.membership.presence import PresenceUpdate
-from accord.core.room.message_permissions import INTERNAL_BODIES
+from accord.core.room.permission_listing import INTERNAL_BODIES
 from accord.core.room.room_settings import AbsencePolicy, GateResolution
 from accord.core.room.state import Presence, Room
 from tests.helpers.room.message_bodies import other_message_bodies

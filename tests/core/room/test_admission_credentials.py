@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor, CredentialRights, max_permissions_of
-from accord.core.kernel.authority import Kind, Permission, Role
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Kind, Permission, Role
 from accord.core.room.membership.role_assignment import RolesChanged
 from accord.core.room.room_settings import AbsencePolicy, Category
 from accord.core.room.session_lifecycle import SessionConfigured

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from accord.core.dialects.stored_records import EVENTS, decode_record, encode_record
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import MemberIds
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.conversation.responses import ResponseStart

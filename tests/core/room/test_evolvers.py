@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import fold
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Role
 from accord.core.people.tokens import TokenRevoked
 from accord.core.room import CONTEXT, EVOLVE
 from accord.core.room.conversation.responses import ResponseStart

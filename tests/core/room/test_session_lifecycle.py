@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from accord.core.kernel.actor import PRESENCE_ACTOR, Actor
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import AllOf, AnyOf, Majority, Named
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import MembershipChange
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.room import CONTEXT
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.conversation.error_reports import ErrorReport

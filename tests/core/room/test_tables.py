@@ -16,7 +16,7 @@ from accord.core.people import context
 from accord.core.provenance import commit_links
 from accord.core.room import DECIDE, EVOLVE, threads
 from accord.core.room.approval.gate_timeouts import GateTimeout
-from accord.core.room.message_permissions import INTERNAL_BODIES
+from accord.core.room.permission_listing import INTERNAL_BODIES
 from accord.core.work import mirror
 
 Row = tuple[type, Callable[..., Any]]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AllOf, AnyOf, OfRole
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.shared_context.secrets import SecretShare
 from accord.core.room.state import Room
 from accord.core.views import gate_card, sessions

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf, Everyone
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gates import MAX_ENDED_GATES
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.conversation.responses import ResponseEnd, ResponseStart

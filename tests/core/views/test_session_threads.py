@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import AnyOf, Ballot
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.forking.fork_state import Fork
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.shared_context.context_items import ContextAdd

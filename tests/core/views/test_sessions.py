@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.conversation.interrupts import InterruptRaise
 from accord.core.room.forking.fork_state import Fork, MergeStrategy
 from accord.core.room.forking.forks import ForkCreate

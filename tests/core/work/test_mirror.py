@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from accord.core.dialects.stored_records import decode_record, encode_record
 from accord.core.kernel.actor import POLICY_ACTOR, Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
 from accord.core.kernel.context import fold as folded
 from accord.core.kernel.messages import Body, Elapsed, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.work.mirror import (
     CONTEXT,
     MAX_MOVED_EVENTS,

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.views import sessions

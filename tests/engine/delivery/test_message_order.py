@@ -9,9 +9,9 @@ import pytest
 from accord.core import room as rooms
 from accord.core.dialects import stored_records
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.responses import ResponseChunk, ResponseStart
 from accord.core.room.room_settings import ServerPolicy

@@ -2,9 +2,9 @@
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import Presence
 from tests.engine.conftest import Make

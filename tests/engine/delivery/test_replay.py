@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.engine.ports import Row
 from tests.engine.conftest import Make
 from tests.helpers.engine.absent_reader import rejoin_after_absence, send_prompts, stalled_replay

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.shared_context.secrets import SecretRevoke, SecretShare

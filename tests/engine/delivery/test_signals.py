@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.prompts import PromptDraft
 from accord.core.room.conversation.responses import ResponseStart
 from accord.core.room.conversation.thinking import ThinkingChunk, ThinkingEnd, ThinkingStart

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.membership.leaving import SessionLeave
 from accord.engine.ports import Snapshot
 from accord.engine.streams import snapshots

@@ -12,8 +12,8 @@ import uvloop
 from uvicorn.server import ServerState
 
 from accord.api.tokens import TokenRequest
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.messages import Message
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.engine.streams.stream import Submission
 from accord.identity.token_service import PEOPLE_STREAM, SHELL_ACTOR
 from accord.server.app import Server

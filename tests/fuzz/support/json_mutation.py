@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from accord.core.dialects.pvp import BODIES, PRIMITIVES
-from accord.core.kernel.authority import Capability, Role
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.room_settings import Category
 from accord.core.room.state import Risk, Urgency
 

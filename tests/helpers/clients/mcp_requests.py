@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from accord.api.tokens import TokenRequest
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.identity.token_service import SHELL_ACTOR
 from accord.server.app import Server
 from accord.server.options import ServerOptions

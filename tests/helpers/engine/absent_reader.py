@@ -1,6 +1,6 @@
 """A member that disconnects while many messages are sent, and then catches up."""
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from tests.helpers.engine.harness import EngineHarness, RecordingPeer, yield_to_loop
 from tests.helpers.room.scenario import ALICE, BOB, prompt_submit, session_join
 

@@ -19,7 +19,6 @@ from typing import Any
 from accord.core import room as rooms
 from accord.core.dialects import stored_records
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.integrity.hash_chain import (
     SignatureCoverage,
     SignedHead,
@@ -28,6 +27,7 @@ from accord.core.kernel.integrity.hash_chain import (
 )
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.room.room_settings import ServerPolicy

@@ -21,8 +21,8 @@ from accord.client import Client, default_config
 from accord.client.envelope import Envelope
 from accord.client.http_client import HttpClient
 from accord.client.identity import parse_address
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.votes import GateApprove, GateReject
 from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergeExecute, MergePropose

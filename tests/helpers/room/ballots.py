@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Ballot, Quorum, Voter, Voters, fix_electorate, tally
+from accord.core.kernel.role_permissions import Role
 
 NAVIGATOR = Voter(frozenset({Role.NAVIGATOR}))
 APPROVER = Voter(frozenset({Role.APPROVER}))

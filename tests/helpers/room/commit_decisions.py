@@ -4,8 +4,8 @@ import json
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.records import Record
+from accord.core.kernel.role_permissions import Role
 from accord.core.provenance import decision_commit as decisions
 from accord.core.provenance.decision_commit import DecisionCommit
 from accord.core.views.commit_decision.decision_builder import (

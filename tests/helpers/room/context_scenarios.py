@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Any
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.shared_context.context_items import ContextAdd, ContextRemove, ContextUpdate
 from accord.core.room.state import ContentRef, ContextItem, Room

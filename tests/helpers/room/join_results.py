@@ -1,6 +1,6 @@
 """What a join announced and granted."""
 
-from accord.core.kernel.authority import Capability, Role
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.membership.announcements import MemberAnnounced, ParticipantAnnounce
 from tests.helpers.room.scenario import CommandOutcome
 

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from accord.core.dialects.stored_records import decode_record, encode_record
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import EventOrEffect, fold
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Body, Failure, MemberIds
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.deadlines import Tick
 from accord.core.room.forking.conflicts import MergeResolution

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.forking.fork_state import MergeStrategy
 from tests.helpers.room.logged_room import LoggedRoom, context_add, context_update
 from tests.helpers.room.scenario import BOB, CAROL, CLAUDE, CODEX

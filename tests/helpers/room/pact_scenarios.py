@@ -3,7 +3,7 @@
 from typing import Any
 
 from accord.core.kernel.actor import POLICY_ACTOR
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.forking.fork_state import PactFeature
 from accord.core.room.forking.pact_tasks import TasksMirror
 from tests.helpers.room.logged_room import LoggedRoom

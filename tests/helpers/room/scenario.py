@@ -18,7 +18,6 @@ import pytest
 
 from accord.core.dialects.stored_records import decode_record, encode_record
 from accord.core.kernel.actor import PRESENCE_ACTOR, TIMER_ACTOR, Actor, CredentialRights
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import AnyOf, Quorum
 from accord.core.kernel.context import Command, EventOrEffect, fold
 from accord.core.kernel.effects import Effect, Relay
@@ -26,6 +25,7 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.room import CONTEXT

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.state import Room
 from tests.helpers.room.scenario import (
     ALICE,

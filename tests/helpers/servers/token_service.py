@@ -7,7 +7,7 @@ from pathlib import Path
 from accord.api.tokens import IssuedToken, TokenRequest
 from accord.core import room
 from accord.core.dialects import stored_records
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.people import context
 from accord.core.room.room_settings import ServerPolicy

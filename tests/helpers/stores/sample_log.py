@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Message
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.data_dir import DATABASE_NAME, KEYS_DIR_NAME, store_url_of
 from accord.engine.engine import Engine

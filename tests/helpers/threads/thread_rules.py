@@ -4,11 +4,11 @@ from itertools import count
 from typing import Any
 
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Kind, ThreadRole
 from accord.core.kernel.context import Command
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Kind, ThreadRole
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.threads import CONTEXT
 from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus, ThreadType

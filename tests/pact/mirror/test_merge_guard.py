@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.messages import Message
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance.commit_links import Repo, SessionUnbind
 from accord.core.room.forking.fork_state import PactFeature, PactSummary

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.provenance.commit_links import SessionUnbind
 from accord.core.room.forking.fork_state import PactFeature
 from accord.core.room.forking.pact_tasks import pending_reviews

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.identity.token_service import TokenService
 from accord.identity.token_signing import issue_token
 from accord.transports.http.admin import ADMIN_ENDPOINTS, DEFAULT_LIMITS, routes

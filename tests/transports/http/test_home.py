@@ -13,7 +13,7 @@ import pytest
 from accord.api import home as shapes
 from accord.client import Client
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
+from accord.core.kernel.role_permissions import Kind
 from accord.data_dir import KEYS_DIR_NAME
 from accord.engine.engine import Engine
 from accord.identity.token_signing import Keyring

@@ -8,7 +8,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
+from accord.core.kernel.role_permissions import Kind
 from accord.core.views import sessions
 from accord.server.engine_factory import make_engine
 from accord.server.serving import ReadyInfo, write_ready_file

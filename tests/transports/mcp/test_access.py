@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.identity.token_service import SHELL_ACTOR
 from accord.identity.token_signing import issue_token as sign_token
 from accord.identity.token_signing import verify_token

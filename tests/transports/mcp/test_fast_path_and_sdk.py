@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.transports.edge.origin import is_loopback
 from accord.transports.mcp.endpoint import SERVER_INFO, McpEndpoint
 from accord.transports.mcp.tool_call_fast_path import FastCall, ToolCallFastPath

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from accord.core.kernel.authority import Kind
+from accord.core.kernel.role_permissions import Kind
 from accord.transports.edge.http_protocol import BODY_STATE_KEY
 from tests.helpers.attacks.raw_socket import plug
 from tests.helpers.clients.mcp_requests import (

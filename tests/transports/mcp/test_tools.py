@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jsonschema
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.server.app import Server
 from accord.transports.mcp.tool_calls import INSTRUCTIONS, describe
 from tests.helpers.clients.http_client import join_payload

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from accord.api.threads import MAX_METADATA_BYTES, MAX_READ
-from accord.core.kernel.authority import ThreadRole
+from accord.core.kernel.role_permissions import ThreadRole
 from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.helpers.threads.method_client import MethodClient
 from tests.spec import proves

@@ -6,9 +6,9 @@ import pytest
 
 from accord.api.threads import GetThread
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.threads.state import stream_of
 from accord.engine.ports import Snapshot
 from accord.engine.streams import stream_cache

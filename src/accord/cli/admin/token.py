@@ -25,7 +25,7 @@ from accord.cli.parsing import SubsetOf
 
 if TYPE_CHECKING:
     from accord.api.tokens import IssuedToken, TokenRequest
-    from accord.core.kernel.authority import Capabilities, Roles
+    from accord.core.kernel.role_permissions import Capabilities, Roles
     from accord.core.people.state import Token
     from accord.identity.token_service import TokenAdmin
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _issue_arguments(parser: argparse.ArgumentParser) -> None:
     from accord.core.kernel.actor import DEFAULT_WORKSPACE
-    from accord.core.kernel.authority import Capability, Kind, Role, ThreadRole
+    from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole
 
     roles, rights = ", ".join(Role), ", ".join(Capability)
     kinds = (Kind.HUMAN.value, Kind.AGENT.value)
@@ -156,9 +156,9 @@ def check_new_id(id: str, foreign: str = FOREIGN_ADVICE) -> None:
 
 def _roles_of_seat(id: str, kind: str) -> "tuple[Roles, Capabilities]":
     """UNI-13: the roles that follow from a seat of the pact in this directory."""
-    from accord.core.kernel.authority import Kind
     from accord.core.kernel.ids import slug
     from accord.core.kernel.refusal import Reason, Refused
+    from accord.core.kernel.role_permissions import Kind
     from accord.core.people.thread_role import session_rights_of
     from accord.pact.workspace import open_workspace
 

@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add --role, --name, --workspace and where to ask."""
     from accord.cli.admin import admin_api
     from accord.core.kernel.actor import DEFAULT_WORKSPACE
-    from accord.core.kernel.authority import Role
+    from accord.core.kernel.role_permissions import Role
 
     add = parser.add_argument
     add(
@@ -59,7 +59,7 @@ async def print_invitation(admin: "TokenAdmin", args: argparse.Namespace) -> Non
 
     from accord.api.people import InvitationRequest
     from accord.client.sign_in.login import make_link
-    from accord.core.kernel.authority import Role
+    from accord.core.kernel.role_permissions import Role
     from accord.show.output import print_json
 
     roles = frozenset(Role(role) for role in args.role)

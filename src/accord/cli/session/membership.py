@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from accord.cli import connection
 from accord.cli.parsing import SubsetOf
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.show.text import join_words, one_line, wrap
 
 JOINED = (

@@ -22,8 +22,8 @@ def quorum_type(text: str) -> dict[str, Any]:
     import msgspec
 
     from accord.core.kernel import ballot
-    from accord.core.kernel.authority import Role
     from accord.core.kernel.refusal import Refused
+    from accord.core.kernel.role_permissions import Role
 
     try:
         rule = parse_quorum(text)

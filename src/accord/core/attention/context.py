@@ -3,9 +3,9 @@
 from accord.core.attention import cursors
 from accord.core.attention.state import Attention, initial_state
 from accord.core.attention.waking import deciders as waking
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Context, Deciders, Evolvers
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 
 
 def admit(attention: Attention, command: Command) -> None:

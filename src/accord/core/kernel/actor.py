@@ -2,7 +2,8 @@
 
 import msgspec
 
-from accord.core.kernel.authority import (
+from accord.core.kernel.ids import SYSTEM
+from accord.core.kernel.role_permissions import (
     Capabilities,
     Kind,
     Permissions,
@@ -11,7 +12,6 @@ from accord.core.kernel.authority import (
     ThreadRole,
     permissions_for,
 )
-from accord.core.kernel.ids import SYSTEM
 
 DEFAULT_WORKSPACE = "default"
 

@@ -52,10 +52,10 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.messages import MemberIds
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 MAX_QUORUM_DEPTH = 3

@@ -7,11 +7,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.effects import Effect, ReplayedMessage
 from accord.core.kernel.messages import Body, Elapsed, Instant, MemberIds, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 
 
 class Command(msgspec.Struct, gc=False):

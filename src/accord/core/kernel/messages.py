@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Permission
 
 Instant = int  # milliseconds since 1970, UTC
 

@@ -7,11 +7,11 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Permission, Role, Roles
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission, Role, Roles
 
 from .devices import MAX_DEVICES_PER_PRINCIPAL, DeviceAdded, token_for
 from .state import Device, Id, People, is_principal_id, known_key

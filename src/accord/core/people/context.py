@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Permission, Permissions
 from accord.core.kernel.context import Command, Context, Deciders, Evolvers
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission, Permissions
 from accord.core.people import (
     agent_enrolment,
     devices,

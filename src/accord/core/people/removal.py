@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from accord.core.kernel.actor import DEFAULT_WORKSPACE
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers, unchanged
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 
 from .devices import DeviceRevoked
 from .sign_in_codes import CodeRevoked

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 
 from .devices import MAX_DEVICES_PER_PRINCIPAL, DeviceAdded, token_for
 from .sign_in_codes import CodeUsed, find_code

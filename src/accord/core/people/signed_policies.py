@@ -5,11 +5,11 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 
 from .state import Id, People, PolicyText, SignedPolicy, administers, known_key
 

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor
-from accord.core.kernel.authority import Capabilities, Kind, Roles
 from accord.core.kernel.ids import SYSTEM, is_id
 from accord.core.kernel.messages import Instant
+from accord.core.kernel.role_permissions import Capabilities, Kind, Roles
 
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Sentence = Annotated[str, Meta(max_length=1024)]

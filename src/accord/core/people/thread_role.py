@@ -7,7 +7,7 @@ human orchestrator apart is the capability to manage participants.
 
 from collections.abc import Iterable
 
-from accord.core.kernel.authority import (
+from accord.core.kernel.role_permissions import (
     Capabilities,
     Capability,
     Kind,

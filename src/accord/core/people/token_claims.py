@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from accord.core.kernel.authority import Capabilities, Kind, Roles
+from accord.core.kernel.role_permissions import Capabilities, Kind, Roles
 
 DEFAULT_TOKEN_LIFE_S = 12 * 3600
 

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import (
     Command,
     Context,
@@ -24,6 +23,7 @@ from accord.core.kernel.context import (
 from accord.core.kernel.messages import Body, Elapsed
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 
 from .decision_commit import DecisionCommit
 

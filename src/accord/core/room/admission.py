@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room.membership import joining
 from accord.core.room.state import Member, Presence, Room
 from accord.core.room.visibility import check_fork_open

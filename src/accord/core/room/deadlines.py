@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, EventOrEffect
 from accord.core.kernel.messages import Body, Instant, MemberIds
+from accord.core.kernel.role_permissions import Permission
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval import gate_timeouts, standing_grants, tool_proposals
 from accord.core.room.conversation import interrupts, thinking

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ballot import Quorum
 from accord.core.kernel.decision_port import DecisionKernel
 from accord.core.kernel.limits import Limits
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.field_types import Seconds
 
 if TYPE_CHECKING:

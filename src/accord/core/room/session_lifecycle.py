@@ -9,11 +9,11 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, MembershipChange, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room.approval import electorate, gate_timeouts, gates, grants
 from accord.core.room.conversation import thinking
 from accord.core.room.field_types import ShortText

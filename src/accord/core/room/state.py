@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
-from accord.core.kernel.authority import (
+from accord.core.kernel.ballot import Ballot, Voter, Voters
+from accord.core.kernel.messages import Instant
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import (
     Capabilities,
     Kind,
     Permission,
@@ -16,9 +19,6 @@ from accord.core.kernel.authority import (
     Roles,
     permissions_for,
 )
-from accord.core.kernel.ballot import Ballot, Voter, Voters
-from accord.core.kernel.messages import Instant
-from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.field_types import ShortText, Visibility
 from accord.core.room.forking.fork_state import Fork, Merge, PactSummary
 from accord.core.room.room_settings import AbsencePolicy, Category, GateResolution, SessionConfig

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
 from accord.core.kernel.messages import MemberIds
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.state import Room
 
 # Enough to tell a late vote from a mistaken one; older outcomes are forgotten.

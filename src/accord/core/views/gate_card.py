@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from accord.core.kernel import ballot as ballots
-from accord.core.kernel.authority import Permission
+from accord.core.kernel.role_permissions import Permission
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval import votes
 from accord.core.room.approval.gates import gate_on_action

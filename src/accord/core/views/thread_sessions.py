@@ -1,9 +1,9 @@
 """A thread as a session, for those who watch it with the tools of sessions (UNI-6)."""
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.room_settings import AbsencePolicy, SessionConfig
 from accord.core.room.state import Member, Presence, Room
 from accord.core.room.threads.state import Thread, ThreadStatus

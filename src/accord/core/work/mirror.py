@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import (
     Command,
     Context,
@@ -27,6 +26,7 @@ from accord.core.kernel.context import (
 from accord.core.kernel.messages import Body, Elapsed
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 
 MAX_LINE_LENGTH = 64 << 10
 MAX_MOVED_EVENTS = 4096

@@ -7,14 +7,14 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from accord.core.kernel.actor import PRESENCE_ACTOR, Actor
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Context
 from accord.core.kernel.effects import DropSecret, Effect, HoldSecret, Relay, ServerNotice
 from accord.core.kernel.messages import MemberIds
 from accord.core.kernel.records import MembershipChange, Record
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Permission
 from accord.engine.chunk_fast_path import ChunkBatchOutcome
-from accord.engine.delivery.heartbeat import HeartbeatMonitor
+from accord.engine.delivery.inactivity import HeartbeatMonitor
 from accord.engine.ports import EncodedRecord, EnginePorts
 from accord.engine.streams.stream import (
     Outcome,

@@ -54,11 +54,11 @@ from functools import partial
 from typing import Any
 
 from accord.core.kernel.actor import PRESENCE_ACTOR
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.effects import ReplayedMessage
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import MembershipChange
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.engine.counters import EngineCounters
 from accord.engine.delivery.delivery import Delivery, JoinEntry, Joins, join_entry_of
 from accord.engine.ports import DamagedError, EnginePorts, StoreError

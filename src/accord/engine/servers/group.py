@@ -27,7 +27,7 @@ import msgspec
 from accord.core.kernel.actor import PRESENCE_ACTOR
 from accord.core.kernel.messages import Instant
 from accord.engine.delivery.delivery import Delivery
-from accord.engine.delivery.heartbeat import HeartbeatMonitor, heartbeat_policy_of
+from accord.engine.delivery.inactivity import HeartbeatMonitor, heartbeat_policy_of
 from accord.engine.delivery.joining import JoinHandler
 from accord.engine.ports import Claim, Clock, EncodedRecord, Row, ServerLink, StoreError
 from accord.engine.scheduling import BackgroundTasks

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Message
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.work.mirror import Arranged, Mirrored, MirrorState
 from accord.engine.engine import Engine, HandleResult

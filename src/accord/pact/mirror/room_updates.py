@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM, ids_by_slug
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance.commit_message.trailer_values import AGENT, Participant, participant_for
 from accord.core.room.forking import pact_tasks as rooms

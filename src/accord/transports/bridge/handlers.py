@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from accord import __version__
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM, TRUNK_NAMES
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.redaction import redact_json, redactor
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance import decision_commit as decisions
 from accord.core.provenance.commit_links import (

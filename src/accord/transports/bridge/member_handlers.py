@@ -12,8 +12,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.provenance.notes.note import Note
 from accord.core.room.state import Room
 from accord.engine.engine import Engine

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.provenance.commit_links import CommitLinked, Repo, link_id
 from accord.core.provenance.commit_message import trailer_values

@@ -9,8 +9,8 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.identity.token_signing import Identity, trusted_actor
 from accord.transports.edge.http_protocol import SECURE_STATE_KEY
 from accord.transports.http.people.sign_in_cookie import token_of_request

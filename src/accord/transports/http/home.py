@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from accord.api.threads import GetThread
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import ThreadRole
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.state import Room
 from accord.core.room.threads.state import STREAM_PREFIX as THREAD_PREFIX

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accord.core.attention.waking.prompt import quoted
-from accord.core.kernel.authority import Kind
+from accord.core.kernel.role_permissions import Kind
 from accord.transports.http.auth import Caller
 
 # A call that does not fit is decided where all of it can be read.

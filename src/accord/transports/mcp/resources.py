@@ -13,9 +13,9 @@ import msgspec
 
 from accord.api import threads as threads_api
 from accord.api.agent_tools import WhatsWaiting
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.people.state import People
 from accord.core.room.threads.state import STREAM_PREFIX as THREAD_STREAM
 from accord.core.views import sessions

@@ -1,4 +1,8 @@
-"""Sessions of the older revisions: each belongs to one principal, is counted, and ends unused."""
+"""Sessions of the older revisions: each belongs to one principal, is counted, and ends unused.
+
+The fast path asks `is_usable`. Requests that go on to the SDK are refused there if they come from
+another principal than the one that `sdk_app.sdk_user` gave it when the session began.
+"""
 
 from collections import Counter
 from collections.abc import Callable

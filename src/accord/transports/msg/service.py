@@ -11,11 +11,11 @@ from accord.core.attention.delivery_marks import DeliveryMarks, DeliveryState, a
 from accord.core.attention.state import Attention, Cursor, Seat
 from accord.core.attention.waking.waker_port import Waker
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
-from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.ids import SYSTEM, is_id
 from accord.core.kernel.messages import Message
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import ThreadRole
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.threads.state import (
     MESSAGE_ID_PREFIX,
@@ -38,9 +38,9 @@ from accord.engine.streams import verified_reads
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.http.sessions import SessionReader
 from accord.transports.intake import Intake
+from accord.transports.msg.idempotent_submission import Submitter
 from accord.transports.msg.post_quota import PostQuota
 from accord.transports.msg.session_threads import MAX_PAGE_BYTES, SessionThreads
-from accord.transports.msg.submission import Submitter
 from accord.transports.msg.thread_index import ThreadIndex
 from accord.transports.msg.waking.service import WakeService
 from accord.transports.msg.waking.silence import SilenceWatch

@@ -13,11 +13,11 @@ from accord.core.attention.state import Attention
 from accord.core.attention.state import stream_of as attention_stream
 from accord.core.dialects.nesting import is_too_deep
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Room
@@ -48,7 +48,7 @@ from accord.engine.streams.stream import StreamPosition
 from accord.engine.streams.verified_reads import read_rows, verified
 from accord.transports.http.sessions import ROWS_PER_READ, SessionReader
 from accord.transports.msg.argument_checks import checked_metadata, checked_text
-from accord.transports.msg.submission import Request
+from accord.transports.msg.idempotent_submission import Request
 
 # Rows of the log that one request looks at; a page may then have fewer messages than asked for.
 MAX_SCANNED_ROWS = 2000

@@ -10,9 +10,9 @@ from accord.core.attention.cursors import cursor_in
 from accord.core.attention.state import Cursor
 from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.messages import Lifetime, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.membership.leaving import SessionLeave

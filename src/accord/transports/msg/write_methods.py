@@ -33,9 +33,9 @@ from accord.transports.msg.argument_checks import (
     checked_text,
     checked_title,
 )
+from accord.transports.msg.idempotent_submission import Place, Request, Stored
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.session_threads import own_rules_refusal
-from accord.transports.msg.submission import Place, Request, Stored
 
 
 async def create_thread(

@@ -27,11 +27,11 @@ from accord.core.attention.waking.wake_messages import (
     WakeLook,
 )
 from accord.core.kernel.actor import POLICY_ACTOR, TIMER_ACTOR, Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Body, Elapsed, Message
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.room_settings import ServerPolicy
 
 STREAM = "attention/default/reviewer"

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import (
     AllOf,
     AnyOf,
@@ -18,6 +17,7 @@ from accord.core.kernel.ballot import (
 )
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.approval.votes import GatePassed, GateRejected
 from accord.core.room.deadlines import due_instants
 from accord.core.room.room_settings import AbsencePolicy

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.effects import ServerNotice
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared

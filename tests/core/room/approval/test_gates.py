@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AllOf, AnyOf, Named, Quorum
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.gates import GateOpened, GateRequest
 from accord.core.room.approval.tool_proposals import ToolProposed

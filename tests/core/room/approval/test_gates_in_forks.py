@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf, Everyone, Quorum
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared

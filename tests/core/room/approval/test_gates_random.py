@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import AnyOf, Everyone, Majority, Named, OfRole, Quorum
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.votes import GateApprove, GateApproved, GatePassed, GateReject

@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.grants import ToolCleared, canonical_bytes, grant_digest
 from accord.core.room.room_settings import Category, ServerPolicy
 from accord.core.room.state import Grant, Risk, ToolProposal

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import EventOrEffect
 from accord.core.kernel.effects import ServerNotice
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.votes import GateApprove
 from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.merges import MergePropose

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.votes import GateReject, GateRejected
 from accord.core.room.room_settings import Category, GateResolution, ServerPolicy

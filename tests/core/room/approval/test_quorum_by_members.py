@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import (
     AllOf,
     AnyOf,
@@ -17,6 +16,7 @@ from accord.core.kernel.ballot import (
 )
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.room_settings import AbsencePolicy, ServerPolicy
 from accord.core.room.state import Presence, Room

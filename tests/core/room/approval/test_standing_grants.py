@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AllOf, AnyOf, Everyone, Majority, Named, OfLabel, OfRole
 from accord.core.kernel.context import fold
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.approval.grants import LATE_KEY, GrantTakenBack
 from accord.core.room.approval.tool_proposals import ToolFinished, ToolRanLate
 from accord.core.room.room_settings import Category

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gates import GateOpened, possible_categories
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.tool_proposals import ToolPropose, ToolProposed

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf, Named
 from accord.core.kernel.context import EventOrEffect
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared, ToolExecute, ToolReject
 from accord.core.room.approval.tool_proposals import (

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.ballot import AnyOf, Everyone, Named
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.votes import GateApproved, GatePassed, GateRejected
 from accord.core.room.state import Presence

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import AnyOf, Named, OfRole
 from accord.core.kernel.effects import Relay, ServerNotice
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gate_timeouts import GateTimedOut
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.votes import (

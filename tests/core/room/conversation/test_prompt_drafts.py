@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Lifetime
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.prompts import (
     PromptAmend,
     PromptAmended,

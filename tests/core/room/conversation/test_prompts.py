@@ -3,8 +3,8 @@
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.conversation.prompts import PromptConfig, PromptSubmit, PromptSubmitted
 from accord.core.room.state import Room
 from tests.helpers.room.scenario import (

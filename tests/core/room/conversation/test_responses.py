@@ -2,11 +2,11 @@
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.responses import (
     ResponseChunk,
     ResponseChunked,

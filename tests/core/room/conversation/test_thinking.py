@@ -3,10 +3,10 @@
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.responses import (
     ResponseChunk,
     ResponseEnd,

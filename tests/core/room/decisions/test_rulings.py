@@ -6,10 +6,10 @@ import pytest
 
 from accord.core.docket.session_kernel import SessionKernel
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolReject
 from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult

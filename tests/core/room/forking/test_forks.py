@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room import DECIDE
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart
 from accord.core.room.forking.fork_state import Fork

@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Body, Failure
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.tool_proposals import ToolStarted
 from accord.core.room.conversation.interrupts import InterruptRaise

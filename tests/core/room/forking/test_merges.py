@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import fold
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.approval.votes import GateRejected
 from accord.core.room.forking.fork_state import MergeStrategy

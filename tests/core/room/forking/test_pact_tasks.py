@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import POLICY_ACTOR
-from accord.core.kernel.authority import Role
 from accord.core.kernel.messages import Body
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.forking import pact_tasks
 from accord.core.room.forking.fork_state import MergeStrategy, PactSummary
 from accord.core.room.forking.pact_tasks import (

@@ -1,6 +1,6 @@
 """Announcing: one's own name, and nothing beyond what was granted."""
 
-from accord.core.kernel.authority import Capability, Kind, Role
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from accord.core.room.membership.leaving import SessionLeave
 from tests.helpers.room.join_results import announcement_of

@@ -6,11 +6,11 @@ import pytest
 
 from accord.core.dialects import pvp
 from accord.core.kernel.actor import PRESENCE_ACTOR
-from accord.core.kernel.authority import Role
 from accord.core.kernel.context import HeartbeatPolicy, Inactivity
 from accord.core.kernel.effects import ServerNotice
 from accord.core.kernel.messages import Body, Lifetime
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.presence import PresenceChanged, PresenceUpdate

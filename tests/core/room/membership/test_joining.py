@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.effects import ReplayedMessage
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.records import MembershipChange
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.approval.votes import GateRejected
 from accord.core.room.conversation.responses import ResponseEnded, ResponseStart
 from accord.core.room.membership.announcements import (

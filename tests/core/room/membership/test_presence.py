@@ -3,10 +3,10 @@
 import pytest
 
 from accord.core.kernel.actor import PRESENCE_ACTOR
-from accord.core.kernel.authority import Role
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Role
 from accord.core.room import CONTEXT
 from accord.core.room.approval.votes import GateRejected
 from accord.core.room.conversation.prompts import PromptSubmitted

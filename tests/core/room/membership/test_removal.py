@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import TIMER_ACTOR
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import AnyOf, Everyone
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.approval.grants import GrantEnded
 from accord.core.room.approval.votes import GateRejected
 from accord.core.room.conversation.responses import ResponseEnded, ResponseStart

@@ -3,9 +3,9 @@
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.ballot import OfRole
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.membership.role_assignment import ParticipantRoleChange, RolesChanged
 from accord.core.room.state import Room
 from tests.helpers.room.scenario import (

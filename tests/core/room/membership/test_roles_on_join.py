@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.refusal import Reason
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from tests.helpers.room.join_results import granted_rights
 from tests.helpers.room.scenario import (
     BOB,

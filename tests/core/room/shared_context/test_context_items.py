@@ -11,8 +11,8 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from accord.core.dialects import pvp
-from accord.core.kernel.authority import Capability, Role
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Role
 from accord.core.room.shared_context.item_content import content_hash
 from accord.core.room.state import ContentRef, ContextItem, Room
 from tests.core.dialects.envelopes import QUICK, json_values

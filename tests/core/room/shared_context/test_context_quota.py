@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from accord.core.kernel.authority import Role
 from accord.core.kernel.limits import LIMITS, Limits
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.room.conversation.interrupts import MAX_UNANSWERED_INTERRUPTS, InterruptRaise
 from accord.core.room.room_settings import ServerPolicy
 from accord.core.room.shared_context.context_items import ContextAdd

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from accord.core.dialects import pvp
 from accord.core.dialects.stored_records import encode_record
 from accord.core.kernel.actor import POLICY_ACTOR, TIMER_ACTOR, Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.effects import DropSecret, HoldSecret
 from accord.core.kernel.limits import Limits
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room import CONTEXT
 from accord.core.room.deadlines import Tick

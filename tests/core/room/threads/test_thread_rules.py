@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
 from accord.core.kernel.messages import Elapsed, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.threads import CONTEXT
 from accord.core.room.threads.state import (

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
 from accord.core.provenance.decision_commit import (
     Approval,

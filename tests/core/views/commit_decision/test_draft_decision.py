@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from accord.core.kernel.authority import Role
+from accord.core.kernel.role_permissions import Role
 from accord.core.provenance import decision_commit as decisions
 from accord.core.room.approval.standing_grants import StandingGrantCreate
 from accord.core.room.approval.tool_proposals import ToolResult

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.people.state import CLOCK_SKEW_MS
 from accord.identity.keyring import Keyring, wall_clock_ms
 from accord.identity.token_signing import issue_token

@@ -3,7 +3,7 @@
 import pytest
 
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Kind, Role
+from accord.core.kernel.role_permissions import Kind, Role
 from accord.core.room.state import Presence
 from accord.transports.http.messages.polling_presence import PollingPresence
 from tests.helpers.engine.harness import EngineHarness, yield_to_loop

@@ -15,9 +15,9 @@ from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeRes
 from accord.core.attention.waking.prompt import MARK
 from accord.core.attention.waking.waker_port import WakeReport, WakeTarget
 from accord.core.kernel.actor import Actor, CredentialRights
-from accord.core.kernel.authority import Capability, Kind, Role
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability, Kind, Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.conversation.prompts import PromptDraft
 from accord.core.room.membership.announcements import ParticipantAnnounce

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Envelope } from "./envelope";
-import { merge3 } from "./merge";
+import { merge3 } from "./text_merge";
 import { SharedDraft } from "./shared_draft";
 
 describe("merge3", () => {

@@ -8,7 +8,7 @@
 
 import type { Envelope } from "./envelope";
 import { fieldsOf, textOf, textsOf } from "./envelope";
-import { lastChange, merge3, movedPlace } from "./merge";
+import { lastChange, merge3, movedPlace } from "./text_merge";
 
 /** As many as the server accepts in `causal_refs`. */
 const MOST_STATES = 256;

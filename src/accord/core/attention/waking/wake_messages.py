@@ -7,8 +7,8 @@ from msgspec import Meta
 from accord.core.attention.runtimes import HeartbeatReport
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
 from accord.core.attention.waking.state import WakeFacts, WakeOrder
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.messages import Body
+from accord.core.kernel.role_permissions import Permission
 
 Seq = Annotated[int, Meta(ge=0)]
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from accord.core.kernel import ballot as ballots
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ballot import Ballot, Named, Quorum, SimpleRule, simple_rules
 from accord.core.kernel.context import Command
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.room_settings import Directory
 from accord.core.room.state import Gate, Member, Room, without_keys
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from accord.core.kernel import ballot as ballots
-from accord.core.kernel.authority import Permission, Role
 from accord.core.kernel.ballot import OfRole
 from accord.core.kernel.context import Command, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Permission, Role
 from accord.core.room.approval import gates, votes
 from accord.core.room.decisions import decision_binding
 from accord.core.room.field_types import Id, SafeInt

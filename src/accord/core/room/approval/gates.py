@@ -47,13 +47,13 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel import ballot as ballots
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.ballot import Ballot, Quorum
 from accord.core.kernel.context import Command, Deciders, Evolvers
 from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, Instant, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval.electorate import check_quorum
 from accord.core.room.decisions import decision_binding

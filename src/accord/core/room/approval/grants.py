@@ -7,12 +7,12 @@ from typing import Any
 import rfc8785
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, EventOrEffect, Evolvers
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Body, Failure, Instant
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.room.field_types import Id, ShortText

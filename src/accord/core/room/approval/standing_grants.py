@@ -3,7 +3,8 @@
 A standing grant is the one exception to a fresh act of a human for each vote (OPEN-17). It votes
 only on calls that the server itself found to be of low or medium risk, never on what deploys,
 touches a database, reads secrets or deletes files, and never on one of several options. It counts
-for the rules `any` and `role`, and only while its grantor could cast the vote.
+for the rules `any` and `role`, and only while its grantor could cast the vote. It ends by time, by
+number of uses (counted in `votes.use_standing_grant`), or when its grantor ends it.
 """
 
 from collections.abc import Iterator
@@ -13,12 +14,12 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel import ballot as ballots
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.ballot import AnyOf, Ballot, OfRole, simple_rules
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, Instant
 from accord.core.kernel.records import Event, Record, server_record_id
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.room.approval import votes
 from accord.core.room.approval.call_patterns import command_pattern_problems, subjects_match

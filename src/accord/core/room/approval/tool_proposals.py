@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.decision_port import StepResult
 from accord.core.kernel.effects import Relay
@@ -14,6 +13,7 @@ from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, Failure
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room import admission
 from accord.core.room.approval import computed_class, gates, grants, standing_grants, votes
 from accord.core.room.approval.gates import possible_categories

@@ -7,7 +7,6 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from accord.core.kernel import ballot as ballots
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.ballot import Ballot, Tally
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.effects import Relay, ServerNotice
@@ -15,6 +14,7 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, Failure
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.approval import gates, grants
 from accord.core.room.decisions import decision_binding
 from accord.core.room.field_types import Id, ShortText

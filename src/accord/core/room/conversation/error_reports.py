@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Body, Lifetime
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.state import Room
 

@@ -5,12 +5,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Body, Failure, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.kernel.timestamps import MS_PER_SECOND
 from accord.core.room.approval import grants, votes
 from accord.core.room.field_types import Id, ShortText, Text

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission, Role
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Body, Failure, Lifetime
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission, Role
 from accord.core.room.field_types import Id, Ids, SafeInt, ShortText, Text
 from accord.core.room.state import ABSENT_PRESENCES, Member, Room, can_see, without_keys
 from accord.core.room.visibility import check_fork_open, check_same_fork, scope_of

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, Evolvers, unchanged
 from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.conversation.prompts import PromptSubmit, answer_key
 from accord.core.room.field_types import Id, SafeInt, ShortText, Text
 from accord.core.room.state import AgentStream, Room, without_keys

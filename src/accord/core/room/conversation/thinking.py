@@ -5,10 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, Evolvers, unchanged
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.conversation import responses
 from accord.core.room.field_types import Id, ShortText, Text, Visibility
 from accord.core.room.state import AgentStream, Room

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command, EventOrEffect, Evolvers
 from accord.core.kernel.decision_port import ItemRuling
 from accord.core.kernel.effects import Relay
@@ -16,6 +15,7 @@ from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Failure
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.approval import grants
 from accord.core.room.approval.grants import ToolReject
 from accord.core.room.field_types import Ids, ShortText

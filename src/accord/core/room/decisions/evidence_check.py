@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command
 from accord.core.kernel.decision_port import EVIDENCE_TIERS, EvidenceClaim, Ruling
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.field_types import Ids
 from accord.core.room.state import Room, StepRun
 from accord.core.room.visibility import outcome_of

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.decision_port import DecisionKernel, Ruling, StepResult
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval import gates
 from accord.core.room.approval.gates import possible_categories

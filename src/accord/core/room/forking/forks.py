@@ -7,13 +7,13 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission, Role
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.ids import MAIN_FORK, TRUNK_NAMES
 from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission, Role
 from accord.core.room.approval import electorate
 from accord.core.room.field_types import Id, Ids, ShortText
 from accord.core.room.forking.fork_state import Fork

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolver, Evolvers
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.field_types import Id
 from accord.core.room.forking.fork_state import Merge
 from accord.core.room.state import Room, without_keys

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.ids import MAIN_FORK
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room import admission
 from accord.core.room.approval import gates, grants, votes
 from accord.core.room.conversation import thinking

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.forking.fork_state import PactFeature, PactSummary
 from accord.core.room.forking.pact_merge_rule import MAX_FEATURES, retain_unmerged_features

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.room_settings import AbsencePolicy
 from accord.core.room.state import ABSENT_PRESENCES, Room
 

@@ -6,13 +6,20 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Capabilities, Capability, Kind, Permission, Role, Roles
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.effects import ReplayedMessage
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import (
+    Capabilities,
+    Capability,
+    Kind,
+    Permission,
+    Role,
+    Roles,
+)
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.state import Member, Room
 

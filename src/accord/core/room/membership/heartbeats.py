@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, HeartbeatPolicy, Inactivity
 from accord.core.kernel.effects import ServerNotice
 from accord.core.kernel.messages import Body, Instant, Lifetime
+from accord.core.kernel.role_permissions import Permission
 from accord.core.kernel.timestamps import MS_PER_SECOND, to_iso
 from accord.core.room.membership.presence import PresenceUpdate
 from accord.core.room.state import Presence, Room

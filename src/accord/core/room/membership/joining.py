@@ -7,12 +7,12 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Capabilities, Kind, Permission, Roles
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Event, MembershipChange, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capabilities, Kind, Permission, Roles
 from accord.core.room.approval import electorate
 from accord.core.room.field_types import SafeInt
 from accord.core.room.membership.absence_pause import update_pause

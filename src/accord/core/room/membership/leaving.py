@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, MembershipChange, Record
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room.approval import electorate, grants, votes
 from accord.core.room.conversation import interrupts, thinking
 from accord.core.room.field_types import Id, ShortText

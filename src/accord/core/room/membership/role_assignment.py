@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import (
+from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
+from accord.core.kernel.messages import Body
+from accord.core.kernel.records import Event, Record
+from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import (
     SESSION_CAPABILITIES,
     Capabilities,
     Capability,
@@ -16,10 +20,6 @@ from accord.core.kernel.authority import (
     capabilities_of,
     permissions_for,
 )
-from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
-from accord.core.kernel.messages import Body
-from accord.core.kernel.records import Event, Record
-from accord.core.kernel.refusal import Reason, Refused
 from accord.core.room.approval import electorate
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.membership import leaving

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, EventOrEffect, Evolvers
 from accord.core.kernel.effects import ReplayedMessage
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Body, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.shared_context import context_quota
 from accord.core.room.shared_context.item_content import (

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission, Role
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.effects import DropSecret, HoldSecret, ReplayedMessage
 from accord.core.kernel.ids import SYSTEM
@@ -16,6 +15,7 @@ from accord.core.kernel.limits import limit_exceeded
 from accord.core.kernel.messages import Body, Instant, MemberIds
 from accord.core.kernel.records import Event, Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission, Role
 from accord.core.room.field_types import Id, ShortText
 from accord.core.room.shared_context.context_items import ContextKey
 from accord.core.room.state import Room, SharedSecret, without_keys

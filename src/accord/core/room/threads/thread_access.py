@@ -1,9 +1,9 @@
 """Who may read and post in a thread (OPEN-123)."""
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, ThreadRole
 from accord.core.kernel.context import Command
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, ThreadRole
 from accord.core.room.threads.state import Thread, no_thread_refusal
 
 # These may do in every thread of their workspace what its participants may.

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import ThreadRole
 from accord.core.kernel.records import Record
+from accord.core.kernel.role_permissions import ThreadRole
 from accord.core.room.threads.state import Finding, Thread
 from accord.core.room.threads.thread_messages import ThreadMessage, author_of
 

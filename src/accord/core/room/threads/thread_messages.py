@@ -5,9 +5,9 @@ from typing import Any
 from msgspec.json import Encoder
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, ThreadRole
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Kind, ThreadRole
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.threads.state import SCHEMA_VERSION, MessageKind, Thread
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room.threads.state import (
     SCHEMA_VERSION,
     Addressed,

@@ -6,11 +6,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Permission, ThreadRole
 from accord.core.kernel.context import Command, Deciders, EventOrEffect, Evolvers
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Permission, ThreadRole
 from accord.core.room.threads.state import MessageKind, Thread, ThreadStatus
 from accord.core.room.threads.thread_access import is_leading
 from accord.core.room.threads.thread_messages import (

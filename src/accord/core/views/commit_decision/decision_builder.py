@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.records import Event, Record
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.provenance.commit_message.trailer_values import participant_for

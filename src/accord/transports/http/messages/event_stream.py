@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from accord.core.kernel.refusal import Reason, Refused
 from accord.engine.counters import EngineCounters
-from accord.engine.delivery.heartbeat import heartbeat_policy_of
+from accord.engine.delivery.inactivity import heartbeat_policy_of
 from accord.identity.token_expiry import ExpiryTimer
 from accord.identity.token_signing import Identity
 from accord.transports.edge.http_protocol import ABORT_STATE_KEY

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accord.engine.delivery.heartbeat import heartbeat_policy_of
+from accord.engine.delivery.inactivity import heartbeat_policy_of
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord
 from accord.engine.streams.stream import Stream

@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 from accord.core.kernel.actor import Actor
 from accord.core.room.state import Room
-from accord.engine.delivery.heartbeat import heartbeat_policy_of
+from accord.engine.delivery.inactivity import heartbeat_policy_of
 from accord.engine.engine import Engine
 from accord.engine.scheduling import Scheduler
 from accord.engine.streams.stream import Peer, Stream

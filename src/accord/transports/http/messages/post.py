@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from accord.core.dialects import pvp
 from accord.core.dialects.refusals import http_refusal
-from accord.core.kernel.authority import Kind, Permission
 from accord.core.kernel.limits import Limits, limit_exceeded
 from accord.core.kernel.messages import Body, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Permission
 from accord.core.room.membership.joining import SessionJoin
 from accord.core.room.session_lifecycle import SessionCreate
 from accord.engine.streams.stream import Outcome, Submission

@@ -10,10 +10,10 @@ from accord.core.attention.state import Seat
 from accord.core.attention.waking.automatic_wakes import PostedMessage
 from accord.core.attention.waking.politeness_loop import polite_run
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.effects import Relay
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Record
+from accord.core.kernel.role_permissions import Kind
 from accord.core.room.conversation.prompts import PromptDraft, PromptSubmit
 from accord.core.room.state import ABSENT_PRESENCES, Room
 from accord.core.room.threads import state as thread_state

@@ -20,11 +20,11 @@ from accord.core.attention.waking.wake_events import SilenceNoticed, WakeDue, Wa
 from accord.core.attention.waking.wake_messages import AgentAddress
 from accord.core.attention.waking.waker_port import WakeTarget
 from accord.core.kernel.actor import POLICY_ACTOR
-from accord.core.kernel.authority import Kind
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Message
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.room.approval.gate_timeouts import GateTimedOut

@@ -18,13 +18,13 @@ from accord.core.attention.runtimes import (
 from accord.core.attention.state import STREAM_PREFIX, Attention, Seat, seat_of, stream_of
 from accord.core.attention.waking.wake_messages import RuntimeReport, RuntimeSilent
 from accord.core.kernel.actor import POLICY_ACTOR, Actor
-from accord.core.kernel.authority import Capability
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Instant, Message
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Capability
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.engine import Engine
-from accord.transports.msg.submission import Submitter
+from accord.transports.msg.idempotent_submission import Submitter
 
 # The runtime of callers whose credential names none (`--auth open`).
 UNNAMED_SESSION = "open"

@@ -53,7 +53,7 @@ from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
-from accord.transports.msg.submission import Answer
+from accord.transports.msg.idempotent_submission import Answer
 from accord.transports.msg.waking.conversations import Conversations
 from accord.transports.msg.waking.runtime_registry import RuntimeRegistry
 from accord.transports.msg.waking.terminals import SupervisedTerminals, TerminalKey

@@ -10,7 +10,7 @@ from accord.core.attention.waking.state import Awaited
 from accord.core.attention.waking.wake_events import AddressAnswered, AgentAddressed, SilenceNoticed
 from accord.core.attention.waking.wake_messages import AgentAnswer
 from accord.core.kernel.actor import POLICY_ACTOR, Actor
-from accord.core.kernel.authority import ThreadRole
+from accord.core.kernel.role_permissions import ThreadRole
 from accord.core.kernel.timestamps import to_iso
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine

@@ -14,8 +14,8 @@ from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeRes
 from accord.core.attention.waking.state import WakeOrder
 from accord.core.attention.waking.waker_port import WakeTarget
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Kind, Role, ThreadRole
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind, Role, ThreadRole
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.room.threads.state import ThreadStatus, is_thread_id

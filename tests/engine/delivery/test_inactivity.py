@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from accord.core.kernel.actor import Actor
-from accord.core.kernel.authority import Role
 from accord.core.kernel.ballot import Everyone
 from accord.core.kernel.refusal import Refused
+from accord.core.kernel.role_permissions import Role
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.membership.heartbeats import HeartbeatPing, HeartbeatPong
 from accord.core.room.membership.leaving import SessionLeave

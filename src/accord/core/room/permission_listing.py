@@ -1,7 +1,7 @@
 """The permission that each of the 41 message types requires of its sender (OPEN-10)."""
 
-from accord.core.kernel.authority import Permission
 from accord.core.kernel.messages import Body
+from accord.core.kernel.role_permissions import Permission
 from accord.core.room import DECIDE
 from accord.core.room.approval import standing_grants
 from accord.core.room.approval.gate_timeouts import GateTimeout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.core.kernel.authority import (
+from accord.core.kernel.role_permissions import (
     CAPABILITY_PERMISSION,
     ROLE_CAPABILITIES,
     SESSION_CAPABILITIES,
