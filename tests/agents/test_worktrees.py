@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from accord.agents.worktrees import WorktreeError, Worktrees, worktree_name
+from accord.core.provenance.commit_message.trailer_values import branch_of
 from accord.git.repository import Repository, find_repository
 from tests.helpers.git.work_tree import git_environment
 
@@ -35,7 +36,7 @@ async def test_forks_have_their_own_files_and_branches(repository: Repository) -
     assert await trees.directory("ses_1/left") == left
     assert left.parent == repository.root.parent / "shop.worktrees"
     assert not (right / "a.txt").exists()
-    assert repository.has_branch(f"accord/{left.name}")
+    assert repository.has_branch(branch_of("ses_1/left"))
     assert await Worktrees(repository, "ses_1").directory("ses_1/left") == left
 
 

@@ -61,8 +61,9 @@ async def test_calls_off_screen_cannot_be_approved_together(
 ) -> None:
     session = await team.session("Long alike", "jonas", "maya", "claude")
     long = " && ".join(f"uv run pytest tests/test_part_{number}.py -q" for number in range(40))
-    for number in range(3):
-        await propose_reported(session["claude"], f"{long} && echo {number}")
+    lines = "\n".join(f"uv run pytest tests/test_part_{number}.py -q" for number in range(60))
+    for command in (f"{long} && echo 0", f"{long} && echo 1", lines):
+        await propose_reported(session["claude"], command)
     async with signed_in(browser, page_server, *MAYA) as maya:
         page = await maya.open("/")
         await page.get_by_role("button", name="Approve 3 alike…").click()
@@ -70,6 +71,9 @@ async def test_calls_off_screen_cannot_be_approved_together(
         approve = dialog.get_by_role("button", name="Approve 3 shown")
         await expect(dialog).to_contain_text("not on screen yet")
         await expect(approve).to_be_disabled()
+        # Nothing scrolls inside a call: its end would be on screen and its lines would not.
+        for box in await dialog.get_by_label("What would run").all():
+            assert await box.evaluate("box => box.scrollHeight <= box.clientHeight")
         for item in await dialog.get_by_role("listitem").all():
             await item.locator("[data-end]").scroll_into_view_if_needed()
         await expect(approve).to_be_enabled()

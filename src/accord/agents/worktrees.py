@@ -6,10 +6,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from accord.agents.loop import BehaviorError
+from accord.core.provenance.commit_message.trailer_values import branch_of
 from accord.git.process import GitError
 from accord.git.repository import Repository
 
-BRANCH_PREFIX = "accord/"
 MAX_NAME = 48
 
 
@@ -30,16 +30,17 @@ class Worktrees:
         if fork is None:
             return self._repository.root
         async with self._lock:
-            return await asyncio.to_thread(self._ensure, worktree_name(self._session, fork))
+            return await asyncio.to_thread(self._ensure, fork)
 
-    def _ensure(self, name: str) -> Path:
+    def _ensure(self, fork: str) -> Path:
+        name = worktree_name(self._session, fork)
         root = self._repository.root.resolve()
         path = root.parent / f"{root.name}.worktrees" / name
         if str(path) in self._known():
             return path
         if path.exists():
             raise WorktreeError(f"{path} exists and is no work tree of {root}; move it away")
-        branch = f"{BRANCH_PREFIX}{name}"
+        branch = branch_of(fork)  # by which commits there are recognised as the fork's
         has_branch = self._repository.has_branch(branch)
         place = [str(path), branch] if has_branch else ["-b", branch, str(path), "HEAD"]
         try:
