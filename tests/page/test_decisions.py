@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 from accord.client import Session
 from accord.core.policy.reported_call import CallKind, Place, ReportedCall, reported_metadata
 from tests.helpers.page.accessibility import serious_findings
-from tests.helpers.page.browser import Visitor, signed_in, steady
+from tests.helpers.page.browser import Visitor, signed_in
 from tests.helpers.page.team import Team, propose_deletion
 from tests.helpers.servers.server_process import ServerProcess
 
@@ -46,7 +46,7 @@ async def test_calls_alike_are_approved_together_each_by_a_vote_of_its_own(
         assert await serious_findings(page) == []
         await dialog.get_by_role("checkbox").last.uncheck()
         await dialog.get_by_label("Add a word for the record").fill("Tests only.")
-        await steady(page)
+        await dialog.locator("form[data-steady]").wait_for(state="attached")
         await dialog.get_by_role("button", name="Approve 2 shown").click()
 
         for proposal in proposals[:2]:

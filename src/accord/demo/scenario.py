@@ -1,6 +1,7 @@
 """The demonstration, chapter by chapter, with a check after each step."""
 
 import asyncio
+import os
 import shlex
 import tempfile
 import time
@@ -35,7 +36,20 @@ from accord.show import style
 from accord.show.text import format_duration, plural, strip_styles, text_width
 
 PLAN_KEY = "manual-plan"
+# A Unix socket's path has at most 103 bytes on every system; 40 of them are the demo's own.
+MAX_DIRECTORY_BYTES = 60
+SHORT_DIRECTORY = "/tmp"  # noqa: S108 - the directory made in it is private
 WRONG_TITLE, RIGHT_TITLE = "# Teh parser", "# The parser"
+
+
+def short_directory() -> str | None:
+    """Where temporary files are usually kept, unless a socket there would have too long a path.
+
+    Without its socket the server is reached by hooks on one port, which another server may have.
+    """
+    usual = tempfile.gettempdir()
+    is_short = len(os.fsencode(usual)) <= MAX_DIRECTORY_BYTES
+    return None if is_short or not Path(SHORT_DIRECTORY).is_dir() else SHORT_DIRECTORY
 
 
 async def run_demo() -> int:
@@ -43,7 +57,7 @@ async def run_demo() -> int:
     narrator = Narrator()
     narrator.print_lines(style.bold("Accord: a complete session, from prompt to git history"))
     try:
-        with tempfile.TemporaryDirectory(prefix="accord-demo-") as folder:
+        with tempfile.TemporaryDirectory(prefix="accord-demo-", dir=short_directory()) as folder:
             await run_scenario(narrator, Path(folder))
     except (CheckFailedError, ClientError, OSError, RuntimeError, TimeoutError) as error:
         what = str(error) or f"something took longer than {MESSAGE_TIMEOUT_S:g} s"

@@ -65,6 +65,7 @@ class InProcessServer:
         assert reply.refusal is None
         self.config = uvicorn.Config(
             self.server.asgi_app(),
+            interface="asgi3",
             ws=websocket_protocol_class(self.server.websockets),
             http=http_protocol_class(self.server.connection_limits),
             lifespan="off",

@@ -192,10 +192,13 @@ def _let_commit_wait(repo: Repository, commit: Commit, record: CommitRecord | No
     missed = marker_files.take_unreached(repo)
     has_record = bool(record and record.ids)
     reason = missed.reason if missed else ""
+    message = commit.message.lower()
+    is_from_environment = "pvp-session:" in message and "pvp-decision:" not in message
     if record and record.no_answer:
-        expects_server = missed or marker_files.expects_server(repo, os.environ)
+        # A session that only the environment names may have no server at all.
+        expects_server = missed or marker_files.is_bound(repo)
         reason = (reason or record.no_answer) if expects_server else ""
-    elif has_record or "pvp" in commit.message.lower():
+    elif (has_record or "pvp" in message) and not is_from_environment:
         reason = ""
     if not reason:
         return
