@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Envelope } from "./envelope";
-import { merge3 } from "./text_merge";
 import { SharedDraft } from "./shared_draft";
+import { merge3 } from "./text_merge";
 
 describe("merge3", () => {
   it("keeps both when two people change different words of one line", () => {
