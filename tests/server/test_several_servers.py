@@ -6,6 +6,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
@@ -76,8 +77,17 @@ async def team(servers: ServerGroup) -> AsyncIterator[Team]:
     for server in servers.servers:
         if not server.is_running:
             server.start()
+    await until(lambda: all(map(knows_all, servers.servers)))
     async with AsyncExitStack() as stack:
         yield Team(servers, stack)
+
+
+def knows_all(server: ServerProcess) -> bool:
+    """Whether it has noticed the others, which takes up to a second after they start."""
+    headers = {"Authorization": f"Bearer {server.ready.admin_token}"}
+    request = Request(f"{server.url}/metrics", headers=headers)  # noqa: S310 - our own
+    with urlopen(request, timeout=10) as answer:  # noqa: S310 - the same
+        return b"\naccord_servers 3.0\n" in answer.read()
 
 
 async def test_session_spans_three_servers(team: Team) -> None:
@@ -113,6 +123,9 @@ async def test_drafts_reach_other_servers_in_one_order_and_before_their_prompt(t
     bob = await (await team.client("bob", two)).join(alice.id)
     claude = await (await team.client("claude", three)).join(alice.id)
     hears = [await team.listen(each) for each in (alice, bob, claude)]
+    here = await claude.announce(name="Claude is here")
+    for hearer in hears:
+        await hearer.wait_for(lambda envelope: envelope.id == here.id)
 
     async def write(session: Session, name: str) -> None:
         draft = session.draft(agent="claude")
@@ -133,8 +146,10 @@ async def test_drafts_reach_other_servers_in_one_order_and_before_their_prompt(t
         for name in ("alice", "bob"):
             numbers = [int(text.split()[1]) for text in texts(hearer, name)]
             assert numbers == sorted(numbers), "in the order of their sender"
+    # How many arrive depends on the machine: a draft that a newer one has replaced may be left out.
+    heard = {e.sender for e in hears[2].received if e.type == "prompt.draft"}
+    assert heard == {"alice", "bob"}
     drafts = [[e.id for e in h.received if e.type == "prompt.draft"] for h in hears]
-    assert len(drafts[2]) > 20, "most arrive"
     common = set.intersection(*map(set, drafts))
     first, *others = [[id for id in order if id in common] for order in drafts]
     assert all(order == first for order in others)

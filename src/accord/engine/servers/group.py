@@ -121,9 +121,10 @@ class ServerGroup:
         """Whether a refusal rests on a state that no other server can have changed meanwhile.
 
         If records are pending, their append finds that out, and the refusal waits for it. A message
-        is looked at twice at most, so the answer after catching up is yes.
+        is looked at twice at most, so the answer after catching up is yes. Also of a server that
+        knows of no other: one that has just started is known a second later.
         """
-        if self.bus.is_alone or submission.is_confirmed or stream.pending_records:
+        if submission.is_confirmed or stream.pending_records:
             return True
         submission.is_confirmed = True
         return False
