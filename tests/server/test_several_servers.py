@@ -146,10 +146,10 @@ async def test_drafts_reach_other_servers_in_one_order_and_before_their_prompt(t
         for name in ("alice", "bob"):
             numbers = [int(text.split()[1]) for text in texts(hearer, name)]
             assert numbers == sorted(numbers), "in the order of their sender"
-    # How many arrive depends on the machine: a draft that a newer one has replaced may be left out.
     heard = {e.sender for e in hears[2].received if e.type == "prompt.draft"}
     assert heard == {"alice", "bob"}
     drafts = [[e.id for e in h.received if e.type == "prompt.draft"] for h in hears]
+    assert len(drafts[2]) > 20, "most arrive"
     common = set.intersection(*map(set, drafts))
     first, *others = [[id for id in order if id in common] for order in drafts]
     assert all(order == first for order in others)
