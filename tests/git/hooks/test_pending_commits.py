@@ -221,3 +221,19 @@ def test_a_commit_of_an_unknown_session_does_not_hold_up_the_next(
 
     assert "Add a login" in alice.note()
     assert alice.git("rev-parse", "HEAD~").strip() in pending_file(alice).read_text()
+
+
+def test_many_commits_of_unknown_sessions_do_not_use_up_the_time_of_a_hook(
+    alice: WorkTree, elsewhere: ServerElsewhere
+) -> None:
+    """Each is asked for in turn, a few at a time, and none is given up."""
+    unknown = "ses_01HX7K9P4QZCVD3N8MYW6R5T2B"
+    shas = [alice.commit(f"chore: {number}", f"{number}.py") for number in range(8)]
+    pending_file(alice).write_text("".join(f"{sha} 1 {unknown} main\n" for sha in shas))
+    elsewhere.prompt("Add a login")
+
+    assert commit(alice, "feat: add a login", "login.py") == ""
+
+    assert "Add a login" in alice.note()
+    left = [line.split()[0] for line in pending_file(alice).read_text().splitlines()]
+    assert left == [*shas[5:], *shas[:5]]

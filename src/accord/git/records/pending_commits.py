@@ -14,6 +14,7 @@ from accord.git.repository import Repository
 
 TOO_SLOW = "the records of earlier commits come first, and took longer than a hook may wait"
 # The server knows no session for them, or several: another one may, or a later one.
+MAX_UNKNOWN_ASKED = 5  # a server that knows none of them must not cost every hook its whole time
 KEPT_CODES = frozenset({marker_files.NOT_FOUND, "SESSION_NOT_FOUND", "CONFLICT"})
 
 
@@ -33,11 +34,14 @@ def record_pending(repo: Repository) -> RecordedCommits:
         return RecordedCommits({}, marker_files.no_answer_reason(os.environ))
     deadline = time.monotonic() + bridge_client.response_timeout(os.environ)
     recorded: dict[str, frozenset[str]] = {}
+    unknown = 0
     for pending in marker_files.pending_commits(repo):
         left = deadline - time.monotonic()
         if left <= 0:
             return RecordedCommits(recorded, TOO_SLOW)
         if repo.resolve(pending.sha) is not None:
+            if unknown >= MAX_UNKNOWN_ASKED and _names_session(repo, pending):
+                continue
             response = _request_record(repo, pending, left)
             code, message = marker_files.refusal_in(response)
             if response is None or code in marker_files.RETRY_CODES:
@@ -46,7 +50,11 @@ def record_pending(repo: Repository) -> RecordedCommits:
             if code in KEPT_CODES and not _names_session(repo, pending):
                 break
             if code in KEPT_CODES:
-                continue  # nothing of another session belongs to it, so the next one need not wait
+                # Nothing of another session belongs to it, so the next one need not wait. Next time
+                # it is asked for behind the others.
+                marker_files.add_pending(repo, pending)
+                unknown += 1
+                continue
             if ids := _attach(repo, pending, response):
                 recorded[pending.sha] = ids
         marker_files.remove_pending(repo, [pending.sha])
