@@ -45,7 +45,7 @@ class Figures(NamedTuple):
         return 1e6 / self.events_per_cpu_s
 
     def line(self, name: str) -> str:
-        """For a person."""
+        """Throughput, latency and CPU shares on one line."""
         return (
             f"  {name:8} {self.events_s:8,.0f} events/s {self.deliveries_s:9,.0f} deliveries/s"
             f"  p50 {self.p50_ms:6.2f} p99 {self.p99_ms:6.2f} ms"

@@ -15,14 +15,14 @@ class Row(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A figure from several rounds: the middle one, the least and the most."""
+    """A figure from several rounds: the median, the least and the most."""
 
     middle: float
     least: float
     most: float
 
     def text(self, digits: int = 2) -> str:
-        """For a person."""
+        """The median with the least and the most in brackets."""
         return f"{self.middle:.{digits}f} ({self.least:.{digits}f} to {self.most:.{digits}f})"
 
 
@@ -37,7 +37,7 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
 
 
 def table(rows: list[Row]) -> str:
-    """For a person."""
+    """The rows in columns, each with whether its target is met."""
     marks = {True: "met", False: "MISSED", None: ""}
     lines = [("what", "measured", "target", "")]
     lines += [(row.what, row.measured, row.target, marks[row.met]) for row in rows]

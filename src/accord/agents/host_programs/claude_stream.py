@@ -35,6 +35,7 @@ ASK = {
 }
 MCP_PREFIX = "mcp__"
 INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+MAX_NUMBER = 1e15  # of tokens or costs that a host may claim
 
 
 class ClaudeDriver:
@@ -216,5 +217,6 @@ def result_text(content: object) -> str:
 
 def number(value: object) -> float:
     """A number that is not negative; 0 for anything else."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < 1e15 else 0.0  # type: ignore[operator,arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(value) if 0 <= value < MAX_NUMBER else 0.0

@@ -96,7 +96,7 @@ def _issue_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def words_type(text: str) -> tuple[str, ...]:
-    """Parse `a,b`."""
+    """The words of a list with commas, for argparse."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 

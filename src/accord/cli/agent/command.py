@@ -70,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def price_type(text: str) -> tuple[float, float]:
-    """Two prices."""
+    """The prices of a million tokens read and written, for argparse."""
     import math
 
     try:
@@ -85,7 +85,7 @@ def price_type(text: str) -> tuple[float, float]:
 
 
 def params_type(text: str) -> dict[str, object]:
-    """A JSON object."""
+    """The fields that `--params` adds to each request, for argparse."""
     import msgspec
 
     try:

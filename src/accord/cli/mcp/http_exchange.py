@@ -149,7 +149,7 @@ class Exchange:
 
 
 def split_netloc(netloc: str, default: int) -> tuple[str, int]:
-    """Host and port."""
+    """Host and port of an address, which may be an IPv6 address in brackets."""
     if netloc.startswith("["):
         host, _, rest = netloc[1:].partition("]")
         return host, int(rest[1:] or default)
