@@ -103,8 +103,12 @@ def test_a_new_size_reaches_the_program() -> None:
 def test_the_keyboard_interrupts_the_program_and_not_the_relay() -> None:
     with supervised(*BASH) as terminal:
         terminal.wait_for("$ ")
-        terminal.press("sh -c 'echo $((6*7)); sleep 100'\r")
+        # It answers from where it then waits. A shell that has yet to start its last command can
+        # lose the signal, under a relay or not.
+        terminal.press("echo $((6*7)); cat\r")
         terminal.wait_for("42\r\n")
+        terminal.press("there\r")
+        terminal.wait_for("there\r\nthere\r\n")
         terminal.press("\x03")
         terminal.wait_for("^C")
         terminal.wait_for("$ ")

@@ -33,7 +33,7 @@ from accord.hosts.connections import connections_dir
 
 STATE_FILE = "changed-files.json"
 LOCK_FILE = "changed-files.lock"
-LOCK_TIMEOUT_S = 10.0
+LOCK_TIMEOUT_S = 20.0
 LOCK_POLL_S = 0.02
 MAX_FILE_BYTES = 32 << 20
 NEW_FILE_MODE = 0o600
@@ -256,8 +256,8 @@ def write_change(change: Change) -> None:
 
 
 @contextmanager
-def locked_states(env: Mapping[str, str], timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """While no other process of ours writes the files of hosts; raises ConfigurationError."""
+def connections_lock(env: Mapping[str, str], timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Held from looking for a connection to writing it; raises ConfigurationError."""
     folder = connections_dir(env)
     folder.mkdir(mode=NEW_DIRECTORY_MODE, parents=True, exist_ok=True)
     handle = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_FILE_MODE)
@@ -270,7 +270,8 @@ def locked_states(env: Mapping[str, str], timeout_s: float = LOCK_TIMEOUT_S) -> 
             except OSError:
                 if time.monotonic() >= deadline:
                     raise ConfigurationError(
-                        "Another `accord connect` or `disconnect` is writing; run it again"
+                        "Another `accord connect` or `accord disconnect` is running, perhaps with "
+                        "a question in another terminal; finish it, then run the command again"
                     ) from None
                 time.sleep(LOCK_POLL_S)
         yield
@@ -281,13 +282,9 @@ def locked_states(env: Mapping[str, str], timeout_s: float = LOCK_TIMEOUT_S) -> 
 def apply_changes(env: Mapping[str, str], changes: Sequence[Change]) -> None:
     """Write all files, and what is needed to undo it; on an error, files written before go back.
 
-    A file that another `connect` wrote since it was read is not written.
+    The caller holds `connections_lock`. A file that another program wrote since it was read is not
+    written.
     """
-    with locked_states(env):
-        _apply_changes(env, changes)
-
-
-def _apply_changes(env: Mapping[str, str], changes: Sequence[Change]) -> None:
     for change in changes:
         if change.is_needed:
             ensure_writable(change)

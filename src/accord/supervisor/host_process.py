@@ -53,20 +53,28 @@ def _lead(
             signal.signal(number, signal.SIG_IGN)
         if size is not None:
             fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+        leads_group, in_foreground = os.pipe()
         host = os.fork()
         if host == 0:
-            _become_host(argv, environment, reports)
-        os.setpgid(host, host)
-        os.tcsetpgrp(0, host)
+            os.close(leads_group)
+            _become_host(argv, environment, reports, in_foreground)
+        os.close(in_foreground)
+        # The host alone gives itself the terminal: done here as well, it could come after a shell
+        # has given the terminal to a command of its own, and take it away from that.
+        os.read(leads_group, 1)
+        os.close(leads_group)
         os.write(reports, REPORT.pack(STARTED, host))
         _report_until_end(host, reports)
     finally:
         os._exit(0)
 
 
-def _become_host(argv: Sequence[str], environment: Mapping[str, str], reports: int) -> NoReturn:
+def _become_host(
+    argv: Sequence[str], environment: Mapping[str, str], reports: int, in_foreground: int
+) -> NoReturn:
     os.setpgid(0, 0)
     os.tcsetpgrp(0, os.getpid())
+    os.close(in_foreground)
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         try:
             signal.signal(number, signal.SIG_DFL)

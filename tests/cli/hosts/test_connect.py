@@ -204,8 +204,7 @@ def test_two_that_connect_at_once_leave_one_connection_and_disconnect_to_the_byt
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: shell("connect", "gemini", "--yes"), range(4)))
 
-    assert sorted({each.code for each in done}) in ([0], [0, 5])
-    assert all("run the command again" in each.err for each in done if each.code)
+    assert [each.err for each in done if each.code] == []
     records = shell.home / ".config" / "accord" / "connections"
     assert len(list(records.glob("gemini-*.json"))) == 1
     assert settings.read_text().count('"BeforeTool"') == 1

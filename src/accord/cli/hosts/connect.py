@@ -57,6 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from accord.cli.hosts.repository import one_at_a_time
     from accord.hosts.adapters.table import HOSTS
 
     adapter = HOSTS[args.host]
@@ -64,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
         from accord.cli.hosts.checks import print_checks
 
         return print_checks(adapter, as_json=args.json)
-    return asyncio.run(connect(adapter, args))
+    with one_at_a_time():
+        return asyncio.run(connect(adapter, args))
 
 
 async def connect(adapter: "HostAdapter", args: argparse.Namespace) -> int:

@@ -34,16 +34,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the changes, ask, write, and revoke."""
-    from accord.cli.hosts.connect import DECLINED, plan
-    from accord.cli.hosts.dialogue import confirm, print_changes, say
-    from accord.cli.hosts.repository import connection_for, current_repository
+    from accord.cli.hosts.repository import connection_for, current_repository, one_at_a_time
     from accord.hosts.adapters.table import HOSTS
 
     adapter = HOSTS[args.host]
-    connection = connection_for(adapter.name, current_repository().root.resolve())
-    if connection is None:
-        raise Refused(Reason.NOT_FOUND, f"{adapter.title} is not connected in this repository")
+    root = current_repository().root.resolve()
+    with one_at_a_time():
+        connection = connection_for(adapter.name, root)
+        if connection is None:
+            raise Refused(Reason.NOT_FOUND, f"{adapter.title} is not connected in this repository")
+        return show_and_disconnect(adapter, connection, args)
+
+
+def show_and_disconnect(
+    adapter: "HostAdapter", connection: "Connection", args: argparse.Namespace
+) -> int:
+    """Show the changes, ask, write, and revoke."""
+    from accord.cli.hosts.connect import DECLINED, plan
+    from accord.cli.hosts.dialogue import confirm, print_changes, say
+
     changes = plan(adapter, connection.id, remove=True)
     if not args.json:
         print_changes(changes)

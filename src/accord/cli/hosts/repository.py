@@ -1,6 +1,8 @@
 """The repository that a host is connected for, and its connections."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,3 +35,16 @@ def connection_for(host: str, root: Path) -> "Connection | None":
         if each.host == host and Path(each.root) == root
     ]
     return found[-1] if found else None
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Keeps other processes from connecting and disconnecting hosts; raises Refused."""
+    from accord.hosts.changed_files import connections_lock
+    from accord.hosts.configuration.entry import ConfigurationError
+
+    try:
+        with connections_lock(os.environ):
+            yield
+    except ConfigurationError as error:
+        raise Refused(Reason.WRONG_STATE, f"{error}. Nothing was changed") from None
