@@ -19,12 +19,13 @@ class Arguments(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PvpSend(Arguments, frozen=True):
-    """Arguments of `pvp_send`."""
+    """Arguments of `pvp_send`: one of the two."""
 
     envelope: Annotated[
-        dict[str, Any],
+        dict[str, Any] | None,
         Meta(description="session, type, payload, opt. ref, fork, id; rest is filled in"),
-    ]
+    ] = None
+    decide: Annotated[MessageId | None, Meta(description="a gate, instead of an envelope")] = None
 
 
 class PvpRead(Arguments, frozen=True):
@@ -78,9 +79,7 @@ class ReportResult(Arguments, frozen=True):
 
 
 class WhatsWaiting(Arguments, frozen=True):
-    """Arguments of `whats_waiting`."""
-
-    decide: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    """Arguments of `whats_waiting`, which has none."""
 
 
 class Sender(Struct, frozen=True):

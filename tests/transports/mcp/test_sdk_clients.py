@@ -175,7 +175,7 @@ async def test_the_form_of_a_gate_is_a_vote_only_on_a_persons_own_connection(
 
     more = {"token": token if own else agents, "elicitation_callback": approve}
     async with client(house, "alice", transport, "auto", **more) as host:
-        answer = await host.call_tool("whats_waiting", {"decide": gate["id"]})
+        answer = await host.call_tool("pvp_send", {"decide": gate["id"]})
     left = (await alice.http.get(f"/sessions/{session}")).json()["gates"]
     assert answer.is_error is not own
     assert (len(shown), len(left)) == ((1, 0) if own else (0, 1))

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
 from accord.api import agent_tools as api
+from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
+from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.state import Room, ToolProposal
@@ -22,6 +23,7 @@ from accord.transports.http.messages.endpoints import MessageEndpoints
 from accord.transports.http.messages.poll import Poller, PollRequest, WaitingPoll
 from accord.transports.http.messages.post import MessagePoster
 from accord.transports.mcp.tool import ADDS, ADDS_ONCE, READS, Tool, ToolCall, encode
+from accord.transports.mcp.votes import decided_elsewhere, decision_refusal, gate_url
 from accord.transports.msg.service import ThreadService
 
 QUOTED_NOTE = (
@@ -72,9 +74,10 @@ def provenance(rooms: Iterable[Room], senders: Iterable[str], *, verified: bool)
             member = room.members.get(id) or room.former.get(id)
             if member is not None:
                 known[id] = api.Sender(member.kind.value, verified)
-    system = {id: api.Sender("system", verified=True) for id in senders if id.startswith("system")}
+    # Nobody else may have this id; one that only looks like it is a participant's like any other.
+    system = {id: api.Sender("system", verified=True) for id in senders if id == SYSTEM}
     unknown = {id: api.Sender("unknown", verified=False) for id in senders}
-    return api.Provenance(quoted=True, senders={**unknown, **known, **system}, note=QUOTED_NOTE)
+    return api.Provenance(quoted=True, senders={**unknown, **system, **known}, note=QUOTED_NOTE)
 
 
 # Sending and reading
@@ -94,8 +97,21 @@ def with_defaults(envelope: dict[str, Any], services: PvpServices, actor: Actor)
 
 
 async def pvp_send(services: PvpServices, call: ToolCall, asked: api.PvpSend) -> api.Sent:
-    """Submit one envelope."""
+    """Submit one envelope that decides nothing for people; their votes come by form."""
+    if asked.decide is not None:
+        waiting = await services.home.read(call.caller.actor, WAITING_LIMITS)
+        raise decided_elsewhere(waiting["gates"], asked.decide, services.public_url())
+    if asked.envelope is None:
+        raise Refused(Reason.MALFORMED, "Wrong arguments for pvp_send: send an envelope")
     envelope = with_defaults(asked.envelope, services, call.caller.actor)
+    if not call.by_form:
+        refusal = await decision_refusal(
+            services.poller.reader.sessions, call.caller.actor, envelope, services.public_url()
+        )
+        if refusal is not None:
+            body, seat = pvp.BODIES[envelope["type"]], call.caller.actor.principal
+            services.poster.intake.record_refusal(refusal, str(envelope["session"]), body, seat)
+            raise refusal
     session = envelope["session"]
     if not isinstance(session, str):
         raise Refused(Reason.MALFORMED, "session must be a text; leave it empty for a new session")
@@ -262,11 +278,6 @@ async def proposal_result(
     return api.Proposed(proposal=id, status="waiting", next=NEXT["waiting"], gate=progress)
 
 
-def gate_url(server: str, session: str, gate: str) -> str:
-    """The address where a person decides about a gate."""
-    return f"{server}/#/sessions/{quote(session, safe='')}/gates/{quote(gate, safe='')}"
-
-
 async def report_result(services: PvpServices, call: ToolCall, asked: api.ReportResult) -> api.Sent:
     """Send `tool.result`, and before it `tool.execute` if the start was not reported."""
     _, tool = await own_proposal(services, call.caller, asked.session, asked.proposal)
@@ -294,13 +305,11 @@ async def report_result(services: PvpServices, call: ToolCall, asked: api.Report
 async def whats_waiting(
     services: PvpServices,
     call: ToolCall,
-    asked: api.WhatsWaiting,
+    _: api.WhatsWaiting,
 ) -> api.Waiting:
     """What concerns the caller in all sessions and threads, and which agents there are."""
     actor = call.caller.actor
     mine = await services.home.read(actor, WAITING_LIMITS)
-    if asked.decide is not None:
-        raise decided_elsewhere(services, mine["gates"], asked.decide)
     names = {entry["session"] for entries in ("gates", "stalls") for entry in mine[entries]}
     rooms = [
         await services.poller.reader.sessions.readable_room(name, actor) for name in sorted(names)
@@ -323,26 +332,18 @@ async def whats_waiting(
     )
 
 
-def decided_elsewhere(services: PvpServices, gates: list[dict[str, Any]], id: str) -> Refused:
-    """For a gate that this connection cannot decide: where a person can."""
-    gate = next((each for each in gates if each["id"] == id), None)
-    if gate is None:
-        return Refused(Reason.NOT_FOUND, f"No gate {id} waits for your vote")
-    url = gate_url(services.public_url(), gate["session"], id)
-    detail = f"Only a person's own connection that shows forms decides here; decide it at {url}"
-    return Refused(Reason.FORBIDDEN, detail, {"url": url})
-
-
 PVP_TOOLS: tuple[Tool, ...] = (
     Tool(
         "pvp_send",
         "Send a message to a session",
         "Send one PVP message to a session: session.join, prompt.submit, response.start/chunk/end, "
-        "context.add, tool.output, ... Repeat with the same id to retry safely.",
+        "context.add, tool.output, ... Repeat with the same id to retry safely. Votes are refused; "
+        "decide asks the person at this connection, if it is their own.",
         api.PvpSend,
         api.Sent,
         ADDS,
         pvp_send,
+        asks_with="decide",
     ),
     Tool(
         "pvp_read",
@@ -378,12 +379,10 @@ PVP_TOOLS: tuple[Tool, ...] = (
         "whats_waiting",
         "What needs attention",
         "What waits for you: gates, stalled work, gates decided lately, threads with unread "
-        "messages, questions to you; and the agents you can write to. decide: a gate, asked of the "
-        "person at this connection if it is their own.",
+        "messages, questions to you; and the agents you can write to.",
         api.WhatsWaiting,
         api.Waiting,
         READS,
         whats_waiting,
-        asks_with="decide",
     ),
 )

@@ -34,8 +34,9 @@ from accord.transports.mcp.tool import ToolAnswer, ToolCall
 from accord.transports.mcp.tool_call_fast_path import MODERN_REVISION
 from accord.transports.mcp.tool_calls import INSTRUCTIONS, ToolBox, describe
 
-GATED_TOOL, WAITING_TOOL = "propose_and_wait", "whats_waiting"
+GATED_TOOL, WAITING_TOOL, VOTING_TOOL = "propose_and_wait", "whats_waiting", "pvp_send"
 GATE_MESSAGE = "{} asks for approval. Decide at this address; closing this decides nothing."
+UNDECIDED = "The person decided nothing, so the gate stays open"
 NO_JSON = "send finite numbers and whole characters, as JSON has them"
 
 
@@ -134,7 +135,8 @@ class SdkApp:
         if params.name == GATED_TOOL and can_show_address(context):
             return await self._propose(call, arguments, params.request_state)
         may_vote = gate_form.is_own_connection(call.caller) and can_show_form(context)
-        if params.name == WAITING_TOOL and arguments.get("decide") and may_vote:
+        asks = arguments.get("decide") and not arguments.get("envelope")
+        if params.name == VOTING_TOOL and asks and may_vote:
             return await self._decide(call, arguments["decide"], params)
         return result_of(await self.box.call(params.name, arguments, call))
 
@@ -147,7 +149,7 @@ class SdkApp:
         gate = next((each for each in gates if each["id"] == id), None)
         message = gate_form.form_message(gate) if gate is not None else None
         if gate is None or message is None:
-            return result_of(await self.box.call(WAITING_TOOL, {"decide": id}, call))
+            return result_of(await self.box.call(VOTING_TOOL, {"decide": id}, call))
         answer = (params.input_responses or {}).get("gate")
         if not isinstance(answer, types.ElicitResult) or params.request_state != gate["id"]:
             form = types.ElicitRequestFormParams(message=message, requested_schema=gate_form.SCHEMA)
@@ -157,11 +159,11 @@ class SdkApp:
             )
         content = answer.content if answer.action == "accept" else None
         ballot = gate_form.vote(gate, call.caller.actor.principal, content or {})
-        if ballot is not None:
-            cast = await self.box.call("pvp_send", {"envelope": ballot}, call)
-            if cast.is_error:
-                return result_of(cast)
-        return result_of(await self.box.call(WAITING_TOOL, {}, call))
+        if ballot is None:
+            refusal = Refused(Reason.WRONG_STATE, UNDECIDED)
+            return result_of(error_answer(refusal, call.new_request_id()))
+        answered = call._replace(by_form=True)
+        return result_of(await self.box.call(VOTING_TOOL, {"envelope": ballot}, answered))
 
     async def _propose(
         self, call: ToolCall, arguments: dict[str, Any], state: str | None

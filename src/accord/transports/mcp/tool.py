@@ -23,6 +23,8 @@ class ToolCall(NamedTuple):
     new_request_id: Callable[[], str]
     # Returns when the caller has gone.
     disconnected: Callable[[], Awaitable[None]] = stay_connected
+    # Whether it carries what the person at the client answered in a form.
+    by_form: bool = False
 
 
 class Annotations(Struct, frozen=True, rename="camel", omit_defaults=True):
