@@ -1,16 +1,17 @@
 """Random messages, typing, reading, role changes and crashes: no wake meets a person's input.
 
 None is lost or doubled either: what an agent has not read was followed by a wake, or by a notice
-that one failed. `ACCORD_LONG=1` tries many more of them.
+that one failed for a reason that a terminal can have. `ACCORD_LONG=1` tries many more of them.
 """
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -18,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from accord.core.attention.runtimes import HumanInput
 from accord.core.attention.state import Seat, stream_of
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
+from accord.core.attention.waking.wake_events import WakeEnded
 from accord.core.attention.waking.wake_limits import WakePolicy
 from accord.core.attention.waking.waker_port import WakeReport, WakeTarget
 from accord.core.kernel.actor import TIMER_ACTOR, Actor, CredentialRights
@@ -45,9 +47,19 @@ SUPERVISOR = Actor(
     credential=CredentialRights(capabilities=frozenset({Capability.SUPERVISE})),
 )
 THREADS = 2
+# Why a wake may fail here: a crash, a person who left a draft, a supervisor that was not back yet.
+CAUSES_OF_A_TERMINAL = {
+    WakeCause.INTERRUPTED,
+    WakeCause.HUMAN_COLLISION,
+    WakeCause.NO_FALLBACK,
+    WakeCause.UNMANAGED,
+}
 roles = st.sampled_from([ThreadRole.WORKER, ThreadRole.REVIEWER, ThreadRole.ORCHESTRATOR])
 threads = st.integers(0, THREADS - 1)
 events = st.sampled_from(["", "fix_pushed", "re_review_requested", "thread_escalated"])
+
+
+Result = TypeVar("Result")
 
 
 class Delivery(NamedTuple):
@@ -55,6 +67,7 @@ class Delivery(NamedTuple):
 
     at: int
     thread: str
+    wake: str
 
 
 class Terminal:
@@ -71,8 +84,19 @@ class Terminal:
         await asyncio.sleep(0)
         return {"S2": HumanInput(self.typed_at, self.line_empty)}
 
-    async def deliver(self, target: WakeTarget, session_id: str, prompt: str) -> WakeReport:
-        """A supervisor looks again before it pastes; here the rules alone must be right."""
+    async def deliver(
+        self, target: WakeTarget, session_id: str, wake: str, prompt: str
+    ) -> WakeReport:
+        """A supervisor looks again before it pastes; here the rules alone must be right.
+
+        It types the same wake once, as a supervisor does.
+        """
+        if wake not in {each.wake for each in self.deliveries}:
+            self.type_prompt(wake, prompt)
+        await asyncio.sleep(0)
+        return WakeReport(WakeAction.TRIGGER_RUNTIME, WakeResult.DELIVERED, WakeCause.UNREAD)
+
+    def type_prompt(self, wake: str, prompt: str) -> None:
         now = self.machine.local.clock.now()
         quiet = self.typed_at is None or now - self.typed_at >= POLICY.quiet_ms
         if not quiet:
@@ -85,9 +109,7 @@ class Terminal:
                 self.wrong.append("woken twice for the same thread")
         if not self.machine.unread(thread):
             self.wrong.append("woken for what was read")
-        self.deliveries.append(Delivery(now, thread))
-        await asyncio.sleep(0)
-        return WakeReport(WakeAction.TRIGGER_RUNTIME, WakeResult.DELIVERED, WakeCause.UNREAD)
+        self.deliveries.append(Delivery(now, thread, wake))
 
 
 class WakeMachine(RuleBasedStateMachine):
@@ -98,7 +120,7 @@ class WakeMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.folder = TemporaryDirectory()
         self.terminal = Terminal(self)
-        self.local = self.run(self._make())
+        self.local: LocalService = self.run(self._make())
         self.worker = self.started()
         self.names: list[str] = []
         for _ in range(THREADS):
@@ -117,7 +139,7 @@ class WakeMachine(RuleBasedStateMachine):
         self.local.service.wakes.terminals = self.terminal
         return AttentionWorker(self.local.service)
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self.runner.run(work)
 
     def unread(self, thread: str) -> int:
@@ -174,6 +196,8 @@ class WakeMachine(RuleBasedStateMachine):
         self.run(self._crash(turns))
         self.worker = self.started()
         self.beat()
+        # A supervisor that finds the server again takes up what was under way.
+        self.run(self.local.service.wakes.take_up(SEAT, "S2"))
 
     async def _crash(self, turns: int) -> None:
         reacting = asyncio.ensure_future(finish_worker(self.local.log, self.worker))
@@ -222,6 +246,14 @@ class WakeMachine(RuleBasedStateMachine):
     @invariant()
     def no_wake_meets_a_person_or_repeats_another(self) -> None:
         assert self.terminal.wrong == []
+        assert self.ends() <= CAUSES_OF_A_TERMINAL, "a wake ended by an error of ours"
+
+    def ends(self) -> set[WakeCause]:
+        """Why wakes have failed so far."""
+        rows = self.run(self.local.log.read(stream_of(*SEAT)))
+        events = [self.local.engine.decode_row(row).record.event for row in rows]
+        ended = [each.outcome for each in events if isinstance(each, WakeEnded)]
+        return {each.cause for each in ended if each.result is WakeResult.FAILED}
 
     def teardown(self) -> None:
         try:
@@ -265,3 +297,50 @@ TestWakes = WakeMachine.TestCase
 TestWakes.settings = settings(
     max_examples=300 if LONG else 30, stateful_step_count=50 if LONG else 20, deadline=None
 )
+
+
+@pytest.fixture
+def machine() -> Iterator[WakeMachine]:
+    """One machine whose steps a test chooses."""
+    machine = WakeMachine()
+    yield machine
+    machine.run(machine.local.stop())
+    machine.runner.close()
+    machine.folder.cleanup()
+
+
+def typed_at_and_addressed(machine: WakeMachine) -> None:
+    machine.type(leaves_draft=False)
+    machine.post(0, ThreadRole.WORKER, "", named=True, act=True)
+
+
+def test_a_message_is_delivered_once_the_quiet_window_is_over(machine: WakeMachine) -> None:
+    typed_at_and_addressed(machine)
+    machine.wait(12)
+    assert machine.terminal.deliveries == []
+    machine.wait(12)
+    assert [each.thread for each in machine.terminal.deliveries] == [machine.names[0]]
+    assert machine.terminal.wrong == []
+
+
+def test_without_the_quiet_window_the_machine_finds_it(
+    machine: WakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HumanInput, "is_busy", lambda self, *_: not self.line_empty)
+    typed_at_and_addressed(machine)
+    assert machine.terminal.wrong == ["a person typed within the quiet window"]
+
+
+def test_a_wake_of_before_a_crash_is_typed_once(machine: WakeMachine) -> None:
+    """Killed at each step from the decision on: the terminal is asked again, with the same id."""
+    for turns in range(40):
+        before = len(machine.terminal.deliveries)
+        machine.post(0, ThreadRole.WORKER, "", named=True, act=False)
+        machine.crash_while_reacting(turns)
+        machine.react()
+        for _ in range(3):
+            machine.wait(31)
+        assert len(machine.terminal.deliveries) == before + 1, turns
+        machine.read_and_acknowledge(0)
+        machine.wait(61 * 60)
+    assert machine.terminal.wrong == []

@@ -79,7 +79,10 @@ SENTENCES: dict[WakeCause, str] = {
     WakeCause.NO_FALLBACK: "It could not be woken, and no other way is set up",
     WakeCause.COMMAND_FAILED: "The command that should wake it failed",
     WakeCause.OPEN_ELSEWHERE: "Its conversation is open in another program",
-    WakeCause.INTERRUPTED: "The server stopped while the wake was under way; it is not repeated",
+    WakeCause.INTERRUPTED: (
+        "It was cut off while it was under way; if the messages are still unread, it is asked for "
+        "again"
+    ),
     WakeCause.READ_MEANWHILE: "It has read the messages in the meantime",
     WakeCause.FORCED: "An operator forced it",
 }

@@ -13,7 +13,7 @@ from accord.core.attention import state as attention_state
 from accord.core.attention.state import Attention, Seat, seat_of
 from accord.core.attention.waking.automatic_wakes import PostedMessage, woken_by
 from accord.core.attention.waking.deciders import wake_policy
-from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeCause, WakeResult
+from accord.core.attention.waking.outcomes import SENTENCES, WakeCause, WakeResult
 from accord.core.attention.waking.politeness_loop import NOTICE, loop_was_noticed, polite_run
 from accord.core.attention.waking.state import WakeOrder
 from accord.core.attention.waking.wake_events import SilenceNoticed, WakeDue, WakeEnded
@@ -98,6 +98,8 @@ class AttentionWorker:
         """Handle what was noted, in order; a refusal concerns one record alone."""
         noted, self._noted = self._noted, []
         for row in noted:
+            if self.threads.wakes.is_stopping:
+                await asyncio.Event().wait()  # until cancelled: the next start goes on here
             record = self.engine.decode_row(row).record
             try:
                 await self._react(record)
@@ -253,10 +255,11 @@ class AttentionWorker:
     async def _on_wake_ended(self, record: Record, event: WakeEnded) -> None:
         """Posted where no caller is told: a deferred wake, and one that failed later.
 
-        If the terminal went away, the messages are still there: another way is looked for.
+        If a terminal went away or a server was stopped, the messages may still be unread: then it
+        is asked for again.
         """
         outcome = event.outcome
-        if (outcome.action, outcome.cause) == (WakeAction.TRIGGER_RUNTIME, WakeCause.INTERRUPTED):
+        if outcome.cause is WakeCause.INTERRUPTED:
             order = WakeOrder(thread=event.thread, by=SYSTEM, automatic=True)
             again = derive_ulid_after(record.id, "again")
             await self.threads.wakes.ask_automatically(seat_of(record.stream), again, order)

@@ -1,8 +1,9 @@
 """Wakes: asks the rules, carries out what they decide, and records what came of it.
 
-A wake is stored before anything is run, and it is run only by the process that stored it, right
-after that. So a crash can lose a wake, which the timer then records as interrupted; it can never
-repeat one.
+A wake is stored before anything is run, and a command is run only by the process that stored it,
+right after that. One that a crash or a stop cut off is recorded as interrupted, and asked for again
+if its messages are still unread then. A prompt for a terminal is handed over again under the same
+id instead, because its supervisor knows what it has typed.
 """
 
 import asyncio
@@ -66,6 +67,7 @@ log = logging.getLogger("accord.waking")
 # How long a caller waits for a command to fail; one that runs longer has woken its agent.
 SETTLE_S = 5.0
 STOPPED_DETAIL = "The server stopped and ended the command"
+ERROR_DETAIL = "An error of the server, which its log describes at wake.failed"
 
 
 class Answered(NamedTuple):
@@ -110,6 +112,7 @@ class WakeService:
         self._running: set[asyncio.Task[WakeReport]] = set()
         self._carried_out: set[str] = set()  # wakes that this process is carrying out
         self._attempts: dict[str, tuple[WakeAction, str]] = {}  # by wake, what is being tried
+        self.is_stopping = False
 
     # Asking
 
@@ -217,24 +220,25 @@ class WakeService:
         return task
 
     async def _run(self, seat: Seat, event: WakeStarted) -> WakeReport:
-        """Carry out a started wake, and record its end whatever happens."""
+        """Carry out a started wake, and record its end.
+
+        One that is with a terminal when the server stops stays open: it may have been typed, and
+        whoever takes it up asks its supervisor.
+        """
         wake = event.open.wake
         try:
             report = await self._carry_out(seat, event)
         except asyncio.CancelledError:
-            end = WakeEnd(
-                wake,
-                event.open.action,
-                WakeResult.FAILED,
-                WakeCause.INTERRUPTED,
-                STOPPED_DETAIL,
-            )
-            await self._submit(seat, end)
+            action, _ = self._attempts.get(wake, (event.open.action, ""))
+            if action is not WakeAction.TRIGGER_RUNTIME:
+                cause = WakeCause.INTERRUPTED
+                end = WakeEnd(wake, action, WakeResult.FAILED, cause, STOPPED_DETAIL)
+                await self._submit(seat, end)
             raise
         except Exception:
             log.exception("wake.failed", extra={"wake": wake})
-            action = event.open.action
-            report = WakeReport(action, WakeResult.FAILED, WakeCause.COMMAND_FAILED)
+            action, cause = event.open.action, WakeCause.COMMAND_FAILED
+            report = WakeReport(action, WakeResult.FAILED, cause, ERROR_DETAIL)
         finally:
             self._attempts.pop(wake, None)
             self._carried_out.discard(wake)
@@ -242,6 +246,8 @@ class WakeService:
         return report
 
     async def _carry_out(self, seat: Seat, event: WakeStarted) -> WakeReport:
+        if self.is_stopping:
+            raise asyncio.CancelledError
         opened, target = event.open, WakeTarget(*seat)
         actions = [one for one in (opened.action, opened.fallback) if one is not WakeAction.NONE]
         attention = await self._attention(seat)
@@ -296,8 +302,10 @@ class WakeService:
                 await self.look_again(seat, one.wake, one.order.thread)
 
     async def stop(self) -> None:
-        """End all commands and record that; no wake is repeated after a restart."""
+        """End all commands and record that; the next start asks anew for what is unread then."""
+        self.is_stopping = True
         self.supervised.stop()
+        await asyncio.sleep(0)  # a task that has not begun would record nothing
         for task in self._running:
             task.cancel()
         if self._running:
