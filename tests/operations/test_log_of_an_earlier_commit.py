@@ -255,7 +255,7 @@ COMPUTED = {
     *("until", "why", "arguments_omitted", "waits_for", "fork_name", "people"),
     *("gate_timeout_seconds", "unmeetable", "notes", "skipped", "candidates", "head", "changed"),
     *("secrets", "standing_grants", "used", "computed", "presences", "votes", "rules"),
-    *("after_my_yes", "targets", "options", "standing", "conflicts"),
+    *("after_my_yes", "targets", "options", "standing", "conflicts", "gated"),
 }
 
 

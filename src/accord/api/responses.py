@@ -117,7 +117,8 @@ class OpenProposal(ResponseObject, frozen=True):
     """An unfinished proposal, its ruling, and whether that holds it.
 
     `category` and `risk_level` are the proposer's own claim, unless the server computed them: then
-    `computed` says what it found, and the claim can only have raised it. Where the arguments
+    `computed` says what it found, and the claim can only have raised it. `approved` is also said of
+    a call that needed no gate; one that is `gated` too has passed its gate. Where the arguments
     were too large for a list of gates they are omitted; the session has them.
     """
 
@@ -135,6 +136,7 @@ class OpenProposal(ResponseObject, frozen=True):
     decision: DecisionRuling | None
     held: ProposalHold | None
     fork: str | None
+    gated: bool = False
 
 
 class GateVote(ResponseObject, frozen=True):

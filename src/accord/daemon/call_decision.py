@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from accord.api.responses import OpenProposal, SessionDetail
+from accord.api.responses import ComputedCall, OpenProposal, SessionDetail
 from accord.client.errors import ClientError, ServerRefused
 from accord.core.policy.call_classification import classify
-from accord.core.policy.call_findings import Classification
+from accord.core.policy.call_findings import RISKS, SEVERITY, Classification
 from accord.core.policy.policy_toml import NO_POLICY, Policy
 from accord.core.policy.reported_call import Place, ReportedCall, reported_metadata
 from accord.core.room.approval.gates import ALWAYS_GATED_RISKS, possible_categories
@@ -162,7 +162,7 @@ def ask_people(link: AgentLink, classified: ClassifiedCall) -> Decision:
         with link.lock:
             same = find_proposals(link, classified)
             for granted in same:
-                if granted.approved and use_grant(link, granted.id):
+                if granted.approved and granted.gated and use_grant(link, granted.id):
                     return allowed(granted.id)
             proposal = next((each for each in same if not each.approved), None)
             if proposal is None and (why := link.take_rejection(signature(classified))):
@@ -179,7 +179,9 @@ def ask_people(link: AgentLink, classified: ClassifiedCall) -> Decision:
 def find_proposals(link: AgentLink, classified: ClassifiedCall) -> list[OpenProposal]:
     """The agent's open proposals of exactly this call, oldest first.
 
-    A granted one may be used already, if its result was never reported.
+    A granted one may be used already, if its result was never reported. The agent can propose by
+    itself, and say anything about its call: only what the server classed counts, and only if people
+    were asked about no less than this call is.
     """
     tool, arguments = classified.call.tool, classified.arguments
     fork = link.connection.fork or None
@@ -187,7 +189,16 @@ def find_proposals(link: AgentLink, classified: ClassifiedCall) -> list[OpenProp
         each
         for each in link.own_proposals()
         if (each.tool_name, each.arguments, each.fork) == (tool, arguments, fork)
+        and is_as_grave(each.computed, classified.found)
     ]
+
+
+def is_as_grave(computed: ComputedCall | None, found: Classification) -> bool:
+    """Whether the server itself found a proposal to be at least what the call is."""
+    if computed is None:
+        return False
+    category = SEVERITY.index(computed.category) >= SEVERITY.index(found.category)
+    return category and RISKS.index(computed.risk_level) >= RISKS.index(found.risk)
 
 
 def use_grant(link: AgentLink, proposal: str) -> bool:

@@ -48,6 +48,20 @@ def test_a_name_of_another_workspace_is_another_principal() -> None:
     assert not sessions.is_known_to(room, BOB)
 
 
+@pytest.mark.parametrize("gated", [True, False])
+def test_a_proposal_says_whether_a_gate_decides_about_it(*, gated: bool) -> None:
+    """Without a gate it is granted at once; who relies on people has to tell that apart."""
+    room = given(
+        create_step(by=ALICE, require_approval_for=("all",) if gated else ()),
+        join_step(CLAUDE, Role.DRIVER),
+    )
+    room = after(room, when(room, CLAUDE, tool_propose(), id="p"))
+
+    view = sessions.proposal_view(room, room.tools["p"])
+
+    assert (view["gated"], view["approved"]) == (gated, not gated)
+
+
 @pytest.mark.parametrize("seat", [ALICE.principal, "nobody"])
 def test_open_questions_are_for_members(seat: str) -> None:
     room = given(

@@ -272,3 +272,20 @@ async def test_proposal_of_another_agent_cannot_be_waited_for_or_reported(team: 
     ):
         answer = structured(await team.alice.call(name, arguments))
         assert answer["error"]["code"] == "FORBIDDEN"
+
+
+async def test_a_model_reports_no_call_of_its_host(team: Team) -> None:
+    """Only hooks and executors know what is about to run; a report decides whether it is gated."""
+    place = {"cwd": "/", "worktree": "/"}
+    metadata = {"reported": {"kind": "read", "repository": "", "place": place}}
+    call = {**CALL, "metadata": metadata}
+    proposal = {**call, "agent": "claude", "risk_level": "low", "requires_approval": False}
+
+    waited = await team.claude.call("propose_and_wait", {"session": team.session, **call})
+    answers = [
+        await send(team.claude, team.session, "tool.propose", proposal),
+        structured(waited),
+    ]
+
+    assert [each["error"]["code"] for each in answers] == ["FORBIDDEN", "FORBIDDEN"]
+    assert "metadata.reported" in answers[0]["error"]["message"]

@@ -153,6 +153,7 @@ class ToolProposal(msgspec.Struct, frozen=True):
     option_of: str | None = None  # the first of the options that it belongs to
     computed: ComputedClass | None = None  # None: category and risk are the agent's own claim
     claimed: tuple[str, str] = ("", "")  # the category and risk that the agent named
+    gated: bool = False  # a gate decides about it; without one it got its grant at once
 
     @property
     def used(self) -> bool:

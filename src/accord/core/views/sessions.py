@@ -298,6 +298,7 @@ def proposal_view(room: Room, tool: ToolProposal) -> dict[str, Any]:
         "risk_level": tool.risk.value,
         "description": tool.description,
         "approved": tool.grant is not None,
+        "gated": tool.gated,
         "used": tool.used,
         "computed": computed_view(tool),
         "decision": decision_view(room, tool),

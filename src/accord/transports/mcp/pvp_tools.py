@@ -12,6 +12,7 @@ from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
+from accord.core.room.approval.computed_class import REPORTED_KEY
 from accord.core.room.state import Room, ToolProposal
 from accord.core.room.visibility import outcome_of
 from accord.core.views import home
@@ -117,8 +118,20 @@ async def pvp_send(services: PvpServices, call: ToolCall, asked: api.PvpSend) ->
         raise Refused(Reason.MALFORMED, "session must be a text; leave it empty for a new session")
     if envelope.get("type") == "session.create" and not session:
         session = "new"
+    refuse_report(envelope.get("payload"))
     receipt = await services.poster.send(call.caller, encode(envelope), session)
     return api.Sent(*receipt)
+
+
+def refuse_report(payload: object) -> None:
+    """Refuse what only hooks and executors know: a model cannot report what it is about to run."""
+    metadata = payload.get("metadata") if isinstance(payload, dict) else None
+    if isinstance(metadata, dict) and REPORTED_KEY in metadata:
+        detail = (
+            f"Leave out metadata.{REPORTED_KEY}: gate hooks and executors report the calls that "
+            "they see, and tools of a model cannot"
+        )
+        raise Refused(Reason.FORBIDDEN, detail)
 
 
 async def pvp_read(services: PvpServices, call: ToolCall, asked: api.PvpRead) -> api.MessagesRead:
@@ -153,6 +166,7 @@ async def propose_and_wait(
 
 async def propose(services: PvpServices, call: ToolCall, asked: api.ProposeAndWait) -> str:
     """Send `tool.propose`; returns the proposal's id."""
+    refuse_report({"metadata": asked.metadata})
     payload = {
         "tool_name": asked.tool_name,
         "arguments": asked.arguments,

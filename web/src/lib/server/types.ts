@@ -778,7 +778,7 @@ export interface OpenMerge {
   changed: string | null;
 }
 
-/** An unfinished proposal, its ruling, and whether that holds it. `category` and `risk_level` are the proposer's own claim, unless the server computed them: then `computed` says what it found, and the claim can only have raised it. Where the arguments were too large for a list of gates they are omitted; the session has them. */
+/** An unfinished proposal, its ruling, and whether that holds it. `category` and `risk_level` are the proposer's own claim, unless the server computed them: then `computed` says what it found, and the claim can only have raised it. `approved` is also said of a call that needed no gate; one that is `gated` too has passed its gate. Where the arguments were too large for a list of gates they are omitted; the session has them. */
 export interface OpenProposal {
   id: string;
   agent: string;
@@ -794,6 +794,7 @@ export interface OpenProposal {
   decision: DecisionRuling | null;
   held: ProposalHold | null;
   fork: string | null;
+  gated?: boolean;
 }
 
 /** A pact. `trouble` says why something may be missing; `left_out` tasks are not shown. */

@@ -107,19 +107,18 @@ SHELL_TOOL_NAMES = (
     *("bash", "sh", "shell", "zsh", "fish", "dash", "ksh", "mksh"),
     *("csh", "tcsh", "ash", "busybox", "nu", "nushell", "cmd", "command"),
     *("powershell", "pwsh", "exec", "execute", "run", "terminal", "run_command", "python"),
-    *("python3", "node", "perl", "ruby", "eval", "sudo", "ssh"),
+    *("python3", "node", "perl", "ruby", "eval", "sudo", "ssh", "run_shell_command"),
+    *("execute_shell_command", "execute_nushell_command", "notebook_execute"),
+)
+WRITING_TOOL_NAMES = (
+    *("file_edit", "write_file", "edit_file", "apply_patch"),
+    *("write", "edit", "multiedit", "notebookedit", "strreplace", "replace"),
 )
 # OPEN-21: a tool whose name reveals its category is gated as that category, too.
 CATEGORY_BY_TOOL_NAME: dict[str, Category] = {
     **{category.value: category for category in Category},
     **dict.fromkeys(SHELL_TOOL_NAMES, Category.SHELL_EXECUTE),
-    "execute_shell_command": Category.SHELL_EXECUTE,
-    "execute_nushell_command": Category.SHELL_EXECUTE,
-    "notebook_execute": Category.SHELL_EXECUTE,
-    "file_edit": Category.FILE_WRITE,
-    "write_file": Category.FILE_WRITE,
-    "edit_file": Category.FILE_WRITE,
-    "apply_patch": Category.FILE_WRITE,
+    **dict.fromkeys(WRITING_TOOL_NAMES, Category.FILE_WRITE),
     "delete_file": Category.FILE_DELETE,
 }
 

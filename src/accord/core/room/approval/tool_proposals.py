@@ -249,6 +249,7 @@ def proposal_of(
         option_of=votes.option_of(body.metadata),
         computed=computed,
         claimed=(claim.category, claim.risk_level),
+        gated=body.requires_approval,
     )
 
 
