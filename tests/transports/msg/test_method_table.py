@@ -195,7 +195,9 @@ def test_keys_work_for_every_method_that_changes_a_thread(team: Team) -> None:
     added = lead.ok("add_participants", **more)
     assert added["participants"] == ["a", "b"]
     assert lead.ok("add_participants", **more) == added
-    assert len(lead.read(thread)) == 3
+    lead.ok("add_participants", thread_id=thread, participants=["c"])
+    assert lead.ok("add_participants", **more) == added, "without those who came later"
+    assert len(lead.read(thread)) == 4
 
 
 @proves("MSG-6-7", "OPEN-132")

@@ -1,6 +1,6 @@
 """The context `attention`."""
 
-from accord.core.attention import cursors
+from accord.core.attention import cursors, trigger_answers
 from accord.core.attention.state import Attention, initial_state
 from accord.core.attention.waking import deciders as waking
 from accord.core.kernel.context import Command, Context, Deciders, Evolvers
@@ -18,7 +18,7 @@ def admit(attention: Attention, command: Command) -> None:
         raise Refused(Reason.FORBIDDEN, "Only the server decides about waking")
 
 
-PARTS = (cursors, waking)
+PARTS = (cursors, trigger_answers, waking)
 DECIDE: Deciders = {body: decider for part in PARTS for body, decider in part.DECIDE.items()}
 EVOLVE: Evolvers = {event: evolver for part in PARTS for event, evolver in part.EVOLVE.items()}
 CONTEXT: Context[Attention] = Context(

@@ -88,8 +88,12 @@ class Submitter:
 
     async def was_accepted(self, request: Request) -> bool:
         """Whether this is a retry of a stored request, so that it uses up no quota."""
+        return await self.recorded(request) is not None
+
+    async def recorded(self, request: Request) -> Record | None:
+        """The record of the first request with this key, whatever its content."""
         if request.key is None:
-            return False
+            return None
         for use in count():
             id = derived_id(self.id_secret(), request, request.key, use)
             stream, message_id = request.place(id)
@@ -99,8 +103,8 @@ class Submitter:
                 rows = await verified_reads.find(self.engine.events, stream, [message_id])
                 encoded = next(map(self.engine.decode_row, rows), None)
             if encoded is None or not self._is_expired(encoded.record):
-                return encoded is not None
-        return False
+                return None if encoded is None else encoded.record
+        return None
 
     async def _submit_once(self, request: Request, id: str) -> Stored:
         stream, message_id = request.place(id)

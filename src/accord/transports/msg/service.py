@@ -154,11 +154,6 @@ class ThreadService:
         ensure_access(thread, actor)
         return thread
 
-    async def state_of(self, stream: str) -> Thread:
-        """The durable state of the thread with this stream, whoever may read it."""
-        thread: Thread = await self.engine.state(stream)
-        return thread
-
     async def messages_after(self, thread: Thread, seq: int, limit: int) -> list[Record]:
         """Up to `limit` messages after `seq`; costs the same wherever they are in the thread."""
         return [encoded.record for encoded in await self._encoded_after(thread, seq, limit)]

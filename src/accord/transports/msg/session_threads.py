@@ -13,6 +13,7 @@ from accord.core.attention.state import Attention
 from accord.core.attention.state import stream_of as attention_stream
 from accord.core.dialects.nesting import is_too_deep
 from accord.core.kernel.actor import Actor
+from accord.core.kernel.context import fold
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
@@ -44,6 +45,8 @@ from accord.core.views.session_threads import (
 from accord.core.views.sessions import is_known_to
 from accord.core.views.thread_summary import MAX_QUOTE_CHARS, MAX_QUOTES, excerpt
 from accord.engine.ports import EncodedRecord
+from accord.engine.streams import verified_reads
+from accord.engine.streams.snapshots import position_after_cut
 from accord.engine.streams.stream import StreamPosition
 from accord.engine.streams.verified_reads import read_rows, verified
 from accord.transports.http.sessions import ROWS_PER_READ, SessionReader
@@ -113,6 +116,23 @@ class SessionThreads:
                 found.append(encoded)
                 size += len(encoded.body)
         return SessionPage(found, read_up_to, has_more=False)
+
+    async def as_of(self, conversation: SessionThread, record: Record) -> SessionThread:
+        """The conversation as it was after this record; as it is if the record was removed."""
+        name = record.stream
+        context = self.engine.contexts[name.partition("/")[0]]
+        gone = await verified_reads.cut(self.engine.events, name)
+        if gone is not None and gone.version >= record.version:
+            return conversation
+        room: Room = (
+            context.initial_state(name) if gone is None else position_after_cut(context, gone).state
+        )
+        after = 0 if gone is None else gone.version
+        async for row in read_rows(verified(self.engine.events), name, after, ROWS_PER_READ):
+            if row.version > record.version:
+                break
+            room = fold(context, room, (self.engine.decode_row(row).record,))
+        return conversation._replace(room=room)
 
     async def _records(
         self, conversation: SessionThread, after: int

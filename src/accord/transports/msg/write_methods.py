@@ -23,8 +23,7 @@ from accord.core.room.threads.thread_creation import (
     ThreadCreate,
     ThreadCreated,
 )
-from accord.core.room.threads.thread_messages import ThreadMessage
-from accord.core.room.threads.thread_posts import ThreadPost, is_same_post
+from accord.core.room.threads.thread_posts import MessagePosted, ThreadPost, is_same_post
 from accord.core.room.threads.thread_status import StatusChanged, ThreadSetStatus, is_same_change
 from accord.transports.msg.argument_checks import (
     checked_metadata,
@@ -97,20 +96,19 @@ async def post_message(
 
     def is_same(record: Record) -> bool:
         event = record.event
-        return isinstance(event, ThreadMessage) and is_same_post(event, body, request.in_reply_to)
+        return isinstance(event, MessagePosted) and is_same_post(event, body, request.in_reply_to)
 
     stored = await submit_counted(
         service,
         in_thread(thread, actor, body, request.idempotency_key, is_same, request.in_reply_to),
     )
     service.silence.on_answer(actor.workspace, actor.principal, thread.id, stored.record.seq)
-    stream = stored.record.stream
-    opened = service.engine.streams.get(stream)  # it is still there, unless many others were read
-    after: Thread = opened.base.state if opened else await service.state_of(stream)
+    event = stored.record.event
+    assert isinstance(event, MessagePosted)  # noqa: S101 - for the type checker
     return api.PostedMessage(
         message_id=stored.record.id,
         seq=stored.record.seq,
-        thread_status=after.status,
+        thread_status=event.thread_status,
         created_at=to_iso(stored.record.at),
     )
 
@@ -160,6 +158,9 @@ async def post_in_session(
     _, command = await service.sessions.post_request(actor, request)
     stored = await submit_counted(service, command)
     conversation = await service.sessions.conversation(request.thread_id, actor)
+    if stored.is_retry:
+        service.intake.buckets.charge_stream_load(actor, ThreadPost.type)
+        conversation = await service.sessions.as_of(conversation, stored.record)
     return api.PostedMessage(
         message_id=stored.record.id,
         seq=stored.record.seq,
@@ -216,9 +217,13 @@ async def add_participants(
         in_thread(thread, actor, body, request.idempotency_key, is_same),
     )
     changed = await service.thread_for(thread.id, actor)
+    event = stored.record.event
+    assert isinstance(event, ParticipantsAdded)  # noqa: S101 - for the type checker
+    # Those who were added later come later, and a retry is not told of them.
+    upto = changed.participants.index(event.added[-1]) + 1
     return api.ThreadParticipants(
         thread_id=thread.id,
-        participants=changed.participants,
+        participants=changed.participants[:upto],
         updated_at=to_iso(stored.record.at),
     )
 

@@ -5,7 +5,8 @@ import pytest
 from accord.core.attention.context import CONTEXT
 from accord.core.attention.runtimes import HeartbeatReport, RuntimeStatus
 from accord.core.attention.state import Attention
-from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
+from accord.core.attention.trigger_answers import TriggerAnswer, TriggerAnswered
+from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeOutcome, WakeResult
 from accord.core.attention.waking.state import WakeFacts, WakeOrder
 from accord.core.attention.waking.wake_events import (
     AgentAddressed,
@@ -121,3 +122,18 @@ def test_a_runtime_is_lost_and_an_agent_paused_by_the_server_alone() -> None:
     stream.send(BEAT, REVIEWER)
     assert stream.send(RuntimeSilent("S1")) == [RuntimeLost]
     assert stream.send(AgentPause("olga")) == [AgentPaused]
+
+
+def test_an_agent_keeps_the_answer_to_its_own_request_and_nothing_changes() -> None:
+    stream = Stream()
+    outcome = WakeOutcome(
+        wake="W1",
+        action=WakeAction.NONE,
+        result=WakeResult.SKIPPED,
+        cause=WakeCause.NOTHING_UNREAD,
+        triggered_at=T0,
+    )
+    answer, before = TriggerAnswer("coder", ORDER, outcome), stream.state
+    assert stream.send(answer, REVIEWER) == [TriggerAnswered]
+    assert stream.state is before
+    assert TriggerAnswer("other", ORDER, outcome).is_retry_of(answer)

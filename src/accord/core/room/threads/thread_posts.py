@@ -56,6 +56,9 @@ class MessagePosted(ThreadMessage, frozen=True, kw_only=True, gc=False):
 
     name = "thread.posted"
 
+    # The thread's status at that moment, which a retry is told again.
+    thread_status: ThreadStatus = ThreadStatus.ACTIVE
+
 
 def post(thread: Thread, command: Command, body: ThreadPost) -> Iterable[EventOrEffect]:
     """Check what the types cannot express, and store the message."""
@@ -73,6 +76,7 @@ def post(thread: Thread, command: Command, body: ThreadPost) -> Iterable[EventOr
             metadata=body.metadata,
             schema_version=body.schema_version,
             key=body.key,
+            thread_status=thread.status,
             **author_fields(command.actor),
         ),
     )

@@ -9,17 +9,21 @@ from accord.core.attention.runtimes import (
     RuntimeStatus,
     observe_all,
 )
-from accord.core.attention.state import Attention, Seat
+from accord.core.attention.state import Attention, Seat, stream_of
+from accord.core.attention.trigger_answers import TriggerAnswer, TriggerAnswered
 from accord.core.attention.waking.outcomes import SENTENCES, WakeAction, WakeResult
 from accord.core.attention.waking.state import WakeOrder
 from accord.core.attention.waking.waker_port import WakeTarget
 from accord.core.kernel.actor import Actor
+from accord.core.kernel.messages import Body
+from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.role_permissions import Kind, Role, ThreadRole
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid_after
 from accord.core.room.threads.state import ThreadStatus, is_thread_id
 from accord.core.room.threads.thread_access import is_leading
+from accord.transports.msg.idempotent_submission import Request, Stored, checked
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.waking.runtime_registry import (
     UNNAMED_SESSION,
@@ -85,14 +89,52 @@ async def trigger_participant(
         autonomous=actor.kind is not Kind.HUMAN,
         forced=request.force,
     )
-    key = request.idempotency_key
-    wake = (
-        derive_ulid_after(key, actor.workspace, request.thread_id, actor.principal, TRIGGER)
-        if key
-        else service.engine.new_id()
-    )
     seat = Seat(workspace, request.target_agent_id)
-    return result_of(seat, await service.wakes.ask(seat, wake, order))
+    if request.idempotency_key is None:
+        return result_of(seat, await service.wakes.ask(seat, service.engine.new_id(), order))
+    return result_of(seat, await ask_once(service, actor, request.idempotency_key, seat, order))
+
+
+async def ask_once(
+    service: ThreadService, actor: Actor, key: str, seat: Seat, order: WakeOrder
+) -> Answered:
+    """The first answer that this key got, else that to asking now; refusals are not kept."""
+
+    def kept(answered: Answered | None) -> Request:
+        stream = stream_of(actor.workspace, actor.principal)
+        outcome, earlier = answered or (None, None)
+
+        def body(_: str) -> Body:
+            assert outcome is not None  # noqa: S101 - for the type checker
+            return TriggerAnswer(seat.agent, order, outcome, earlier)
+
+        return Request(
+            actor=actor,
+            method=TriggerAnswer.type,
+            body=body,
+            scope=order.thread,
+            key=key,
+            ref=None,
+            place=lambda id: (stream, id),
+            is_same=lambda record: is_answer_to(record, seat, order),
+        )
+
+    first = await service.submitter.recorded(kept(None))
+    if first is None:
+        parts = (key, actor.workspace, order.thread, actor.principal, TRIGGER)
+        answered = await service.wakes.ask(seat, derive_ulid_after(*parts), order)
+        first = (await service.submitter.submit(kept(answered))).record
+    else:
+        checked(Stored(first, is_retry=True), kept(None))
+    event = first.event
+    assert isinstance(event, TriggerAnswered)  # noqa: S101 - for the type checker
+    return Answered(event.outcome, event.earlier)
+
+
+def is_answer_to(record: Record, seat: Seat, order: WakeOrder) -> bool:
+    """Whether this answered the same request."""
+    event = record.event
+    return isinstance(event, TriggerAnswered) and (event.target, event.order) == (seat.agent, order)
 
 
 async def wakeable_in(
