@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from accord.client import Session
 from accord.core.policy.reported_call import CallKind, Place, ReportedCall, reported_metadata
@@ -15,6 +15,7 @@ from tests.helpers.servers.server_process import ServerProcess
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MAYA = ("maya", "admin", "driver", "approver")
 PART = f"tests/test_{'of_the_parts_' * 8}"  # so that 40 are higher than what a card shows at once
+LONG = "\n".join(f"make step-{number}" for number in range(60))
 PLACE = Place(cwd="/work/shop", worktree="/work/shop", home="/home/claude")
 
 
@@ -27,6 +28,26 @@ async def propose_reported(agent: Session, command: str) -> str:
         category="shell_execute",
         metadata=reported_metadata(call, "shop"),
     )
+
+
+async def propose_ways(agent: Session, *ways: tuple[str, str]) -> list[str]:
+    """Several commands with their risks, of which one is to be chosen."""
+    made: list[str] = []
+    for command, risk in ways:
+        way = await agent.propose(
+            "shell",
+            {"command": command},
+            category="shell_execute",
+            risk=risk,
+            metadata={"option_of": made[0]} if made else {},
+        )
+        made.append(way)
+    return made
+
+
+async def scroll_to_end(box: Locator) -> None:
+    await box.evaluate("box => box.scrollTo(0, box.scrollHeight)")
+    await box.locator("i").last.scroll_into_view_if_needed()
 
 
 async def test_calls_alike_are_approved_together_each_by_a_vote_of_its_own(
@@ -112,6 +133,135 @@ async def test_of_several_ways_the_chosen_one_is_approved_and_the_others_are_tur
         assert (await claude.decision(second)).approved_by == ("maya",)
         with pytest.raises(Exception, match="chose"):
             await claude.decision(first)
+    await session["jonas"].end("The test is over")
+
+
+async def test_another_gate_in_place_of_an_armed_one_is_not_armed(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("Armed", "jonas", "maya", "claude")
+    for command in ("make first", "make second"):
+        await session["claude"].propose("shell", {"command": command}, category="shell_execute")
+    first, second = (await (await team.client("jonas")).session(session["jonas"].id)).gates
+    async with signed_in(browser, page_server, *MAYA) as maya:
+        page = await maya.open(f"/g/{first.id}")
+        armed = page.get_by_role("button", name="Yes, run exactly this")
+        await page.get_by_role("article").focus()
+        await page.keyboard.press("a")
+        await expect(armed).to_be_visible()
+        await page.keyboard.press("j")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("make second")
+        await expect(armed).to_have_count(0)
+        await page.keyboard.press("Control+Enter")
+        await page.keyboard.press("x")
+        await page.keyboard.type("Nobody read it")
+        await page.keyboard.press("Control+Enter")
+        with pytest.raises(Exception, match="Nobody read it"):
+            await session["claude"].decision(second.request.action_ref)
+    gates = (await (await team.client("jonas")).session(session["jonas"].id)).gates
+    assert [gate.id for gate in gates] == [first.id]
+    await session["jonas"].end("The test is over")
+
+
+async def test_another_way_in_place_of_an_armed_one_is_not_armed(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("Armed way", "jonas", "maya", "claude")
+    _, second = await propose_ways(session["claude"], ("make one", "low"), ("make two", "low"))
+    async with signed_in(browser, page_server, *MAYA) as maya:
+        page = await maya.open("/")
+        await page.get_by_role("radio").first.wait_for()
+        armed = page.get_by_role("button", name="Yes, run exactly this")
+        await page.keyboard.press("j")
+        await page.keyboard.press("a")
+        await expect(armed).to_be_visible()
+        await page.keyboard.press("2")
+        await expect(page.get_by_role("radio").nth(1)).to_be_checked()
+        await expect(armed).to_have_count(0)
+        await page.keyboard.press("Control+Enter")
+        await page.keyboard.press("x")
+        await page.keyboard.type("Nobody read it")
+        await page.keyboard.press("Control+Enter")
+        with pytest.raises(Exception, match="Nobody read it"):
+            await session["claude"].decision(second)
+    await session["jonas"].end("The test is over")
+
+
+async def test_risk_is_of_the_chosen_way_and_a_critical_one_waits_until_it_was_read(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("Risky ways", "jonas", "maya", "claude")
+    ways = (("make reset", "critical"), ("make plan", "low"), (LONG, "critical"))
+    await propose_ways(session["claude"], *ways)
+    async with signed_in(browser, page_server, *MAYA) as maya:
+        page = await maya.open("/")
+        card = page.get_by_role("article")
+        approve = card.get_by_role("button", name="Approve")
+        await expect(card).to_contain_text("Critical risk")
+        await expect(approve).to_be_enabled()
+        await card.get_by_role("radio").nth(1).check()
+        await expect(card).to_contain_text("Low risk")
+        await expect(approve).to_be_enabled()
+        await card.get_by_role("radio").nth(2).check()
+        await expect(card).to_contain_text("Critical risk")
+        await expect(approve).to_be_disabled()
+        await scroll_to_end(card.get_by_label("What would run").nth(2))
+        await expect(approve).to_be_enabled()
+    await session["jonas"].end("The test is over")
+
+
+async def test_critical_change_waits_until_its_last_line_was_on_screen_for_each_gate_anew(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("Critical", "jonas", "maya", "claude")
+    lines = "\n".join(f"line {number}" for number in range(80))
+    for content in ("short", lines):
+        await session["claude"].propose(
+            "write",
+            {"path": "deploy.sh", "content": content},
+            category="file_write",
+            risk="critical",
+        )
+    first, second = (await (await team.client("jonas")).session(session["jonas"].id)).gates
+    async with signed_in(browser, page_server, *MAYA) as maya:
+        page = await maya.open(f"/g/{first.id}")
+        approve = page.get_by_role("button", name="Approve")
+        await expect(approve).to_be_enabled()
+        await page.keyboard.press("j")
+        await expect(page.get_by_text("line 79")).to_be_attached()
+        await expect(page.get_by_text("Read the change to its end first.")).to_be_visible()
+        await expect(approve).to_be_disabled()
+        await page.keyboard.press("a")
+        await expect(page.get_by_role("button", name="Yes, run exactly this")).to_have_count(0)
+        await scroll_to_end(page.get_by_label("Changes of deploy.sh"))
+        await expect(approve).to_be_enabled()
+    assert second.request.action_ref != first.request.action_ref
+    await session["jonas"].end("The test is over")
+
+
+async def test_call_that_is_too_large_for_home_is_read_from_its_session_before_a_yes(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("Large", "jonas", "maya", "claude")
+    filler = "#" * 700_000
+    for number in range(3):  # together more than what Home carries of calls
+        await session["claude"].propose(
+            "Bash", {"command": f"make part-{number} {filler}"}, category="shell_execute"
+        )
+    await session["claude"].propose(
+        "Bash", {"command": f"rm -r build {filler}"}, category="shell_execute"
+    )
+    last = (await (await team.client("jonas")).session(session["jonas"].id)).gates[-1]
+    async with signed_in(browser, page_server, *MAYA) as maya:
+        address = f"{page_server.url}/sessions/{session['jonas'].id}"
+        await maya.context.route(address, lambda route: route.abort())
+        page = await maya.open(f"/g/{last.id}")
+        await expect(page.get_by_text("The call is not here yet.")).to_be_visible()
+        await expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+        await maya.context.unroute(address)
+        await page.reload()
+        await expect(page.get_by_label("What would run")).to_contain_text("rm -r build")
+        await expect(page.get_by_role("button", name="Approve")).to_be_enabled()
     await session["jonas"].end("The test is over")
 
 

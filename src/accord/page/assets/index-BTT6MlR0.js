@@ -1,0 +1,1 @@
+import{V as e,W as t,Yt as n}from"./first-D9HP68.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
