@@ -83,6 +83,34 @@ async def test_two_forks_stand_side_by_side(
 
 
 @proves("OPEN-48")
+async def test_fork_shows_what_came_before_it_whatever_the_clocks_of_senders_say(
+    maya: Visitor, page: Page, team: Team
+) -> None:
+    room = await team.session("Clocks", "maya", "jonas", "claude")
+    id = room["maya"].id
+    await page.goto(f"{maya.url}/settings")
+    before, after = "Before, by a clock that is ahead", "After, by a clock that is behind"
+    assert await page.evaluate(PROMPT_AT, [id, before, "2040-01-01T00:00:00Z"]) == 200
+    await room["maya"].fork("clocks", ["jonas", "claude"], reason="Does order hold?")
+    assert await page.evaluate(PROMPT_AT, [id, after, "2001-01-01T00:00:00Z"]) == 200
+    await page.goto(f"{maya.url}/s/{id}/f/clocks")
+    await expect(page.get_by_text(before)).to_be_visible()
+    await expect(page.get_by_text(after)).to_have_count(0)
+    await page.goto(f"{maya.url}/s/{id}")
+    await expect(page.get_by_text(after)).to_be_visible()
+
+
+PROMPT_AT = """async ([session, content, ts]) => {
+  const payload = { content, target_agent: "claude", contributors: ["maya"], context_keys: [] };
+  const type = "prompt.submit", sender = "maya", id = crypto.randomUUID();
+  const response = await fetch(`/sessions/${session}/messages`, {
+    method: "POST", headers: { "content-type": "application/json" },
+    body: JSON.stringify({ v: 1, id, ts, session, sender, type, payload }),
+  });
+  return response.status;
+}"""
+
+
 async def test_fork_is_merged_with_a_conflict_by_keyboard_alone(
     maya: Visitor, page: Page, ways: dict[str, Session], team: Team
 ) -> None:

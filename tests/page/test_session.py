@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 from accord.api.policies import StandingGrantRequest
 from accord.client import Client
 from tests.helpers.page.accessibility import serious_findings
-from tests.helpers.page.browser import Theme, signed_in
+from tests.helpers.page.browser import Theme, sign_in_code, signed_in
 from tests.helpers.page.team import Team, propose_migration
 from tests.helpers.servers.server_process import ServerProcess
 
@@ -93,6 +93,49 @@ async def test_two_people_write_one_draft_and_it_is_sent_once(
         for page in (hers, his):
             await expect(page.get_by_text(whole)).to_have_count(1)
         await expect(hers.locator(".name").last).to_contain_text("with Jonas Lind")
+
+
+async def test_draft_of_one_writer_outlives_reload_home_and_sign_in_and_is_not_said_twice(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Kept draft", "maya", "jonas", "claude")
+    path = f"/s/{room['maya'].id}"
+    await room["maya"].prompt("What shall we limit?", "claude")
+    await room["maya"].fork("other", ["jonas"], reason="Another way")
+    async with (
+        signed_in(browser, page_server, "maya", *ADMIN) as maya,
+        signed_in(browser, page_server, "jonas", "driver", "approver") as jonas,
+    ):
+        hers, his = await maya.open(path), await jonas.open(path)
+        mine, theirs = (page.get_by_label("Prompt, written together") for page in (hers, his))
+        await mine.fill("Allow 5 tries")
+        await expect(theirs).to_have_value("Allow 5 tries")
+        await hers.reload()
+        await expect(mine).to_have_value("Allow 5 tries")
+        await mine.press("End")
+        await mine.press_sequentially(" a minute")
+        await expect(theirs).to_have_value("Allow 5 tries a minute")
+
+        await his.close()
+        await hers.get_by_role("navigation", name="Main").get_by_text("Home").click()
+        await hers.goto(f"{page_server.url}{path}/f/other")
+        await expect(mine).to_have_value("")
+        await mine.fill("Only in the fork")
+        await hers.goto(f"{page_server.url}/settings")
+        await hers.get_by_role("button", name="Sign out here", exact=True).click()
+        await hers.get_by_role("heading", name="Come in").wait_for()
+        await hers.goto(f"{page_server.url}/#code={sign_in_code(page_server, 'maya', *ADMIN)}")
+        await hers.get_by_role("heading", level=1, name="Home").wait_for()
+        await hers.goto(f"{page_server.url}{path}/f/other")
+        await expect(mine).to_have_value("Only in the fork")
+        await hers.goto(page_server.url + path)
+        await expect(mine).to_have_value("Allow 5 tries a minute")
+
+        await mine.press("Control+Enter")
+        await expect(hers.get_by_text("Allow 5 tries a minute")).to_have_count(1)
+        await hers.reload()
+        await expect(hers.get_by_text("Allow 5 tries a minute")).to_be_visible()
+        await expect(mine).to_have_value("")
 
 
 async def test_stop_acts_at_once_and_a_prompt_lets_the_agent_go_on(

@@ -37,6 +37,8 @@ export class Facts {
   readonly gates = new Map<string, GateRequest>();
   /** Gates by the proposal or merge that they are about. */
   readonly gatesOf = new Map<string, Set<string>>();
+  /** The `seq` of the record that created each fork. */
+  readonly forkBegins = new Map<string, number>();
   readonly executions = new Map<string, Execution>();
   readonly results = new Map<string, Result>();
   readonly outputs = new Map<string, Output>();
@@ -60,6 +62,7 @@ export class Facts {
       this.lastSeq = seq;
       this.lastId = message.id;
     }
+    if (message.type === "fork.create" && message.fork) this.forkBegins.set(message.fork, seq);
     const handler = HANDLERS[message.type];
     if (handler) return handler(this, message);
     const told = seq > 0 ? describeEvent(message) : null;

@@ -2,7 +2,6 @@
 
 import { account } from "../server/account.svelte";
 import { get, Refusal, request } from "../server/http";
-import { messageId } from "../server/message_id";
 import { SessionSocket } from "../server/session_socket";
 import type {
   GateCard,
@@ -16,25 +15,21 @@ import { oneLine } from "../text/spell";
 import type { Envelope } from "./envelope";
 import { fieldsOf, textOf } from "./envelope";
 import { Facts } from "./facts";
-import { type ForkView, keepUnchanged, layout, type Row, TRUNK } from "./rows";
-import { SharedDraft } from "./shared_draft";
+import { viewOf } from "./fork_view";
+import type { RoomDraft } from "./room_draft.svelte";
+import { keepUnchanged, layout, type Row } from "./rows";
 import { Work } from "./work";
 
 const TURNS_AT_ONCE = 20;
 const DETAIL_AFTER_MS = 120;
-const DRAFT_AFTER_MS = 250;
-const TYPING_MS = 6000;
+/** A fork whose beginning is further back is read on when its reader scrolls. */
+const MOST_PAGES_AT_FIRST = 10;
 /** Rows in memory while one follows; older ones are let go and can be read again. */
 const MOST_ITEMS = 1200;
 /** Characters of streams in memory while one follows. */
 const MOST_CHARACTERS = 1 << 20;
 const CHANGES_DETAIL =
   /^(session|participant|context|secret|gate|fork|merge|interrupt)\.|^tool\.(propose|approve|reject|execute|result)$|^prompt\.submit$/;
-
-export interface WaitingPrompt {
-  id: string;
-  text: string;
-}
 
 export class SessionRoom {
   detail = $state.raw<SessionDetail | null>(null);
@@ -44,23 +39,18 @@ export class SessionRoom {
   isLoading = $state(true);
   hasOlder = $state(false);
   problem = $state("");
-  draftText = $state("");
-  carets = $state.raw<[string, number][]>([]);
-  drafters = $state.raw<string[]>([]);
-  typing = $state.raw<Map<string, number>>(new Map());
   working = $state.raw<string[]>([]);
   tokens = $state(0);
-  waiting = $state.raw<WaitingPrompt[]>([]);
+  /** What is about to be said; loaded once the session is open, and never for a replay. */
+  draft = $state.raw<RoomDraft | null>(null);
   lastSeq = $state(0);
   announcement = $state("");
   gatesInView = $state.raw<ReadonlySet<string>>(new Set());
   readonly facts = new Facts();
-  readonly draft: SharedDraft;
   readonly socket: SessionSocket;
   #floor = 0;
   #isLoadingOlder = false;
   #detailTimer: ReturnType<typeof setTimeout> | undefined;
-  #draftTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #work = new Work();
   #isFollowing = true;
   #stopped = false;
@@ -70,11 +60,10 @@ export class SessionRoom {
     readonly fork: string | null,
     readonly until: number | null,
   ) {
-    this.draft = new SharedDraft(account.current?.id ?? "");
     this.socket = new SessionSocket(id, {
       received: (messages) => this.received(messages),
       // A draft that was written before the session was joined, or while the server was away.
-      attached: () => this.#draftLater(),
+      attached: () => this.draft?.later(),
       closed: () => void this.#readDetail(),
     });
   }
@@ -127,8 +116,13 @@ export class SessionRoom {
       const page = await this.#readTurns(this.until === null ? 0 : this.until + 1);
       if (this.#stopped) return;
       this.#take(page);
+      await this.#readForkBegin();
       this.#draw();
       if (this.until === null && !this.isEnded) {
+        const { RoomDraft } = await import("./room_draft.svelte");
+        if (this.#stopped) return;
+        this.draft = new RoomDraft(this.id, this.fork, this.socket);
+        for (const message of page.messages) this.draft.submitted(message as Envelope);
         this.socket.start(
           this.detail,
           page.last_id ? { seq: page.last, id: page.last_id } : undefined,
@@ -144,7 +138,7 @@ export class SessionRoom {
   close(): void {
     this.#stopped = true;
     clearTimeout(this.#detailTimer);
-    clearTimeout(this.#draftTimer);
+    this.draft?.stop();
     this.socket.stop();
   }
 
@@ -183,13 +177,10 @@ export class SessionRoom {
     for (const message of messages as Envelope[]) {
       this.facts.add(message);
       if (CHANGES_DETAIL.test(message.type)) changesDetail = true;
-      if (message.type === "prompt.draft") this.#heardDraft(message);
-      else if (message.type === "prompt.submit") {
-        this.draft.submitted(message);
-        this.#showDraft();
-      } else if (message.type === "presence.update") this.#heardPresence(message);
-      else if (message.type === "participant.announce" && message.sender !== this.draft.me)
-        this.#repeatDraft();
+      if (message.type === "prompt.draft") this.draft?.heard(message);
+      else if (message.type === "prompt.submit") this.draft?.submitted(message);
+      else if (message.type === "presence.update") this.#heardPresence(message);
+      else if (message.type === "participant.announce") this.draft?.joined(message.sender);
       this.#announce(message);
     }
     if (changesDetail) this.#detailLater();
@@ -215,7 +206,11 @@ export class SessionRoom {
     const onlyGrew = !facts.grown && !isShift;
     if (!onlyGrew) {
       facts.grown = false;
-      const options = { view: this.#view(), floor: this.#floor, until: this.until ?? Infinity };
+      const options = {
+        view: viewOf(this.fork, this.detail?.forks ?? [], facts.forkBegins),
+        floor: this.#floor,
+        until: this.until ?? Infinity,
+      };
       this.isShift = isShift;
       this.rows = keepUnchanged(this.rows, layout(facts, options));
     } else if (changed.length) {
@@ -235,26 +230,13 @@ export class SessionRoom {
     if (this.#work.tokens !== this.tokens) this.tokens = this.#work.tokens;
   }
 
-  /** A fork shows what it grew from, up to where it began. */
-  #view(): ForkView {
-    const view = new Map<string | null, number>();
-    let at = this.fork;
-    let until = Infinity;
-    while (at !== null && !view.has(at)) {
-      view.set(at, until);
-      const fork = this.detail?.forks.find((each) => each.id === at);
-      if (!fork) return TRUNK;
-      const begun = Date.parse(fork.created_at);
-      until = Math.max(
-        0,
-        ...[...this.facts.items.values()]
-          .filter((item) => Date.parse(item.at) <= begun)
-          .map((item) => item.seq),
-      );
-      at = fork.parent;
+  /** A fork begins somewhere in its parent, which may be far behind the newest turns. */
+  async #readForkBegin(): Promise<void> {
+    if (this.fork === null) return;
+    for (let page = 0; page < MOST_PAGES_AT_FIRST; page++) {
+      if (!this.hasOlder || this.facts.forkBegins.has(this.fork)) return;
+      this.#take(await this.#readTurns(this.#floor));
     }
-    if (at === null) view.set(null, until);
-    return view;
   }
 
   /** One sentence for readers when something of weight happened; streams are not read letter by letter. */
@@ -289,120 +271,11 @@ export class SessionRoom {
     this.detail = { ...this.detail, members };
   }
 
-  // The draft
-
-  edit(text: string): void {
-    this.draft.edit(text);
-    this.draftText = text;
-    this.#draftLater();
-  }
-
-  #draftLater(): void {
-    this.#draftTimer ??= setTimeout(() => {
-      this.#draftTimer = undefined;
-      this.#sendDraft();
-    }, DRAFT_AFTER_MS);
-  }
-
-  #sendDraft(): void {
-    if (!this.socket.isAttached) return;
-    const key = messageId();
-    const next = this.draft.next(key);
-    if (next) this.#put(key, next);
-  }
-
-  /** Someone came who has not heard the drafts before: whoever wrote last says it again. */
-  #repeatDraft(): void {
-    const key = messageId();
-    const again = this.draft.again(key);
-    if (again) this.#put(key, again);
-  }
-
-  #put(key: string, next: NonNullable<ReturnType<SharedDraft["next"]>>): void {
-    const refs = {
-      ...(next.ref ? { ref: next.ref } : {}),
-      ...(next.causalRefs.length ? { causal_refs: next.causalRefs } : {}),
-      ...this.#inFork(),
-    };
-    const payload = { content: next.content, contributors: next.contributors };
-    this.socket.send("prompt.draft", payload, { ...refs, id: key }).catch((error: unknown) => {
-      // The server forgets drafts when it restarts; then this one is the first.
-      this.draft.failed(error instanceof Refusal);
-      if (this.socket.isAttached) this.#draftLater();
-    });
-  }
-
-  #heardDraft(message: Envelope): void {
-    if ((message.fork || null) !== this.fork) return;
-    this.draft.echo(message);
-    if (message.sender !== this.draft.me)
-      this.typing = new Map(this.typing).set(message.sender, Date.now() + TYPING_MS);
-    this.#showDraft();
-    if (this.draft.unsent) this.#draftLater();
-  }
-
-  #showDraft(): void {
-    this.draftText = this.draft.local;
-    this.carets = [...this.draft.carets];
-    this.drafters = this.draft.contributors;
-  }
-
-  isTyping(id: string, now: number): boolean {
-    return (this.typing.get(id) ?? 0) > now;
-  }
-
   #inFork(): { fork?: string } {
     return this.fork ? { fork: this.fork } : {};
   }
 
   // What this person says
-
-  async prompt(agent: string, contextKeys: string[]): Promise<void> {
-    const text = this.draft.local;
-    const refs = { ...(this.draft.root ? { ref: this.draft.root } : {}), ...this.#inFork() };
-    const contributors = [...new Set([...this.draft.contributors, this.draft.me])];
-    const waiting = { id: messageId(), text };
-    const payload = { content: text, target_agent: agent, contributors, context_keys: contextKeys };
-    this.draft.clear();
-    this.#showDraft();
-    if (!this.socket.isAttached) this.waiting = [...this.waiting, waiting];
-    try {
-      await this.#withoutDraft("prompt.submit", payload, refs);
-    } catch (error) {
-      this.draft.edit(this.draft.local ? `${text}\n${this.draft.local}` : text);
-      this.#showDraft();
-      throw error;
-    } finally {
-      this.waiting = this.waiting.filter((each) => each !== waiting);
-    }
-  }
-
-  /** A server that restarted does not know the draft; the prompt then goes without it. */
-  async #withoutDraft(
-    type: "prompt.submit",
-    payload: Parameters<SessionSocket["send"]>[1],
-    refs: object,
-  ): Promise<void> {
-    try {
-      await this.socket.send(type, payload as never, { whenBack: true, ...refs });
-    } catch (error) {
-      const forgotten =
-        error instanceof Refusal && "ref" in refs && error.details.unknown !== undefined;
-      if (!forgotten) throw error;
-      await this.socket.send(type, payload as never, { whenBack: true, ...this.#inFork() });
-    }
-  }
-
-  async amend(prompt: string, reason: string): Promise<void> {
-    const text = this.draft.local;
-    await this.socket.send(
-      "prompt.amend",
-      { original_prompt: prompt, amendment: text, reason },
-      { ref: prompt, ...this.#inFork() },
-    );
-    this.draft.clear();
-    this.#showDraft();
-  }
 
   /** Acts at once, because stopping is the safe direction. */
   async stop(
@@ -417,7 +290,11 @@ export class SessionRoom {
   }
 
   async takeBack(proposal: string): Promise<void> {
-    const payload = { tool_proposal: proposal, rejector: this.draft.me, reason: "Taken back" };
+    const payload = {
+      tool_proposal: proposal,
+      rejector: account.current?.id ?? "",
+      reason: "Taken back",
+    };
     await this.socket.send("tool.reject", payload, this.#inFork());
   }
 
@@ -453,7 +330,7 @@ export class SessionRoom {
       participant: member.id,
       old_roles: member.roles,
       new_roles: roles,
-      changed_by: this.draft.me,
+      changed_by: account.current?.id ?? "",
       reason,
     };
     await this.socket.send("participant.role_change", payload);

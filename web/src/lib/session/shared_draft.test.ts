@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Envelope } from "./envelope";
-import { SharedDraft } from "./shared_draft";
+import { type SavedDraft, SharedDraft } from "./shared_draft";
 import { merge3 } from "./text_merge";
 
 describe("merge3", () => {
@@ -163,4 +163,33 @@ describe("SharedDraft", () => {
     expect(draft.local).toBe("and more");
     expect(draft.root).toBeNull();
   });
+});
+
+it("goes on from what a tab kept, without saying anything twice to those who heard it", () => {
+  const [maya, jonas] = [new SharedDraft("maya"), new SharedDraft("jonas")];
+  const say = (id: string, by: SharedDraft, next: ReturnType<SharedDraft["next"]>) => ({
+    v: 1,
+    id,
+    ts: "",
+    session: "s",
+    sender: by.me,
+    type: "prompt.draft",
+    payload: { content: next?.content, contributors: next?.contributors },
+    ...(next?.ref ? { ref: next.ref } : {}),
+    causal_refs: next?.causalRefs ?? [],
+  });
+  maya.edit("five tries");
+  const first = say("1", maya, maya.next("1"));
+  for (const each of [maya, jonas]) each.echo(first);
+  maya.edit("five tries a minute");
+  const later = new SharedDraft("maya");
+  later.restore(maya.saved() as SavedDraft);
+  expect(later.unsent).toBe(true);
+  jonas.edit("at most five tries");
+  const his = say("2", jonas, jonas.next("2"));
+  for (const each of [later, jonas]) each.echo(his);
+  const hers = say("3", later, later.next("3"));
+  for (const each of [later, jonas]) each.echo(hers);
+  expect([later.local, jonas.local]).toEqual(Array(2).fill("at most five tries a minute"));
+  expect(new SharedDraft("maya").saved()).toBeNull();
 });

@@ -20,6 +20,12 @@ export interface OutgoingDraft {
   causalRefs: string[];
 }
 
+/** A draft as a tab keeps it. */
+export type SavedDraft = Pick<
+  SharedDraft,
+  "local" | "shared" | "root" | "newest" | "contributors" | "target"
+>;
+
 export class SharedDraft {
   /** What all have agreed on. */
   shared = "";
@@ -132,6 +138,18 @@ export class SharedDraft {
         : "";
     this.clear();
     this.local = more;
+  }
+
+  /** What is needed to go on with this text later; null if there is none. */
+  saved(): SavedDraft | null {
+    const { local, shared, root, newest, contributors, target } = this;
+    return local || shared ? { local, shared, root, newest, contributors, target } : null;
+  }
+
+  /** Goes on where another page stopped: what it had heard from the others is what both build on. */
+  restore(saved: SavedDraft): void {
+    Object.assign(this, saved);
+    if (this.newest) this.#states.set(this.newest, this.shared);
   }
 
   clear(): void {

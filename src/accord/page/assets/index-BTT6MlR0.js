@@ -1,1 +1,0 @@
-import{V as e,W as t,Yt as n}from"./first-D9HP68.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
