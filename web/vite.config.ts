@@ -7,7 +7,7 @@ import { preloadFont } from "./build/preload.ts";
 const BROWSERS = ["chrome125", "firefox128", "safari17.5"];
 // What most screens need is one file: many small ones compress badly, and each is a request.
 const FIRST =
-  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp|TabBar|Palette|jump|QrCode)|\/src\/lib\/(?!notices|reminders|sound)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|EndMark|Pieces|names|spell|words)/;
+  /\/src\/(App|screens\/index)|\/src\/lib\/(server|gate|vote)\/|\/src\/lib\/components\/(?!KeysHelp|TabBar|Palette|jump|QrCode)|\/src\/lib\/(?!notices|reminders|sound|worker_notices)[\w.]+\.ts$|\/home\/outcomes|\/text\/(CallText|EndMark|Pieces|names|spell|words)/;
 const MARKDOWN = /\/node_modules\/marked\/|\/text\/(markdown|Markdown|BlockView|Inlines|links)/;
 const SESSION =
   /\/src\/lib\/session\/(?!Composer|ReplayBar|RoomPanel|room_draft|shared_draft|text_merge)|\/text\/(OutputText|ansi\.ts)|\/node_modules\/virtua\//;

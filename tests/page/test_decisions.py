@@ -287,10 +287,10 @@ Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
 """
 
 
-async def watching(maya: Visitor) -> Page:
+async def watching(maya: Visitor, script: str = RECORD) -> Page:
     """A page that its person does not look at."""
     await maya.context.grant_permissions(["notifications"])
-    await maya.context.add_init_script(RECORD)
+    await maya.context.add_init_script(script)
     page = await maya.open("/")
     await page.get_by_role("heading", level=1).wait_for()
     return page
@@ -345,4 +345,46 @@ async def test_gate_that_still_waits_is_told_again_at_half_of_its_time(
           look();
         })"""
         assert await page.evaluate(twice)
+    await session["jonas"].end("The test is over")
+
+
+# As in Chrome on Android, where only a worker may show notices.
+NO_CONSTRUCTOR = """
+const real = window.Notification;
+window.Notification = class {
+  static get permission() { return real.permission; }
+  constructor() { throw new TypeError("Illegal constructor. Use a service worker instead."); }
+};
+"""
+SHOWN = """async (count) => {
+  const registration = await navigator.serviceWorker.getRegistration("/notices/");
+  while (true) {
+    const notices = await registration?.getNotifications() ?? [];
+    if (notices.length === count) return notices.map((each) => [each.title, each.body, each.data]);
+    await new Promise(requestAnimationFrame);
+  }
+}"""
+CLICK = """async () => {
+  const [notification] = await registration.getNotifications();
+  dispatchEvent(new NotificationEvent("notificationclick", { notification }));
+}"""
+
+
+async def test_notice_arrives_where_only_a_worker_may_show_it(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("Phone", "jonas", "maya", "claude")
+    async with signed_in(browser, page_server, *MAYA, phone=True) as maya:
+        page = await watching(maya, RECORD + NO_CONSTRUCTOR)
+        async with maya.context.expect_event("serviceworker") as started:
+            proposal = await propose_deletion(session["claude"])
+        worker = await started.value
+        ((title, body, data),) = await page.evaluate(SHOWN, 1)
+        assert title == "claude: Delete something?"
+        assert "Phone, medium risk" in body
+        await worker.evaluate(CLICK)
+        await page.wait_for_url(f"**{data['path']}")
+
+        await session["jonas"].approve(proposal)
+        await page.evaluate(SHOWN, 0)
     await session["jonas"].end("The test is over")

@@ -82,7 +82,7 @@ async def test_two_forks_stand_side_by_side(
     await expect(window).to_contain_text("1 changed on both sides")
 
 
-@proves("OPEN-48")
+@proves("OPEN-38")
 async def test_fork_shows_what_came_before_it_whatever_the_clocks_of_senders_say(
     maya: Visitor, page: Page, team: Team
 ) -> None:
@@ -111,6 +111,7 @@ PROMPT_AT = """async ([session, content, ts]) => {
 }"""
 
 
+@proves("OPEN-48")
 async def test_fork_is_merged_with_a_conflict_by_keyboard_alone(
     maya: Visitor, page: Page, ways: dict[str, Session], team: Team
 ) -> None:

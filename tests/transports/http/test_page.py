@@ -65,10 +65,26 @@ def test_page_allows_only_its_own_files_and_no_html_strings(client: TestClient) 
 
     assert "default-src 'none'" in policy
     assert "require-trusted-types-for 'script'" in policy
-    assert "trusted-types 'none'" in policy
+    assert policy.endswith("; trusted-types accord-notices")
+    assert "worker-src 'self'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
     assert "data:" not in policy
+
+
+def test_the_one_policy_gives_the_address_of_a_worker_that_sees_no_request() -> None:
+    made = [
+        source
+        for file in page_files().values()
+        if "createPolicy" in (source := file.data.decode(errors="replace"))
+    ]
+    assert len(made) == 1
+    assert re.search(r"createPolicy\([^)]*createScriptURL:\(\)=>", made[0])
+    worker = page_files()["/notices-worker.js"]
+    assert worker.headers["content-type"].startswith("text/javascript")
+    assert worker.headers["cache-control"] == "no-cache"
+    for word in (b"fetch", b"caches", b"importScripts", b"indexedDB"):
+        assert word not in worker.data
 
 
 def test_assets_are_immutable_and_compressed(client: TestClient) -> None:

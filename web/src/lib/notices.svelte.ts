@@ -6,6 +6,7 @@ import type { GateCard } from "./server/types";
 import { chime } from "./sound";
 import { oneLine } from "./text/spell";
 import { plural, timeLeft } from "./text/words";
+import { type Notice, showByWorker } from "./worker_notices";
 
 const CHOICE = "accord.notices";
 const MANY = "many";
@@ -15,7 +16,7 @@ const MOST = 3;
 /** Tells a person who looks elsewhere that a gate needs their vote; withdrawn when it is settled. */
 class Notices {
   state = $state<"none" | "off" | "denied" | "on">(stateNow());
-  readonly #shown = new Map<string, Notification>();
+  readonly #shown = new Map<string, Notice>();
   #waiting: readonly GateCard[] = [];
   #known = new Set<string>();
   #looked = Date.now();
@@ -77,13 +78,19 @@ class Notices {
   }
 
   #show(tag: string, title: string, body: string, path: string): void {
-    const notice = new Notification(title, { body, tag, silent: true });
-    notice.onclick = () => {
-      window.focus();
-      location.assign(path);
-      notice.close();
-    };
-    this.#shown.set(tag, notice);
+    const options = { body, tag, silent: true, data: { path } };
+    try {
+      const notice = new Notification(title, options);
+      notice.onclick = () => {
+        window.focus();
+        location.assign(path);
+        notice.close();
+      };
+      this.#shown.set(tag, notice);
+    } catch {
+      // Chrome on Android has the constructor and does not let pages use it.
+      this.#shown.set(tag, showByWorker(title, options));
+    }
   }
 }
 

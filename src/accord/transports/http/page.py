@@ -41,10 +41,11 @@ MEDIA_TYPES = {
 DIRECTIVES = {
     "default-src": "'none'",
     **dict.fromkeys(("script-src", "style-src", "img-src", "font-src"), "'self'"),
-    **dict.fromkeys(("connect-src", "manifest-src"), "'self'"),
+    **dict.fromkeys(("connect-src", "manifest-src", "worker-src"), "'self'"),
     **dict.fromkeys(("base-uri", "form-action", "frame-ancestors"), "'none'"),
     "require-trusted-types-for": "'script'",
-    "trusted-types": "'none'",
+    # The address of the worker that shows notices on phones; nothing else needs a policy.
+    "trusted-types": "accord-notices",
 }
 PAGE_HEADERS = {
     "content-security-policy": "; ".join(map(" ".join, DIRECTIVES.items())),
