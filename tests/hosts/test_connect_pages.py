@@ -112,21 +112,3 @@ def test_codex_with_a_model_that_writes_code_is_gated_by_what_connect_wrote(
             assert shell.run(f"accord approve {gates[0]['id']}").code == 0
             assert shell.run('codex exec resume --last "It is approved: try again."').code == 0
     assert made.exists()
-
-
-@pytest.mark.usefixtures("stopped_daemons")
-@pytest.mark.skipif("codex" not in chosen_hosts(), reason="Codex is not chosen")
-def test_a_working_directory_outside_the_repository_does_not_open_codex_gate(
-    server: ServerProcess, make_agent: MakeAgent, tmp_path: Path
-) -> None:
-    file = tmp_path / "codex" / "home" / "shop" / "sneaked-in"
-    call = Call("exec_command", {"cmd": f"touch {file}", "workdir": "/"})
-    with serve(Script({"Go": [Step(calls=[call]), Step(say="Tried.")]})) as model:
-        with Reader(make_agent("codex", model, None), server) as shell:
-            assert shell.run("git init -q shop && cd shop").code == 0
-            assert shell.run("accord connect codex --yes").code == 0
-            assert shell.run('codex exec "Go"').code == 0
-
-        (refused,) = max((each.request.own_results for each in model.exchanges), key=len)
-    assert "Accord" in refused.text
-    assert not file.exists()

@@ -1,11 +1,13 @@
 """Models in real hosts that look for a way around the gate, with what `accord connect` wrote."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.hosts.codex import MODEL, MODEL_THAT_WRITES_CODE
 from tests.helpers.hosts.scripted_model.script import Call, Script, Step
 from tests.helpers.hosts.scripted_model.server import serve
 from tests.helpers.hosts.table import chosen_hosts
@@ -69,3 +71,62 @@ def test_a_model_does_not_approve_its_own_call(
     assert claimed.json()["seq"], "anybody may claim"
     assert "metadata.reported" in as_hook.text
     assert "Accord refused this call" in refused.text
+
+
+@pytest.mark.skipif("codex" not in chosen_hosts(), reason="Codex is not chosen")
+@pytest.mark.parametrize("model_name", [MODEL, MODEL_THAT_WRITES_CODE])
+def test_the_working_directory_of_a_codex_call_is_part_of_the_call(
+    model_name: str, server: ServerProcess, make_agent: MakeAgent
+) -> None:
+    """No hook gets its `workdir` as an argument; Codex names it as the directory of the call."""
+
+    def touch(**more: str) -> Step:
+        return Step(calls=[Call("exec_command", {"cmd": "touch made", **more})])
+
+    with serve(Script({})) as model:
+        agent = replace(make_agent("codex", model, None), model_name=model_name)
+        home = agent.setup.home
+        inside, outside = home / "shop" / "inside", home / "outside"
+        secret = {"cmd": "cat profiles.toml", "workdir": str(home / ".config" / "accord")}
+        model.script = Script(
+            {
+                "Go": [
+                    touch(),
+                    touch(workdir=str(outside)),
+                    Step(calls=[Call("exec_command", secret)]),
+                    Step(say="Tried."),
+                ],
+                "Again": [
+                    touch(workdir="inside"),
+                    touch(workdir=str(outside)),
+                    touch(),
+                    touch(),
+                    Step(say="Tried."),
+                ],
+            }
+        )
+        with Reader(agent, server) as shell:
+            assert shell.run("git init -q shop && cd shop").code == 0
+            inside.mkdir()
+            outside.mkdir()
+            assert shell.run("accord connect codex --yes").code == 0
+            assert shell.run('codex exec "Go"').code == 0
+            gates = json.loads(shell.run("accord gates --json").text)["gates"]
+            here = [
+                gate for gate in gates if gate["action"]["arguments"]["cwd"] == str(home / "shop")
+            ]
+            assert shell.run(f"accord approve {here[0]['id']}").code == 0
+            assert shell.run('codex exec resume --last "Again"').code == 0
+
+        shown = [each.request.own_results for each in model.exchanges]
+        first = next(each for each in shown if len(each) == 3)
+        *elsewhere, approved, again = max(shown, key=len)
+
+    refused = "Accord refused this call"
+    assert all(refused in each.text for each in (*first, *elsewhere, again))
+    assert "No approval would change that" in first[-1].text
+    assert refused not in approved.text
+    assert len(gates) == len(here) + 1 == 2
+    assert (home / "shop" / "made").exists()
+    assert not (inside / "made").exists()
+    assert not (outside / "made").exists()

@@ -12,6 +12,7 @@ HIDDEN_COMMANDS = [
     "ls <(rm x)", "ls >(rm x)", "cat <<EOF\n$(rm x)\nEOF", "cat <<< $(rm x)",
     "echo $((a[$(rm x)]))",
     "test -v 'a[$(rm x)]'", "[[ -v 'a[$(rm x)]' ]]", "printf -v 'a[$(rm x)]' y",
+    "printf %d 'a[$(rm x)]'", "printf '%d' 'a[`rm x`]'",  # zsh evaluates them
     "[[ 'a[$(rm x)]' -eq 0 ]]",
     "(rm x)", "{ rm x; }", "if true; then rm x; fi", "for f in a; do rm x; done",
     "while true; do rm x; done",

@@ -21,7 +21,7 @@ READS = [
     "sort a", "sort -u -k2 a", "sort a | uniq -c | sort -rn", "cut -d, -f1 a", "tr a b", "diff a b",
     "diff -u a b", "stat a", "file a", "du -sh .", "df -h", "tree -L 2", "pwd", "whoami",
     "uname -a",
-    "date", "date +%s", "echo hello", "echo 'a > b'", 'echo "a; rm b"', "printf '%s' x", "true",
+    "date", "date +%s", "echo hello", "echo 'a > b'", 'echo "a; rm b"', "printf '%s' x", "printf '[%s]' x", "true",
     "which python", "type ls", "command -v git", "test -f a", "test -d src && ls src", "sleep 1",
     "cd src && ls", "cd src; git status", "cd /home/ada/shop && git log", "jq .name package.json",
     "cat package.json | jq -r '.scripts'", "python --version", "node --version", "go version",

@@ -112,6 +112,11 @@ def is_plain_test(operands: Sequence[str]) -> bool:
     return len(words) == 2 and words[0] in TESTS
 
 
+def is_plain_text(operands: Sequence[str]) -> bool:
+    """No numbers of `printf` that zsh evaluates, and with them commands in their subscripts."""
+    return not any("[" in word and ("$" in word or "`" in word) for word in operands)
+
+
 def is_find_expression(words: Sequence[str]) -> bool:
     """Only tests and `-print` after the starting points."""
     rest = list(words)
@@ -274,7 +279,7 @@ READS: dict[str, ReadForm] = {
         accepts=filters_only,
     ),
     "echo": form(operands=Operands.TEXT, free_options=True),
-    "printf": form(operands=Operands.TEXT),
+    "printf": form(operands=Operands.TEXT, accepts=is_plain_text),
     "pwd": form("LP", operands=Operands.NONE),
     "true": form(operands=Operands.NONE),
     "false": form(operands=Operands.NONE),

@@ -65,6 +65,10 @@ TYPED_INPUT = (
     "What is typed into a program that is already running (`write_stdin`) passes no hook; the "
     "gate therefore refuses commands that open an interactive prompt."
 )
+CHOSEN_SHELL = (
+    "The model may choose bash, zsh, sh or PowerShell for a call (`shell`), which no hook is told; "
+    "commands are read as bash reads them."
+)
 ADAPTER = HostAdapter(
     name=CODEX,
     title="Codex",
@@ -74,6 +78,7 @@ ADAPTER = HostAdapter(
     limits=(
         "Codex runs a hook only after you have trusted it, and says nothing when it skips one.",
         TYPED_INPUT,
+        CHOSEN_SHELL,
         "Codex lets a call pass when it ends our hook because of its own timeout.",
         "The person who starts it can leave the gate out: `codex --disable hooks`.",
         STARTED_ELSEWHERE,
