@@ -104,8 +104,9 @@ async def test_merge_with_conflicts_is_refused_until_they_are_resolved(
 async def test_merge_proposed_by_an_agent_needs_approval(shared_server: ServerProcess) -> None:
     async with open_session(shared_server) as room:
         fork = await room.alice.fork("Agent", ["claude"])
-        merge = await room.claude.propose_merge(fork, "Take it")
+        merge = await room.claude.propose_merge(fork, "Take it", head="c" * 40)
         gate = await room.alice_listener.wait_for(lambda item: isinstance(item.body, GateRequest))
+        assert f"{fork} at commit cccccccccccc into" in gate.body.message
         with pytest.raises(ServerRefused, match="not approved"):
             await room.claude.execute_merge(merge)
         await room.alice.approve(gate.id)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accord.agents.script import Reply, Script, ScriptStep
+from accord.client import Client
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.conversation.responses import ResponseEnd
 from accord.core.room.forking.merges import MergeExecute
@@ -185,3 +186,41 @@ async def test_a_merge_that_no_session_knows_of_has_no_record(
 
     assert repo.decision_ids("HEAD^2")
     assert repo.decision_ids() == []
+
+
+@proves("OPEN-48", "PVP-18.5-1")
+async def test_a_merge_typed_in_the_repository_is_approved_at_the_head_of_the_fork_branch(
+    server: ServerProcess, repo: WorkTree
+) -> None:
+    """A commit on the fork's branch voids the approval, and the merge is proposed again."""
+    id = repo.accord("session", "create", "--name", "Titles").out.strip()
+    token = server.issue_token("claude", "agent", ["driver"])
+    agent = repo.with_environment(ACCORD_TOKEN=token)
+    async with Client(server.url, token=token) as client:
+        await client.join(id, listen=False)
+    fork = repo.accord("session", "fork", id, "Try a title", "--with", "claude").out.strip()
+    asked = repo.accord("session", "prompt", id, "claude", "Try it", "--fork", fork)
+    assert asked.code == 0, asked
+    branch = repo.accord("git", "branch", fork).out.strip()
+    repo.git("switch", "-q", branch)
+    repo.commit("explore: try a title", "title.txt")
+    merge = ("session", "merge", id, fork, "--summary", "A title helps")
+
+    def approve_as_shown(head: str) -> None:
+        assert "can be merged after approval" in agent.accord(*merge).out
+        (gate,) = repo.accord("gates", "--json").json["gates"]
+        assert f"{fork} at commit {head[:12]} into" in gate["request"]["message"]
+        assert repo.accord("approve", gate["id"]).code == 0
+
+    approve_as_shown(repo.head())
+    later = repo.commit("explore: another title", "title.txt")
+    approve_as_shown(later)
+    assert "was merged into main" in agent.accord(*merge).out
+    repo.git("switch", "-q", "main")
+    repo.git("merge", "-q", "--no-ff", "--no-edit", branch)
+
+    (made,) = json.loads(repo.note())["decisions"]
+    assert made["covers"] == "whole"
+    assert [each["head"] for each in made["merges"] if each.get("done")] == [later]
+    assert [each["by"] for each in made["approvals"]] == ["human:alice"]
+    assert "approved by  human:alice" in repo.accord("why", repo.head()).out

@@ -9,6 +9,7 @@ from accord.core.kernel.ids import MAIN_FORK
 from accord.core.room.forking.conflicts import MergeResolution
 from accord.core.room.forking.fork_state import MergeStrategy
 from accord.core.room.forking.forks import ForkCreate, ForkSwitch
+from accord.core.room.forking.merge_approval import HEAD_KEY
 from accord.core.room.forking.merges import MergeExecute, MergePropose
 
 
@@ -50,14 +51,18 @@ class ForkMethods(SessionBase):
         into: str | None = None,
         strategy: MergeStrategy
         | Literal["replace", "append", "interleave", "manual"] = MergeStrategy.APPEND,
+        head: str | None = None,
     ) -> str:
         """Propose to merge a fork; returns the proposal's id.
 
-        An agent's proposal, and one with the strategy `replace`, needs approval first.
+        An agent's proposal, and one with the strategy `replace`, needs approval first. Give the
+        commit on the fork's branch as `head`, in full: the gate shows it, the approval covers what
+        merging that commit changes, and a later commit on the branch voids it.
         """
-        return (
-            await self.send(MergePropose(fork, into or MAIN_FORK, MergeStrategy(strategy), summary))
-        ).id
+        shown = {HEAD_KEY: head} if head else None
+        where = into or MAIN_FORK
+        body = MergePropose(fork, where, MergeStrategy(strategy), summary, shown)
+        return (await self.send(body)).id
 
     async def execute_merge(
         self,

@@ -88,6 +88,18 @@ def bound_sessions(id: str) -> tuple[str, ...] | None:
     return None if answer is None else _strings_in(answer.get("sessions"))
 
 
+def is_bound_here(repo: "Repository", session: str) -> bool:
+    """Whether commits in this repository may belong to the session."""
+    from accord.git import bridge_client
+
+    id = repo.try_text("config", "accord.repo")
+    if not id:
+        return False
+    bridge_client.apply_settings_file(repo, os.environ)
+    named = os.environ.get(bridge_client.SESSION_VARIABLE)
+    return session == named or session in (bound_sessions(id) or ())
+
+
 def bind_here(session: str) -> RepositoryBinding | None:
     """Bind a session to the current repository if it has hooks; otherwise None."""
     from accord.git import bridge_client

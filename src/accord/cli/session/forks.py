@@ -1,6 +1,8 @@
 """`accord session fork`, `forks` and `merge`."""
 
 import argparse
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from accord.cli import connection
@@ -140,12 +142,15 @@ async def merge(args: argparse.Namespace) -> None:
 async def propose_merge(client: "Client", args: argparse.Namespace) -> tuple[str, bool]:
     """The pending merge of the fork, or a new one, and whether it needs approval first."""
     from accord.core.room.forking.fork_state import MergeStrategy
+    from accord.core.room.forking.merge_approval import HEAD_KEY
     from accord.core.room.forking.merges import MergePropose
 
     if pending := await pending_merge(client, args):
         return pending
     strategy = MergeStrategy(args.strategy)
-    body = MergePropose(args.fork, args.into or MAIN_FORK, strategy, args.summary)
+    head = await asyncio.to_thread(branch_head, args.session, args.fork)
+    shown = {HEAD_KEY: head} if head else None
+    body = MergePropose(args.fork, args.into or MAIN_FORK, strategy, args.summary, shown)
     await client.post(args.session, body)
     if pending := await pending_merge(client, args):
         return pending
@@ -153,6 +158,21 @@ async def propose_merge(client: "Client", args: argparse.Namespace) -> tuple[str
 
 
 async def pending_merge(client: "Client", args: argparse.Namespace) -> tuple[str, bool] | None:
-    """The fork's proposed merge and whether it waits for approval; None if there is none."""
+    """The fork's proposed merge and whether it waits for approval; None if none stands."""
     merges = (await client.session(args.session)).merges
-    return next(((merge.id, merge.gated) for merge in merges if merge.source == args.fork), None)
+    found = (each for each in merges if each.source == args.fork and not each.changed)
+    return next(((merge.id, merge.gated) for merge in found), None)
+
+
+def branch_head(session: str, fork: str) -> str:
+    """The commit on the fork's branch in the repository here; empty if it is not the session's."""
+    from accord.cli.git.bind import is_bound_here
+    from accord.core.provenance.commit_message.trailer_values import branch_of
+    from accord.git.process import GitError
+    from accord.git.repository import Repository
+
+    repo = Repository()
+    with suppress(OSError, GitError):
+        head = repo.resolve(f"refs/heads/{branch_of(fork)}")
+        return head if head and is_bound_here(repo, session) else ""
+    return ""
