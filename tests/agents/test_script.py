@@ -126,7 +126,7 @@ def test_proposal_raises_the_risk_a_script_understates() -> None:
     agent: Any = SimpleNamespace(session=SimpleNamespace(me="claude"))
     step = ScriptStep(propose="shell", arguments={"argv": ["rm", "-r", "docs"]}, risk=Risk.LOW)
 
-    made = build_proposal(agent, step)
+    made = build_proposal(agent, step, Path())
 
     assert (made.category, made.risk_level) == (Category.FILE_DELETE, Risk.HIGH)
     assert made.arguments == {
@@ -135,11 +135,11 @@ def test_proposal_raises_the_risk_a_script_understates() -> None:
         "full_command": "rm -r docs",
     }
     other = build_proposal(
-        agent, ScriptStep(propose="deploy", risk=Risk.LOW, category=Category.DEPLOY)
+        agent, ScriptStep(propose="deploy", risk=Risk.LOW, category=Category.DEPLOY), Path()
     )
     assert (other.category, other.risk_level) == (Category.DEPLOY, Risk.LOW)
     odd = build_proposal(
-        agent, ScriptStep(propose="shell", arguments={"command": "rm"}, risk=Risk.LOW)
+        agent, ScriptStep(propose="shell", arguments={"command": "rm"}, risk=Risk.LOW), Path()
     )
     assert odd.risk_level is Risk.LOW
 

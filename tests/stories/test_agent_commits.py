@@ -9,6 +9,7 @@ import pytest
 from accord.agents.script import Reply, Script, ScriptStep
 from accord.client import Client
 from accord.core.room.approval.gates import GateRequest
+from accord.core.room.approval.tool_proposals import ToolPropose
 from accord.core.room.conversation.responses import ResponseEnd
 from accord.core.room.forking.merges import MergeExecute
 from tests.agents.test_loop import open_session, run_agent
@@ -100,6 +101,58 @@ async def test_who_works_in_a_repository_gets_linked_commits_without_a_word_abou
     why = repo.accord("why", "title.txt:1").out
     assert "instead of   rm: We keep the docs" in why
     assert "approved by  human:alice" in why
+
+
+BY_COMMAND = Script(
+    (
+        Reply(
+            (
+                runs("cp", "docs/manual.md", "copy.md"),
+                runs("git", "add", "copy.md"),
+                # Everybody sees the tree that git says, not the one that the script says.
+                ScriptStep(
+                    propose="shell",
+                    arguments={
+                        "argv": ["git", "commit", "-q", "-m", "docs: copy the manual"],
+                        "tree": "0" * 40,
+                    },
+                ),
+                ScriptStep(say="Committed."),
+            )
+        ),
+    )
+)
+
+
+@proves("PVP-18.4-2")
+@pytest.mark.parametrize("staged", ["", "back_door.py"])
+async def test_who_approves_the_commit_call_of_an_agent_approves_the_tree_that_it_shows(
+    server: ServerProcess, repo: WorkTree, staged: str
+) -> None:
+    """No call says what is in `copy.md`; what is staged after the call was shown is not covered."""
+    id = repo.accord("session", "create", "--name", "Copy").out.strip()
+    told = {"ACCORD_HOME": str(server.home)}
+    async with (
+        open_session(server, id) as room,
+        run_agent(server, id, repo.path, script=BY_COMMAND, extra_env=told),
+    ):
+        await room.alice.prompt("Copy the manual", "claude")
+        for number in range(1, 4):
+            await room.wait_for(GateRequest, number)
+            tree = repo.git("write-tree")
+            if number == 3 and staged:
+                repo.write(staged, "import os; os.system(input())\n")
+            await room.alice.approve(room.messages_of(GateRequest)[-1].id)
+        await room.wait_for(ResponseEnd, 1)
+    proposed = room.messages_of(ToolPropose)[-1].body
+
+    assert isinstance(proposed, ToolPropose)
+    assert proposed.arguments["tree"] == tree
+    assert repo.message().startswith("docs: copy the manual")
+    assert (repo.git("rev-parse", "HEAD^{tree}") == tree) == (not staged)
+    (made,) = json.loads(repo.note())["decisions"]
+    assert made["covers"] == ("none" if staged else "whole")
+    assert repo.trailers().get("Approved-By") == (None if staged else "human:alice")
 
 
 ASIDE = Script(

@@ -27,6 +27,7 @@ from accord.agents.reply_stream import ReplyStream
 from accord.agents.tools.call_report import CallReporter
 from accord.agents.tools.task_list import TaskListError, show_tasks
 from accord.agents.tools.tool_table import TOOLS, offered_tools
+from accord.agents.worktrees import FindWorkdir
 from accord.client import ServerRefused
 from accord.core.room.conversation.responses import UsageStats
 
@@ -47,8 +48,6 @@ MAX_ATTEMPTS = 4
 MAX_BACKOFF_S = 30.0
 MAX_RETRY_AFTER_S = 120.0
 MAX_RESULT_CHARS = 24_000
-
-FindWorkdir = Callable[[str | None], Awaitable[Path]]
 
 
 class Price(NamedTuple):

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from accord.git.process import GitError
 from accord.git.repository import Repository
 
 MAX_NAME = 48
+FindWorkdir = Callable[[str | None], Awaitable[Path]]  # where to work in a fork
 
 
 class WorktreeError(BehaviorError):

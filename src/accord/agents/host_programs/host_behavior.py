@@ -12,6 +12,7 @@ from accord.agents.host_programs.line_program import HostError
 from accord.agents.loop import Agent, Prompt
 from accord.agents.prompt_text import ReadContext, prompt_text
 from accord.agents.tools.call_report import CallReporter
+from accord.agents.worktrees import FindWorkdir
 from accord.core.room.conversation.responses import UsageStats
 
 START_TIMEOUT_S = 120.0
@@ -57,7 +58,7 @@ class HostBehavior:
         conversation: Conversation,
         reporter: CallReporter,
         read_context: ReadContext,
-        find_workdir: Callable[[str | None], Awaitable[Path]],
+        find_workdir: FindWorkdir,
     ) -> None:
         self._start = start
         self._conversation = conversation

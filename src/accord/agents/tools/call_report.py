@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from accord.agents.tools.commit_tree import with_commit_tree
 from accord.agents.tools.reading import REAL_PATHS
 from accord.client import ClientError, ServerRefused
 from accord.core.kernel.command_line import with_lines
@@ -59,6 +60,8 @@ class CallReporter:
         """The proposal of exactly this call in this directory."""
         policy = await self._newest_policy()
         exact = with_lines(arguments) if kind is CallKind.SHELL else dict(arguments)
+        if kind is CallKind.SHELL and self._host == HOST_NAME:  # a host runs its own arguments
+            exact = await asyncio.to_thread(with_commit_tree, exact, workdir)
         call = (kind, tool, exact, workdir, mcp_server)
         reported, found = await asyncio.to_thread(classify_here, *call, policy)
         if kind is CallKind.READ and (links := real_paths(reported)):

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from accord.agents.conversation import Conversation
     from accord.agents.host_programs.host_behavior import HostBehavior, HostDriver
     from accord.agents.loop import AgentBehavior
-    from accord.agents.model_behavior import FindWorkdir
     from accord.agents.prompt_text import ReadContext
     from accord.agents.tools.call_report import CallReporter
+    from accord.agents.worktrees import FindWorkdir
     from accord.client import Client
     from accord.git.repository import Repository
 
@@ -57,8 +57,8 @@ class ScriptMaker(BehaviorMaker):
         """Plays the script."""
         from accord.agents.scripted_behavior import ScriptedBehavior
 
-        del client, session, conversation, workdir
-        return ScriptedBehavior(self._script)
+        del client, conversation
+        return ScriptedBehavior(self._script, workdir_finder(self.args, session, workdir))
 
 
 class ModelMaker(BehaviorMaker):
