@@ -106,7 +106,8 @@ async def test_merge_proposed_by_an_agent_needs_approval(shared_server: ServerPr
         fork = await room.alice.fork("Agent", ["claude"])
         merge = await room.claude.propose_merge(fork, "Take it", head="c" * 40)
         gate = await room.alice_listener.wait_for(lambda item: isinstance(item.body, GateRequest))
-        assert f"{fork} at commit cccccccccccc into" in gate.body.message
+        assert isinstance(gate.body, GateRequest)
+        assert f"{fork} at commit cccccccccccc into" in (gate.body.message or "")
         with pytest.raises(ServerRefused, match="not approved"):
             await room.claude.execute_merge(merge)
         await room.alice.approve(gate.id)

@@ -131,7 +131,7 @@ async def test_who_approves_the_commit_call_of_an_agent_approves_the_tree_that_i
 ) -> None:
     """No call says what is in `copy.md`; what is staged after the call was shown is not covered."""
     id = repo.accord("session", "create", "--name", "Copy").out.strip()
-    told = {"ACCORD_HOME": str(server.home)}
+    told, tree = {"ACCORD_HOME": str(server.home)}, ""
     async with (
         open_session(server, id) as room,
         run_agent(server, id, repo.path, script=BY_COMMAND, extra_env=told),
