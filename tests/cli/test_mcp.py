@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers.clients.mcp_requests import modern_meta, rpc
 from tests.helpers.servers.server_process import ServerProcess
+from tests.helpers.threads.method_client import MethodClient
 
 WORDS = [sys.executable, "-m", "accord", "mcp"]
 TIMEOUT_S = 60
@@ -57,7 +58,12 @@ class Host:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline()) if "id" in message else None
+        return self.read() if "id" in message else None
+
+    def read(self) -> Any:
+        """The next line, whatever it is about."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
 
     def close(self) -> int:
         self.process.communicate(timeout=TIMEOUT_S)
@@ -89,6 +95,45 @@ def test_bridge_survives_a_restart_of_the_server(
 
     read = host.ask(call("get_thread", {"thread_id": thread}, **meta))
     assert read["result"]["structuredContent"]["title"] == "t"
+    assert host.close() == 0
+
+
+def subscription(uri: str, *, older: bool) -> dict[str, Any]:
+    if older:
+        return rpc("resources/subscribe", {"uri": uri}, 8)
+    wanted = {"notifications": {"resourceSubscriptions": [uri]}, "_meta": modern_meta()}
+    return rpc("subscriptions/listen", wanted, 8)
+
+
+@pytest.mark.parametrize("gracefully", [False, True])
+@pytest.mark.parametrize("older", [False, True])
+def test_subscription_survives_a_restart_of_the_server(
+    server: ServerProcess, tmp_path: Path, older: bool, gracefully: bool
+) -> None:
+    token = server.issue_token("claude", "agent")
+    host = Host(environment(tmp_path, ACCORD_URL=server.url, ACCORD_TOKEN=token))
+    if older:
+        host.ask(INITIALIZE)
+        host.ask(INITIALIZED)
+    with MethodClient.of(server, "codex") as codex:
+        thread = codex.thread("claude", "codex")
+        uri = f"accord://threads/{thread}"
+        accepted = host.ask(subscription(uri, older=older))
+        assert "error" not in accepted
+
+        def heard() -> None:
+            notice = host.read()
+            assert notice["method"] == "notifications/resources/updated", notice
+            assert notice["params"]["uri"] == uri
+
+        codex.post(thread, "before")
+        heard()
+        if gracefully:
+            server.stop()
+        server.restart()
+        heard()  # of what it may have missed, once it is subscribed again
+        codex.post(thread, "after")
+        heard()
     assert host.close() == 0
 
 

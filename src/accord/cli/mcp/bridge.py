@@ -16,7 +16,25 @@ from contextlib import suppress
 
 from accord.cli.mcp.heartbeats import PATH as HEARTBEAT_PATH
 from accord.cli.mcp.heartbeats import Heartbeats, is_agents
-from accord.cli.mcp.http_exchange import Exchange, NotSentError
+from accord.cli.mcp.http_exchange import (
+    HTTP_ERROR,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    BridgeError,
+    Exchange,
+    NoServerError,
+    NotSentError,
+)
+from accord.cli.mcp.session_stream import (
+    ACKNOWLEDGED,
+    LISTEN,
+    MAX_RETRY_S,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    SessionStream,
+    updated,
+    uris_listened_to,
+)
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
@@ -44,17 +62,11 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 FIRST_METHODS = frozenset({"initialize", "server/discover", "tools/list"})
 SERVER_ERROR = -32000
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
-UNAUTHORIZED, NOT_FOUND = 401, 404
-HTTP_ERROR = 400
 
 NO_PROFILE = (
     "accord mcp: there is no server to forward to. Log in with `accord login LINK`, or set "
     "ACCORD_URL and ACCORD_TOKEN"
 )
-
-
-class BridgeError(Exception):
-    """The request got no answer; the sentence is for the person at the host."""
 
 
 class Bridge:
@@ -74,7 +86,8 @@ class Bridge:
         self._session_lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_IN_PROGRESS)
         self._out = 1
-        self._listens = False
+        self._stream = SessionStream(self)
+        self._cancelled: set[Any] = set()  # ids of streams that the client no longer wants
         self._workers: set[threading.Thread] = set()
         self._heartbeats = Heartbeats(env, self.send_heartbeat)
 
@@ -98,6 +111,7 @@ class Bridge:
     def close(self) -> None:
         """Let requests in progress finish for a while, then end them and the session."""
         deadline = time.monotonic() + FINISH_S
+        self._stream.close()
         for exchange in [each for each in self.open.values() if each.is_event_stream]:
             exchange.close()
         for worker in list(self._workers):
@@ -163,23 +177,41 @@ class Bridge:
             self._slots.release()
 
     def exchange(self, message: dict[str, Any]) -> None:
-        """Send a message, again if it did not arrive, the token ended, or the session was lost."""
-        if message.get("method") == "initialize":
+        """Send a message and pass on the answer; a stream that breaks off is asked for again."""
+        method, is_again, wait_s = message.get("method"), False, RETRY_INTERVAL_S
+        patience_s = RESTART_PATIENCE_S
+        if method == "initialize":
             self.session, self.opening = "", message
-        deadline = time.monotonic() + RESTART_PATIENCE_S
+        elif method == SUBSCRIBE and self.session:
+            self._stream.open()
+        while True:
+            try:
+                answer = self.answer_to(message, patience_s)
+                is_over, wait_s = self.pass_on(message, answer, is_again=is_again), RETRY_INTERVAL_S
+            except NoServerError:
+                if not is_again:
+                    raise
+                is_over, wait_s = False, min(MAX_RETRY_S, 2 * wait_s)
+            if is_over or message.get("id") in self._cancelled or self._stream.ends.wait(wait_s):
+                return
+            is_again, patience_s = True, 0.0
+
+    def answer_to(self, message: dict[str, Any], patience_s: float) -> Exchange:
+        """Send a message, again if it did not arrive, the token ended, or the session was lost."""
+        deadline = time.monotonic() + patience_s
         renewed = reopened = False
         while True:
             session = self.session
             answer = self.post(message, deadline)
             if answer.status == UNAUTHORIZED and not renewed:
-                renewed, self._server = True, None
+                renewed = True
+                self.forget_server()
             elif answer.status == NOT_FOUND and session and not reopened:
                 reopened = True
                 self.reopen(session, deadline)
             else:
-                break
+                return answer
             answer.close()
-        self.pass_on(message, answer)
 
     def post(self, message: dict[str, Any], deadline: float) -> Exchange:
         """Send a message; while there is no connection, try until the deadline."""
@@ -191,26 +223,30 @@ class Bridge:
                 exchange.send("POST", PATH, self.headers(message), body)
             except NotSentError as error:
                 if time.monotonic() >= deadline or message.get("method") in FIRST_METHODS:
-                    raise BridgeError(no_server(server.url, error)) from error
+                    raise NoServerError(no_server(server.url, error)) from error
                 time.sleep(RETRY_INTERVAL_S)
             except OSError as error:
                 raise BridgeError(no_answer(server.url, error)) from error
             else:
                 return exchange
 
-    def pass_on(self, message: dict[str, Any], answer: Exchange) -> None:
-        """Write the response, or each message of a stream."""
-        id = message.get("id")
+    def pass_on(self, message: dict[str, Any], answer: Exchange, *, is_again: bool) -> bool:
+        """Write the response, or each message of a stream; False if that broke off."""
+        id, method = message.get("id"), message.get("method")
         self.open[id] = answer
         try:
             if answer.status >= HTTP_ERROR:
                 self.pass_on_refusal(id, answer)
+            elif answer.is_event_stream and method == LISTEN:
+                return self.pass_on_changes(message, answer, is_again=is_again)
             elif answer.is_event_stream:
                 for event in answer.events():
                     self.write(event)
             elif body := answer.body():
-                if message.get("method") == "initialize":
+                if method == "initialize":
                     self.note_session(answer, body)
+                elif method in {SUBSCRIBE, UNSUBSCRIBE}:
+                    self._stream.note(message, body)
                 self.write(body)
         except OSError as error:
             server = self._server.url if self._server else ""
@@ -218,8 +254,26 @@ class Bridge:
         finally:
             self.open.pop(id, None)
             answer.close()
-        if message.get("method") == "resources/subscribe" and answer.status < HTTP_ERROR:
-            self.listen()
+        return True
+
+    def pass_on_changes(self, message: dict[str, Any], answer: Exchange, *, is_again: bool) -> bool:
+        """Write the notices of a subscription without a session; whether the server ended it.
+
+        Asked for again, it is acknowledged again, and the client is told of each address instead,
+        because nobody knows what it missed meanwhile.
+        """
+        with suppress(OSError):  # the server has gone
+            for event in answer.events():
+                said = json.loads(event)
+                if "id" in said:
+                    self.write(event)
+                    return True
+                if not (is_again and said.get("method") == ACKNOWLEDGED):
+                    self.write(event)
+                    continue
+                for uri in uris_listened_to(message):
+                    self.write(updated(uri, message["id"]))
+        return False
 
     def pass_on_refusal(self, id: object, answer: Exchange) -> None:
         """An error of the protocol as it is; a refusal of the server as an error of the call."""
@@ -257,29 +311,11 @@ class Bridge:
     def cancel(self, message: dict[str, Any]) -> None:
         """Close a stream that the client no longer wants; without sessions nothing else ends it."""
         params = message.get("params")
-        exchange = self.open.get(params.get("requestId")) if isinstance(params, dict) else None
+        id = params.get("requestId") if isinstance(params, dict) else None
+        exchange = self.open.get(id)
         if exchange is not None and not self.session and exchange.is_event_stream:
+            self._cancelled.add(id)
             exchange.close()
-
-    def listen(self) -> None:
-        """Receive what the server sends unasked in a session; once per session."""
-        with self._session_lock:
-            if self._listens:
-                return
-            self._listens = True
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        exchange = Exchange(self.server().url)
-        try:
-            exchange.send("GET", PATH, {**self.headers({}), "Accept": "text/event-stream"}, b"")
-            for event in exchange.events():
-                self.write(event)
-        except (OSError, ValueError, BridgeError):
-            pass  # the client reads again when it subscribes again
-        finally:
-            exchange.close()
-            self._listens = False
 
     def send_heartbeat(self, report: dict[str, Any]) -> None:
         """Send one; what goes wrong is not worth a word, because the next one follows."""
@@ -299,6 +335,10 @@ class Bridge:
                 exchange.close()
 
     # The server
+
+    def forget_server(self) -> None:
+        """Take a fresh token for the next request."""
+        self._server = None
 
     def server(self) -> RemoteServer:
         """The server and a token for it."""

@@ -21,6 +21,18 @@ CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 90.0
 
 
+UNAUTHORIZED, NOT_FOUND = 401, 404
+HTTP_ERROR = 400
+
+
+class BridgeError(Exception):
+    """The request got no answer; the sentence is for the person at the host."""
+
+
+class NoServerError(BridgeError):
+    """There is no server at the moment."""
+
+
 class NotSentError(OSError):
     """No connection: the server has not seen the request."""
 
