@@ -8,10 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+from accord.core.kernel.role_permissions import Role
+from accord.core.room.membership.role_assignment import ParticipantRoleChange
 from accord.hosts.connections import delete_connection, save_connection
 from accord.hosts.gate_hook import SOCKET_FILE
 from tests.daemon.conftest import MakeAgent
-from tests.helpers.hosts.gated_agent import ACCORD, GatedAgent, HookAnswer, People, wait_until
+from tests.helpers.hosts.gated_agent import (
+    ACCORD,
+    PERSON,
+    GatedAgent,
+    HookAnswer,
+    People,
+    wait_until,
+)
 from tests.helpers.servers.server_process import ServerProcess
 
 RISKY = "git push origin main"
@@ -184,6 +193,18 @@ def test_revoked_agent_is_refused(agent: GatedAgent, people: People) -> None:
     wait_until(lambda: agent.ask("ls").decision == "deny")
     assert "does not let this agent in" in agent.ask(RISKY).reason
     assert people.state.gates == ()
+
+
+def test_agent_that_was_removed_from_its_session_is_refused_reads_too(
+    agent: GatedAgent, people: People
+) -> None:
+    assert agent.ask("ls") == HookAnswer(0, "", "")
+    id = agent.connection.agent
+    people.send(ParticipantRoleChange(id, (Role.DRIVER,), (), PERSON, "Enough"))
+
+    wait_until(lambda: "ann removed you" in agent.ask("ls").reason)
+
+    assert agent.ask("ls").decision == "deny"
 
 
 def test_ended_session_is_refused_with_what_to_do(agent: GatedAgent, people: People) -> None:

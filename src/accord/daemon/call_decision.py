@@ -37,6 +37,7 @@ OPEN_STATUSES = frozenset({"active", "paused"})
 CONNECT_AGAIN = "Ask the user to run `accord connect` for another session, or `accord disconnect`."
 REAL_PATHS = "real_paths"
 MAX_SHOWN_CALL = 160
+REFUSED_OUTRIGHT = "agents may not do this"
 
 
 class Decision(NamedTuple):
@@ -67,14 +68,14 @@ def decide(link: AgentLink, call: HostCall, protected: tuple[str, ...]) -> Decis
     classified = classify_call(link, call, protected)
     found = classified.found
     if found.refusal:
-        return deny(f"agents may not do this: {found.refusal}. No approval would change that.")
+        return deny(f"{REFUSED_OUTRIGHT}: {found.refusal}. No approval would change that.")
     if state is None:
         return away_decision(link, found)
     if (interrupted := interrupted_decision(link, state)) is not None:
         return interrupted
     if state.status not in OPEN_STATUSES:
         return deny(f"the session {state.id} has ended ({state.status}). {CONNECT_AGAIN}")
-    if all(member.id != link.connection.agent for member in state.members):
+    if state.standing != "member":  # a former member is shown, as the only one
         return deny(f"{link.connection.agent} is not in the session {state.id}. {CONNECT_AGAIN}")
     if any(fork.merged for fork in state.forks if fork.id == link.connection.fork):
         return deny(merged_sentence(link))

@@ -21,6 +21,7 @@ from accord.hosts.connections import (
 )
 from accord.hosts.gate_hook import ALLOW, DENY, NONE, PREFIX
 from accord.hosts.hook_events import PRE_TOOL
+from accord.hosts.last_hook_call import CHECK_SESSION, note_hook_call
 from accord.settings.client import home_of
 
 log = logging.getLogger("accord.daemon")
@@ -66,6 +67,8 @@ class RequestHandler:
             reports.report_event(reports.Report(link, request, self.protected, self._runs))
             return {"decision": NONE}
         call = call_of(request, link.connection)
+        if call.host_session != CHECK_SESSION:
+            note_hook_call(Path(request.record))
         decided = call_decision.decide(link, call, self.protected)
         key = run_key(call.host_session, call.use_id)
         if decided.decision == ALLOW and key:

@@ -22,6 +22,7 @@ import msgspec
 
 from accord.atomic_files import write_private
 from accord.hosts.hook_events import HookEvent
+from accord.hosts.last_hook_call import forget_hook_calls
 from accord.settings.profiles import Profile, ProfileError, config_dir, read_private
 
 CONNECTIONS_DIR = "connections"
@@ -155,6 +156,7 @@ def delete_connection(env: Mapping[str, str], id: str) -> bool:
     path = connection_path(env, id)
     was_there = path.exists()
     path.unlink(missing_ok=True)
+    forget_hook_calls(path)
     return was_there
 
 

@@ -1,11 +1,7 @@
 """`accord connect` and `disconnect` at a shell: shown first, asked, undone to the byte."""
 
 import json
-import os
-import pty
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,108 +9,14 @@ from typing import Any
 import pytest
 
 from accord.hosts.adapters.table import HOSTS
-from tests.helpers.clients.cli import CommandRun, clean_environment
+from tests.helpers.hosts.connecting_shell import ACCORD, ConnectingShell, StartShell
 from tests.helpers.servers.server_process import ServerProcess, run_server
-
-ACCORD = [sys.executable, "-m", "accord"]
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with run_server(tmp_path_factory.mktemp("house")) as server:
-        yield server
-
-
-class Shell:
-    """A person's shell in a repository."""
-
-    def __init__(self, house: ServerProcess, home: Path, who: str, *roles: str) -> None:
-        self.who = who
-        self.home = home
-        self.repo = home / "repo"
-        self.repo.mkdir(parents=True)
-        subprocess.run(["git", "init", "-q", str(self.repo)], check=True)
-        request = {"id": who, "roles": roles or ["admin"]}
-        code = house.admin_request("POST", "/admin/invitations", request)["code"]
-        assert self("login", f"{house.url}#code={code}").code == 0
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return clean_environment(HOME=str(self.home), XDG_CONFIG_HOME=str(self.home / ".config"))
-
-    def __call__(self, *words: str, cwd: Path | None = None) -> CommandRun:
-        done = subprocess.run(
-            [*ACCORD, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=cwd or self.repo,
-            env=self.environment,
-            timeout=60,
-            check=False,
-        )
-        return CommandRun(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *words: str, code: int = 0) -> Any:
-        done = self(*words, "--json")
-        assert done.code == code, done
-        return json.loads(done.out)
-
-    def on_terminal(self, answer: str, *words: str) -> tuple[int, str]:
-        """The exit code and all that is shown; `answer` is typed at the first question."""
-        ours, theirs = pty.openpty()
-        child = subprocess.Popen(
-            [*ACCORD, *words],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=self.repo,
-            env=self.environment,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        os.write(ours, answer.encode())
-        shown = b""
-        while True:
-            try:
-                data = os.read(ours, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not data:
-                break
-            shown += data
-        os.close(ours)
-        return child.wait(), shown.decode(errors="replace")
-
-    def config_files(self) -> dict[str, bytes]:
-        """All files below home but our own and the repository's."""
-        return {
-            str(path.relative_to(self.home)): path.read_bytes()
-            for path in self.home.rglob("*")
-            if path.is_file()
-            and not path.is_relative_to(self.repo)
-            and not path.is_relative_to(self.home / ".config" / "accord")
-        }
-
-    def devices(self) -> set[str]:
-        """This person's devices and those of their agents."""
-        listed = self.json("people", "devices")["devices"]
-        return {each["principal"] for each in listed if self.who in (each["principal"], each["by"])}
-
-
-Start = Callable[..., Shell]
-
-
-@pytest.fixture
-def shell_of(house: ServerProcess, tmp_path: Path) -> Start:
-    def start(who: str, *roles: str) -> Shell:
-        return Shell(house, tmp_path / who, who, *roles)
-
-    return start
 
 
 @pytest.mark.parametrize("host", sorted(HOSTS))
-def test_a_host_is_connected_and_disconnected_without_a_trace(host: str, shell_of: Start) -> None:
+def test_a_host_is_connected_and_disconnected_without_a_trace(
+    host: str, shell_of: StartShell
+) -> None:
     shell = shell_of(f"ann{len(host)}")
     settings = shell.home / ".gemini" / "settings.json"
     settings.parent.mkdir()
@@ -147,7 +49,7 @@ def test_a_host_is_connected_and_disconnected_without_a_trace(host: str, shell_o
     assert done["agent"] not in {each["id"] for each in members}
 
 
-def test_connecting_again_changes_nothing(shell_of: Start) -> None:
+def test_connecting_again_changes_nothing(shell_of: StartShell) -> None:
     shell = shell_of("bea")
     first = shell.json("connect", "gemini", "--yes")
     files = shell.config_files()
@@ -158,7 +60,7 @@ def test_connecting_again_changes_nothing(shell_of: Start) -> None:
     assert shell.config_files() == files
 
 
-def test_another_session_moves_the_same_agent(shell_of: Start) -> None:
+def test_another_session_moves_the_same_agent(shell_of: StartShell) -> None:
     shell = shell_of("cid")
     first = shell.json("connect", "gemini", "--yes")
     other = shell("session", "create", "--name", "other").out.strip()
@@ -170,7 +72,7 @@ def test_another_session_moves_the_same_agent(shell_of: Start) -> None:
     assert first["agent"] in {each["id"] for each in members}
 
 
-def test_an_agent_moves_into_a_fork_of_which_it_is_a_member_and_back(shell_of: Start) -> None:
+def test_an_agent_moves_into_a_fork_of_which_it_is_a_member_and_back(shell_of: StartShell) -> None:
     shell = shell_of("cora")
     missing = shell("connect", "gemini", "--yes", "--fork", "aside")
     assert (missing.code, "There is no fork aside" in missing.err) == (4, True)
@@ -193,7 +95,7 @@ def test_an_agent_moves_into_a_fork_of_which_it_is_a_member_and_back(shell_of: S
 
 
 def test_two_that_connect_at_once_leave_one_connection_and_disconnect_to_the_byte(
-    shell_of: Start,
+    shell_of: StartShell,
 ) -> None:
     shell = shell_of("cyd")
     settings = shell.home / ".gemini" / "settings.json"
@@ -212,7 +114,7 @@ def test_two_that_connect_at_once_leave_one_connection_and_disconnect_to_the_byt
     assert shell.config_files() == before
 
 
-def test_a_dry_run_shows_the_diff_and_makes_nothing(shell_of: Start) -> None:
+def test_a_dry_run_shows_the_diff_and_makes_nothing(shell_of: StartShell) -> None:
     shell = shell_of("dan")
 
     done = shell("connect", "claude-code", "--dry-run")
@@ -226,7 +128,7 @@ def test_a_dry_run_shows_the_diff_and_makes_nothing(shell_of: Start) -> None:
     assert shell.json("session", "list")["sessions"] == []
 
 
-def test_without_a_terminal_or_yes_nothing_is_written(shell_of: Start) -> None:
+def test_without_a_terminal_or_yes_nothing_is_written(shell_of: StartShell) -> None:
     shell = shell_of("eli")
 
     done = shell("connect", "codex")
@@ -238,7 +140,7 @@ def test_without_a_terminal_or_yes_nothing_is_written(shell_of: Start) -> None:
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("n\n", False), ("\n", False)])
-def test_on_a_terminal_the_person_decides(answer: str, written: bool, shell_of: Start) -> None:
+def test_on_a_terminal_the_person_decides(answer: str, written: bool, shell_of: StartShell) -> None:
     who = f"fay{len(answer)}{written}"
     shell = shell_of(who)
 
@@ -250,7 +152,7 @@ def test_on_a_terminal_the_person_decides(answer: str, written: bool, shell_of: 
     assert (f"{who}-gemini" in shell.devices()) is written
 
 
-def test_a_broken_file_is_one_sentence_and_nothing_is_made(shell_of: Start) -> None:
+def test_a_broken_file_is_one_sentence_and_nothing_is_made(shell_of: StartShell) -> None:
     shell = shell_of("gil")
     (shell.home / ".claude.json").write_text('{"mcpServers": {"accord": {}}}')
 
@@ -263,7 +165,7 @@ def test_a_broken_file_is_one_sentence_and_nothing_is_made(shell_of: Start) -> N
     assert shell.devices() == {"gil"}
 
 
-def test_outside_a_repository_and_without_a_connection_it_says_so(shell_of: Start) -> None:
+def test_outside_a_repository_and_without_a_connection_it_says_so(shell_of: StartShell) -> None:
     shell = shell_of("hal")
 
     outside = shell("connect", "codex", "--yes", cwd=shell.home)
@@ -273,7 +175,7 @@ def test_outside_a_repository_and_without_a_connection_it_says_so(shell_of: Star
         assert (missing.code, "is not connected" in missing.err) == (4, True)
 
 
-def test_an_observer_connects_nothing(shell_of: Start) -> None:
+def test_an_observer_connects_nothing(shell_of: StartShell) -> None:
     shell = shell_of("ida", "observer")
 
     done = shell("connect", "codex", "--yes")
@@ -282,7 +184,7 @@ def test_an_observer_connects_nothing(shell_of: Start) -> None:
     assert shell.config_files() == {}
 
 
-def test_an_agent_connects_nothing(shell_of: Start, house: ServerProcess) -> None:
+def test_an_agent_connects_nothing(shell_of: StartShell, house: ServerProcess) -> None:
     shell = shell_of("jon")
     token = house.issue_token("robot", "agent", ["driver"])
     own = {"ACCORD_TOKEN": token, "ACCORD_URL": house.url}
@@ -299,7 +201,7 @@ def test_an_agent_connects_nothing(shell_of: Start, house: ServerProcess) -> Non
     assert "only a person can connect a host" in done.stderr
 
 
-def test_another_agent_id_needs_a_disconnect_first(shell_of: Start) -> None:
+def test_another_agent_id_needs_a_disconnect_first(shell_of: StartShell) -> None:
     shell = shell_of("kim")
     shell.json("connect", "gemini", "--yes", "--agent", "kims-gem")
 
@@ -311,7 +213,7 @@ def test_another_agent_id_needs_a_disconnect_first(shell_of: Start) -> None:
 
 def test_disconnect_works_while_the_server_is_away(house: ServerProcess, tmp_path: Path) -> None:
     with run_server(tmp_path / "own") as server:
-        shell = Shell(server, tmp_path / "lea", "lea")
+        shell = ConnectingShell(server, tmp_path / "lea", "lea")
         shell.json("connect", "gemini", "--yes")
 
     done = shell("disconnect", "gemini", "--yes")
@@ -321,7 +223,9 @@ def test_disconnect_works_while_the_server_is_away(house: ServerProcess, tmp_pat
     assert shell.config_files() == {}
 
 
-def test_the_mcp_server_speaks_as_the_agent_inside_the_repository_alone(shell_of: Start) -> None:
+def test_the_mcp_server_speaks_as_the_agent_inside_the_repository_alone(
+    shell_of: StartShell,
+) -> None:
     shell = shell_of("max")
     shell.json("connect", "gemini", "--yes")
     settings = json.loads((shell.home / ".gemini" / "settings.json").read_text())

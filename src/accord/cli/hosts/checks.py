@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ EXIT_UNHEALTHY = 5
 VERSION_TIMEOUT_S = 20.0
 HOOK_TIMEOUT_S = 60.0
 MCP_TIMEOUT_S = 30.0
-# A call that every policy classes as a read, in the form of the hosts' own hooks.
-HARMLESS_COMMAND = "git status"
+# Every agent is refused this, whatever the policy says, so asking for it opens no gate.
+REFUSED_COMMAND = "accord approve accord-check"
 HANDSHAKE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -73,6 +74,7 @@ def check_connection(adapter: "HostAdapter", connection: "Connection") -> Iterat
     yield check_mcp(adapter, connection, where)
     if has_gate(adapter):
         yield check_hook(adapter, connection, where)
+        yield check_last_call(adapter, connection, where)
     else:
         yield CheckResult(WARN, "gate", f"{where}: {adapter.limits[0]}")
 
@@ -164,8 +166,8 @@ def check_identity(connection: "Connection", where: str) -> CheckResult:
         detail = asyncio.run(client.session(connection.session))
     except ClientError as error:
         return CheckResult(FAIL, "identity", f"{where}: {error}", cure)
-    if connection.agent not in {member.id for member in detail.members}:
-        said = f"{where}: {connection.agent} is not a member of {connection.session}"
+    if detail.standing != "member":  # a former member is shown, as the only one
+        said = f"{where}: {connection.agent} is not a member of {connection.session} any more"
         return CheckResult(FAIL, "identity", said, f"Run: accord connect {connection.host}")
     name = detail.name or connection.session
     return CheckResult(OK, "identity", f"{where}: {connection.agent} is a member of {name}")
@@ -203,24 +205,17 @@ def check_mcp(adapter: "HostAdapter", connection: "Connection", where: str) -> C
 
 
 def check_hook(adapter: "HostAdapter", connection: "Connection", where: str) -> CheckResult:
-    """The command in the host's settings lets a read pass, so hook, daemon and server answer."""
+    """The command in the host's settings refuses a call, by the rule and not by a failure."""
+    from accord.daemon.call_decision import REFUSED_OUTRIGHT
     from accord.hosts.connections import hook_command
     from accord.hosts.hook_events import HOOK_EVENTS
 
     event = next(each for each in HOOK_EVENTS[adapter.name] if each.is_gate)
-    call = {
-        "hook_event_name": event.name,
-        "session_id": "accord-check",
-        "cwd": connection.root,
-        "tool_name": "run_shell_command" if adapter.name == "gemini" else "Bash",
-        "tool_input": {"command": HARMLESS_COMMAND},
-        "tool_use_id": "accord-check",
-    }
     command = hook_command(record_of(connection), adapter.name, event)
     try:
         done = subprocess.run(
             ["/bin/sh", "-c", command],
-            input=json.dumps(call),
+            input=json.dumps(refused_call(adapter.name, connection, event.name)),
             capture_output=True,
             text=True,
             cwd=connection.root,
@@ -229,9 +224,42 @@ def check_hook(adapter: "HostAdapter", connection: "Connection", where: str) -> 
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return CheckResult(FAIL, "gate", f"{where}: the hook failed ({error})", "Connect again.")
-    if done.returncode or done.stdout.strip():
-        said = (done.stdout + done.stderr).strip()[:300]
-        return CheckResult(
-            FAIL, "gate", f"{where}: the hook refuses even a read: {said}", "See above."
-        )
-    return CheckResult(OK, "gate", f"{where}: the hook answers, and lets a read pass")
+    said = done.stdout + done.stderr
+    if REFUSED_OUTRIGHT in said:
+        return CheckResult(OK, "gate", f"{where}: the hook answers, and refuses what it must")
+    shown = said.strip()[:300] or "nothing, which lets the call run"
+    cure = "Run `accord daemon status`; daemon.log in the configuration directory says more."
+    return CheckResult(FAIL, "gate", f"{where}: the hook does not hold; it said: {shown}", cure)
+
+
+def refused_call(host: str, connection: "Connection", event: str) -> dict[str, object]:
+    """A shell call in the host's form."""
+    from accord.core.policy.reported_call import CallKind
+    from accord.daemon.host_tools import KIND_BY_TOOL
+    from accord.hosts.last_hook_call import CHECK_SESSION
+
+    shell = next(tool for tool, kind in KIND_BY_TOOL[host].items() if kind is CallKind.SHELL)
+    return {
+        "hook_event_name": event,
+        "session_id": CHECK_SESSION,
+        "cwd": connection.root,
+        "tool_name": shell,
+        "tool_input": {"command": REFUSED_COMMAND},
+        "tool_use_id": CHECK_SESSION,
+    }
+
+
+def check_last_call(adapter: "HostAdapter", connection: "Connection", where: str) -> CheckResult:
+    """The host itself has run the hook since it was connected; only a call of its own shows it."""
+    from accord.hosts.last_hook_call import last_hook_call
+
+    at = last_hook_call(record_of(connection))
+    if at is None:
+        said = f"{where}: {adapter.title} itself has not asked the hook since it was connected"
+        cure = "Start it in the repository and let it read a file; then check again."
+        return CheckResult(WARN, "calls", said, cure)
+    return CheckResult(OK, "calls", f"{where}: {adapter.title} asked the hook {local_time(at)}")
+
+
+def local_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("on %Y-%m-%d at %H:%M")
