@@ -15,7 +15,7 @@ from tests.docs.test_docs import follow, sign_in
 from tests.helpers.hosts.codex import MODEL_THAT_WRITES_CODE
 from tests.helpers.hosts.scripted_model.script import Call, Script, Step
 from tests.helpers.hosts.scripted_model.server import serve
-from tests.helpers.hosts.table import chosen_hosts
+from tests.helpers.hosts.table import chosen_hosts, gated_hosts
 from tests.helpers.hosts.turns import Agent
 from tests.helpers.servers.server_process import ServerProcess
 from tests.hosts.conftest import MakeAgent
@@ -74,7 +74,7 @@ class Reader:
 
 
 @pytest.mark.usefixtures("stopped_daemons")
-@pytest.mark.parametrize("name", chosen_hosts())
+@pytest.mark.parametrize("name", gated_hosts())
 def test_a_reader_connects_a_host_and_approves_its_first_command(
     name: str, server: ServerProcess, make_agent: MakeAgent
 ) -> None:
@@ -90,6 +90,37 @@ def test_a_reader_connects_a_host_and_approves_its_first_command(
         assert "gates" in waiting.text, "our MCP server answered"
         assert "Accord" in refused.text, "our hook refused"
         assert "Accord" not in done.text
+
+
+@pytest.mark.usefixtures("stopped_daemons")
+@pytest.mark.skipif("opencode" not in chosen_hosts(), reason="OpenCode is not chosen")
+def test_connected_opencode_has_our_tools_and_no_gate(
+    server: ServerProcess, make_agent: MakeAgent, tmp_path: Path
+) -> None:
+    """As `accord connect opencode` and its page say."""
+    steps = [
+        Step(calls=[Call("whats_waiting", {})]),
+        Step(calls=[Call("bash", {"command": MAKE, "description": "Make a directory"})]),
+        Step(say="Made."),
+    ]
+    with serve(Script({"Make a directory": steps})) as model:
+        with Reader(make_agent("opencode", model, None), server) as shell:
+            assert shell.run("git init -q shop && cd shop").code == 0
+            connected = shell.run("accord connect opencode --yes")
+            assert "OpenCode is NOT gated" in connected.text
+            checked = json.loads(shell.run("accord connect opencode --check --json").text)
+            assert {each["about"]: each["state"] for each in checked["checks"]} == {
+                "host": "ok",
+                "settings": "ok",
+                "identity": "ok",
+                "mcp": "ok",
+                "gate": "warn",
+            }
+            assert shell.run('opencode run "Make a directory for the release notes."').code == 0
+
+        waiting, *_ = max((each.request.own_results for each in model.exchanges), key=len)
+    assert "gates" in waiting.text, "our MCP server answered"
+    assert (tmp_path / "opencode" / "home" / "shop" / "release-notes").exists()
 
 
 @pytest.mark.usefixtures("stopped_daemons")

@@ -21,7 +21,7 @@ from tests.helpers.hosts.gated_agent import GatedAgent, People
 from tests.helpers.hosts.hook_settings import HOOK_HOSTS, shell_call, turn_words, write_hooks
 from tests.helpers.hosts.scripted_model.script import Script, Step
 from tests.helpers.hosts.scripted_model.server import ScriptedModel, serve
-from tests.helpers.hosts.table import chosen_hosts
+from tests.helpers.hosts.table import chosen_hosts, gated_hosts
 from tests.helpers.hosts.turns import Agent, Turn
 from tests.helpers.servers.server_process import ServerProcess
 from tests.hosts.conftest import MakeAgent
@@ -66,7 +66,7 @@ def rows_that_ran(agent: Agent) -> set[str]:
     return {each.name.removeprefix("row-") for each in agent.setup.project.glob("row-*")}
 
 
-@pytest.mark.parametrize("name", chosen_hosts(), ids=str)
+@pytest.mark.parametrize("name", gated_hosts(), ids=str)
 def test_no_failure_of_the_hook_lets_a_call_run(
     name: str, make_agent: MakeAgent, tmp_path: Path
 ) -> None:
@@ -145,7 +145,7 @@ def has_read_a_refusal(model: ScriptedModel) -> bool:
 
 def chosen_variants() -> list[str]:
     """Hosts, and Codex with both of its ways to call tools."""
-    names = list(chosen_hosts())
+    names = list(gated_hosts())
     return [*names, "codex-code"] if "codex" in names else names
 
 

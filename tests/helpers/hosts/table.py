@@ -9,6 +9,8 @@ from tests.helpers.hosts.opencode import OPENCODE
 
 HOSTS = {host.name: host for host in (CLAUDE, CODEX, GEMINI, OPENCODE)}
 DEFAULT = ("claude", "codex", "gemini")
+# Accord has no gate for these, and says so.
+UNGATED = frozenset({"opencode"})
 VARIABLE = "TEST_HOSTS"
 
 
@@ -25,3 +27,8 @@ def chosen_hosts(names: str | None = None) -> tuple[str, ...]:
     if unknown := sorted(set(chosen) - set(HOSTS)):
         raise ValueError(f"no host is called {', '.join(unknown)}: there are {', '.join(HOSTS)}")
     return tuple(name for name in HOSTS if name in chosen)
+
+
+def gated_hosts() -> tuple[str, ...]:
+    """The chosen hosts that run our hook."""
+    return tuple(name for name in chosen_hosts() if name not in UNGATED)
