@@ -11,6 +11,7 @@ from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
 from accord.core.room.conversation.prompts import PromptSubmit
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd
 from accord.core.room.state import Presence
+from accord.daemon.transcripts import read_complete_usage
 from tests.daemon.conftest import MakeAgent
 from tests.helpers.hosts.gated_agent import PERSON, GatedAgent, People, wait_until
 from tests.helpers.hosts.samples import read_sample
@@ -100,6 +101,11 @@ def claude_entry(id: str, **usage: int) -> dict[str, Any]:
     return {"type": "assistant", "message": message}
 
 
+def codex_count(**usage: int) -> dict[str, Any]:
+    info = {"last_token_usage": usage}
+    return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+
 TRANSCRIPTS: dict[str, tuple[tuple[dict[str, Any], ...], str, tuple[int, int]]] = {
     "claude-code": (
         (
@@ -116,17 +122,14 @@ TRANSCRIPTS: dict[str, tuple[tuple[dict[str, Any], ...], str, tuple[int, int]]] 
     ),
     "codex": (
         (
+            codex_count(input_tokens=500, output_tokens=500),
+            {"type": "event_msg", "payload": {"type": "task_started"}},
             {"type": "turn_context", "payload": {"model": "gpt-5.5"}},
-            {
-                "type": "event_msg",
-                "payload": {
-                    "type": "token_count",
-                    "info": {"last_token_usage": {"input_tokens": 30, "output_tokens": 4}},
-                },
-            },
+            codex_count(input_tokens=30, output_tokens=4),
+            codex_count(input_tokens=40, output_tokens=5),
         ),
         "gpt-5.5",
-        (30, 4),
+        (70, 9),
     ),
     "gemini": (
         (
@@ -137,9 +140,11 @@ TRANSCRIPTS: dict[str, tuple[tuple[dict[str, Any], ...], str, tuple[int, int]]] 
                 "model": "gemini-2.5-flash",
                 "tokens": {"input": 8, "output": 3},
             },
+            {"type": "user", "content": [{"functionResponse": {"name": "run_shell_command"}}]},
+            {"type": "gemini", "id": "g2", "tokens": {"input": 9, "output": 1}},
         ),
         "gemini-2.5-flash",
-        (8, 3),
+        (17, 4),
     ),
 }
 
@@ -149,7 +154,7 @@ TRANSCRIPTS: dict[str, tuple[tuple[dict[str, Any], ...], str, tuple[int, int]]] 
 def test_usage_and_model_come_from_the_transcript(
     make_agent: MakeAgent, people: People, host: str
 ) -> None:
-    agent = make_agent(host)
+    agent = make_agent(host, price=(3.0, 15.0))
     asked, stopped = (read_sample(host, name, agent.home, agent.root) for name in TURNS[host])
     entries, model, tokens = TRANSCRIPTS[host]
     write_transcript(stopped, *entries)
@@ -162,6 +167,28 @@ def test_usage_and_model_come_from_the_transcript(
     assert end.body.usage is not None
     assert end.body.usage.model == model
     assert (end.body.usage.input_tokens, end.body.usage.output_tokens) == tokens
+    assert end.body.usage.cost_usd == (3 * tokens[0] + 15 * tokens[1]) / 1_000_000
+
+
+INCOMPLETE = {
+    "claude-code": {**claude_entry("m3"), "message": {"id": "m3", "stop_reason": "tool_use"}},
+    "codex": {"type": "response_item", "payload": {"type": "message", "role": "assistant"}},
+    "gemini": {"type": "gemini", "id": "g3", "toolCalls": [{"id": "c1"}]},
+}
+
+
+@pytest.mark.parametrize("host", sorted(TRANSCRIPTS))
+def test_usage_waits_for_the_answer_that_the_host_still_writes(host: str, tmp_path: Path) -> None:
+    path = tmp_path / "transcript.jsonl"
+    entries, model, (input_tokens, output_tokens) = TRANSCRIPTS[host]
+    write_transcript({"transcript_path": str(path)}, *entries)
+    whole = read_complete_usage(host, str(path), str(tmp_path))
+    write_transcript({"transcript_path": str(path)}, *entries, INCOMPLETE[host])
+
+    cut = read_complete_usage(host, str(path), str(tmp_path))
+
+    assert whole[:3] == cut[:3] == (model, input_tokens, output_tokens)
+    assert (whole.is_complete, cut.is_complete) == (True, False)
 
 
 def test_transcript_outside_the_home_directory_is_not_read(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from accord.core.room.conversation.responses import ResponseEnd
 from accord.hosts.connections import REFUSING_SCRIPT
 from accord.hosts.hook_events import PRE_TOOL
 from tests.helpers.hosts.codex import MODEL, MODEL_THAT_WRITES_CODE
@@ -43,6 +44,8 @@ HANG = "hang"
 HOST_TIMEOUT_S = 5
 # Where the host's own timeout ends the hook, only Claude Code can be told to refuse.
 REFUSES_AFTER_TIMEOUT = {"claude": True, "codex": False, "gemini": False}
+# What the scripted model says that each request took.
+INPUT_TOKENS, OUTPUT_TOKENS = 100, 10
 CODEX_MODELS = {"codex": MODEL, "codex-code": MODEL_THAT_WRITES_CODE}
 
 
@@ -191,6 +194,13 @@ def test_refused_call_passes_once_after_its_approval(
     assert approved
     (result,) = people.history("tool.result")
     assert people.history("prompt.submit")
-    assert people.history("response.end")
+    (end,) = people.history("response.end")
+    assert isinstance(end.body, ResponseEnd)
+    assert end.body.usage is not None
+    requests = len(model.exchanges)
+    assert (end.body.usage.input_tokens, end.body.usage.output_tokens) == (
+        requests * INPUT_TOKENS,
+        requests * OUTPUT_TOKENS,
+    )
     assert people.only_gate != approved[0]
     assert result.sender == people.history("tool.propose")[0].sender

@@ -172,3 +172,18 @@ class SubsetOf:
         if not words:
             raise argparse.ArgumentTypeError(f"must not be empty; {choice}")
         return words
+
+
+def price_type(text: str) -> tuple[float, float]:
+    """The prices of a million tokens read and written, for argparse."""
+    import math
+
+    try:
+        prices = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        prices = ()
+    if len(prices) != 2 or not all(math.isfinite(each) and each >= 0 for each in prices):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not two prices for a million tokens, such as 3,15"
+        )
+    return prices

@@ -36,7 +36,7 @@ from accord.daemon.host_calls import (
     subagent_of,
     text_of,
 )
-from accord.daemon.transcripts import TurnUsage, read_usage
+from accord.daemon.transcripts import TurnUsage, read_complete_usage
 from accord.daemon.wake_prompts import cause_of_wake
 from accord.hosts.hook_events import (
     POST_TOOL,
@@ -154,7 +154,7 @@ def on_stop(report: Report) -> None:
     payload, link = report.payload, report.link
     text = text_of(payload, "last_assistant_message") or text_of(payload, "prompt_response")
     text = text or text_of(payload, "text")
-    usage = read_usage(
+    usage = read_complete_usage(
         report.request.host, text_of(payload, "transcript_path"), report.request.home
     )
     link.use_model(text_of(payload, "model") or usage.model)
@@ -178,7 +178,7 @@ def answer(report: Report, text: str, usage: TurnUsage, subagent: Subagent | Non
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         thinking_tokens=usage.thinking_tokens or None,
-        cost_usd=usage.cost_usd,
+        cost_usd=cost_of(usage, link.connection.price),
         model=usage.model or link.model or None,
     )
     metadata: dict[str, Any] = {"host": report.request.host, "model": usage.model or link.model}
@@ -187,6 +187,14 @@ def answer(report: Report, text: str, usage: TurnUsage, subagent: Subagent | Non
     reason: FinishReason = "tool_use" if subagent else "complete"  # its parent goes on
     body = ResponseEnd(reason, stats if usage.is_known else None, metadata)
     link.send(body, response)
+
+
+def cost_of(usage: TurnUsage, price: tuple[float, float] | None) -> float | None:
+    """US dollars at the price that the person gave to `accord connect`; None without one."""
+    if price is None:
+        return None
+    tokens = (usage.input_tokens, usage.output_tokens)
+    return sum(count * each for count, each in zip(tokens, price, strict=True)) / 1_000_000
 
 
 def on_subagent_start(report: Report) -> None:

@@ -6,6 +6,7 @@ optional: what is not found is left out.
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,16 +17,23 @@ from accord.hosts.hook_events import CLAUDE_CODE, CODEX, GEMINI
 
 # A turn is at the end of the file.
 MAX_TAIL_BYTES = 1 << 20
+# Hosts write the last answer at about the time when they run the hook for the end of a turn.
+COMPLETE_TIMEOUT_S = 1.0
+COMPLETE_POLL_S = 0.05
 
 
 class TurnUsage(NamedTuple):
-    """What a turn used; `model` is empty where the transcript does not name it."""
+    """What a turn used; `model` is empty where the transcript does not name it.
+
+    It is not complete while the transcript ends with a call of a tool, or before the count of the
+    last answer.
+    """
 
     model: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     thinking_tokens: int = 0
-    cost_usd: float | None = None
+    is_complete: bool = True
 
     @property
     def is_known(self) -> bool:
@@ -39,6 +47,14 @@ def read_usage(host: str, path: str, home: str) -> TurnUsage:
     if reader is None:
         return TurnUsage()
     return reader(list(last_entries(path, home)))
+
+
+def read_complete_usage(host: str, path: str, home: str) -> TurnUsage:
+    """The usage of the turn that just ended, once the host has written all of it."""
+    deadline = time.monotonic() + COMPLETE_TIMEOUT_S
+    while not (usage := read_usage(host, path, home)).is_complete and time.monotonic() < deadline:
+        time.sleep(COMPLETE_POLL_S)
+    return usage
 
 
 def last_entries(path: str, home: str) -> Iterator[Mapping[str, Any]]:
@@ -77,46 +93,64 @@ def claude_usage(entries: list[Mapping[str, Any]]) -> TurnUsage:
             messages[str(message.get("id", len(messages)))] = message
     usages = [mapping_of(each, "usage") for each in messages.values()]
     models = [model for each in messages.values() if (model := text_of(each, "model"))]
+    last = list(messages.values())[-1] if messages else {}
     input_keys = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return TurnUsage(
         model=models[-1] if models else "",
         input_tokens=sum(count_of(usage, key) for usage in usages for key in input_keys),
         output_tokens=sum(count_of(usage, "output_tokens") for usage in usages),
+        is_complete=last.get("stop_reason") != "tool_use",
     )
 
 
 def codex_usage(entries: list[Mapping[str, Any]]) -> TurnUsage:
-    """The last request's count, which Codex writes after each."""
-    model, usage = "", dict[str, Any]()
+    """The sum of the requests' counts since the turn began; each count follows its answer."""
+    model, usages, is_complete = "", list[dict[str, Any]](), True
     for entry in entries:
         payload = mapping_of(entry, "payload")
         model = text_of(payload, "model") or model
-        if payload.get("type") == "token_count":
-            usage = mapping_of(mapping_of(payload, "info"), "last_token_usage") or usage
+        match payload.get("type"):
+            case "task_started":
+                usages.clear()
+            case "token_count":
+                usages.append(mapping_of(mapping_of(payload, "info"), "last_token_usage"))
+                is_complete = True
+            case "message" if payload.get("role") == "assistant":
+                is_complete = False
     return TurnUsage(
         model=model,
-        input_tokens=count_of(usage, "input_tokens"),
-        output_tokens=count_of(usage, "output_tokens"),
-        thinking_tokens=count_of(usage, "reasoning_output_tokens"),
+        input_tokens=sum(count_of(each, "input_tokens") for each in usages),
+        output_tokens=sum(count_of(each, "output_tokens") for each in usages),
+        thinking_tokens=sum(count_of(each, "reasoning_output_tokens") for each in usages),
+        is_complete=is_complete,
     )
 
 
 def gemini_usage(entries: list[Mapping[str, Any]]) -> TurnUsage:
-    """The sum over the answers since the last prompt."""
+    """The sum over the answers since the last prompt; results of tools are the user's too."""
     answers: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
-        if entry.get("type") == "user":
+        if entry.get("type") == "user" and not is_tool_result(entry):
             answers.clear()
         if entry.get("type") == "gemini":
             answers[str(entry.get("id", len(answers)))] = entry
     tokens = [mapping_of(each, "tokens") for each in answers.values()]
     models = [model for each in answers.values() if (model := text_of(each, "model"))]
+    last = list(answers.values())[-1] if answers else {}
     return TurnUsage(
         model=models[-1] if models else "",
         input_tokens=sum(count_of(each, "input") for each in tokens),
         output_tokens=sum(count_of(each, "output") for each in tokens),
         thinking_tokens=sum(count_of(each, "thoughts") for each in tokens),
+        is_complete=not last.get("toolCalls"),
     )
+
+
+def is_tool_result(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of Gemini's user is what a tool returned."""
+    content = entry.get("content")
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and "functionResponse" in part for part in parts)
 
 
 def mapping_of(fields: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class ConnectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     fork: str = ""
     supervises: bool = False
+    price: tuple[float, float] | None = None
 
 
 async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Connection:
@@ -91,6 +92,7 @@ async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Co
         repository=request.repository,
         person=person.id,
         fork=request.fork,
+        price=request.price,
     )
 
 

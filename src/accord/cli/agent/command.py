@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.cli import connection
-from accord.cli.parsing import BoundedInt
+from accord.cli.parsing import BoundedInt, price_type
 from accord.core.kernel.refusal import Reason, Refused
 
 if TYPE_CHECKING:
@@ -67,21 +67,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--url", help=f"the server (default: ACCORD_URL, your profile, or {connection.DEFAULT_URL})"
     )
     add("--as", dest="id", metavar="ID", help="the id, on a server that runs with --auth open")
-
-
-def price_type(text: str) -> tuple[float, float]:
-    """The prices of a million tokens read and written, for argparse."""
-    import math
-
-    try:
-        prices = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        prices = ()
-    if len(prices) != 2 or not all(math.isfinite(each) and each >= 0 for each in prices):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not two prices for a million tokens, such as 3,15"
-        )
-    return prices
 
 
 def params_type(text: str) -> dict[str, object]:

@@ -41,7 +41,8 @@ EXIT_NOT_GATED = 5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The host, --session, --fork, --agent, --yes, --dry-run, --check and --json."""
+    """The host, --session, --fork, --agent, --price, --yes, --dry-run, --check and --json."""
+    from accord.cli.parsing import price_type
     from accord.hosts.adapters.table import HOSTS
 
     add = parser.add_argument
@@ -49,6 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--session", metavar="ID", help="the session (default: ACCORD_SESSION; else you are asked)")
     add("--fork", metavar="FORK", help="the fork that it works in; main is the session itself")
     add("--agent", metavar="ID", help="the agent's id (default: YOU-HOST)")
+    add("--price", type=price_type, metavar="IN,OUT", help="US dollars for a million tokens")
     add("--yes", action="store_true", help="answer yes to every question")
     add("--dry-run", action="store_true", help="show what would be written, and stop")
     add("--check", action="store_true", help="only check whether the connection works")
@@ -113,6 +115,7 @@ async def connect(adapter: "HostAdapter", args: argparse.Namespace) -> int:
         agent=agent,
         id=id,
         fork=fork,
+        price=args.price or (known.price if known else None),
     )
     connection = await establish(known, request, token, person, changes)
     finish(args, adapter, connection, changes, written=True)
@@ -328,8 +331,13 @@ async def establish(
     if known is None:
         connection = await enrol(request, token, person)
     else:
-        place = {"session": request.session, "fork": request.fork}
-        connection = replace(known, repository=request.repository, **place)
+        connection = replace(
+            known,
+            repository=request.repository,
+            session=request.session,
+            fork=request.fork,
+            price=request.price,
+        )
     try:
         await join_session(connection)
         save_connection(os.environ, connection)
