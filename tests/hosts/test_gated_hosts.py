@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from accord.core.room.conversation.responses import ResponseEnd
+from accord.hosts.adapters.table import HOSTS
 from accord.hosts.connections import REFUSING_SCRIPT
 from accord.hosts.hook_events import PRE_TOOL
+from tests.docs.page_blocks import ROOT
 from tests.helpers.hosts.codex import MODEL, MODEL_THAT_WRITES_CODE
 from tests.helpers.hosts.gated_agent import GatedAgent, People
 from tests.helpers.hosts.hook_settings import HOOK_HOSTS, shell_call, turn_words, write_hooks
@@ -86,25 +88,34 @@ def test_no_failure_of_the_hook_lets_a_call_run(
     assert len(refused) >= len(FAILURES) - 1  # silent refusals of the program have its own words
 
 
+# By what our limits and pages call them: how a person leaves our hook out.
 WITHOUT_HOOKS = {
-    "claude": ["--settings", '{"disableAllHooks":true}'],
-    "codex": ["--disable", "hooks"],
+    ("claude", "disableAllHooks"): ["--settings", '{"disableAllHooks":true}'],
+    ("claude", "--bare"): ["--bare"],
+    ("claude", "--safe-mode"): ["--safe-mode"],
+    ("claude", "--setting-sources project"): ["--setting-sources", "project"],
+    ("codex", "--disable hooks"): ["--disable", "hooks"],
 }
+PAGES = ("docs/how-to/connect.md", "docs/explanation/gate-hooks.md")
 
 
-@pytest.mark.parametrize("name", [name for name in WITHOUT_HOOKS if name in chosen_hosts()])
+@pytest.mark.parametrize(
+    ("name", "flag"), [each for each in WITHOUT_HOOKS if each[0] in chosen_hosts()]
+)
 def test_host_started_without_hooks_has_no_gate(
-    name: str, make_agent: MakeAgent, tmp_path: Path
+    name: str, flag: str, make_agent: MakeAgent, tmp_path: Path
 ) -> None:
-    """What the page about gate hooks says no hook can close."""
+    """What no hook can close; `connect` and the pages name each of these ways to start a host."""
     with serve(Script({})) as model:
         agent = make_agent(name, model, None)
         model.script = touch_rows(agent, "crash")
         hook = failing_hook(tmp_path)
         write_hooks(agent, lambda event: hook if event == PRE_TOOL else "")
-        agent.run_arguments(turn_words(agent, "go", *WITHOUT_HOOKS[name]))
+        agent.run_arguments(turn_words(agent, "go", *WITHOUT_HOOKS[name, flag]))
 
     assert rows_that_ran(agent) == {"crash"}
+    assert any(flag in limit for limit in HOSTS[HOOK_HOSTS[name]].limits)
+    assert all(flag in (ROOT / page).read_text("utf-8") for page in PAGES)
 
 
 @pytest.mark.skipif("codex" not in chosen_hosts(), reason="Codex is not chosen")
