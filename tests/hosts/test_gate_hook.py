@@ -90,10 +90,13 @@ def test_denial_is_in_the_host_s_own_words(config: Path, host: str) -> None:
     assert (answer.code, answer.decision, answer.reason) == (0, "deny", "not now")
 
 
+SILENCE_IS_A_FAILURE = {"cursor": '{"permission": "allow"}'}
+
+
 @pytest.mark.parametrize("host", HOSTS)
-def test_no_decision_is_silence(config: Path, host: str) -> None:
+def test_no_decision_is_silence_unless_the_host_refuses_it(config: Path, host: str) -> None:
     with fake_daemon(config, says("none")):
-        assert run_hook(config, host) == HookAnswer(0, "", "")
+        assert run_hook(config, host) == HookAnswer(0, SILENCE_IS_A_FAILURE.get(host, ""), "")
 
 
 @pytest.mark.parametrize(("host", "said"), [("claude-code", "allow"), ("codex", "")])

@@ -68,9 +68,12 @@ def gemini_answer(decision: str, reason: str) -> dict[str, Any] | None:
 
 
 def cursor_answer(decision: str, reason: str) -> dict[str, Any] | None:
-    """In Cursor's format, as documented; not tried with Cursor itself."""
+    """In Cursor's format, as documented; not tried with Cursor itself.
+
+    With `failClosed`, silence is taken as a failure of the hook: everything would be refused.
+    """
     if decision == NONE:
-        return None
+        return {"permission": ALLOW}
     return {"permission": decision, "user_message": reason, "agent_message": reason}
 
 

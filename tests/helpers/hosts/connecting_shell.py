@@ -18,8 +18,11 @@ ACCORD = [sys.executable, "-m", "accord"]
 class ConnectingShell:
     """A person's shell in a repository."""
 
-    def __init__(self, house: ServerProcess, home: Path, who: str, *roles: str) -> None:
+    def __init__(
+        self, house: ServerProcess, home: Path, who: str, *roles: str, **environment: str
+    ) -> None:
         self.who = who
+        self._environment = environment
         self.home = home
         self.repo = home / "repo"
         self.repo.mkdir(parents=True)
@@ -30,7 +33,8 @@ class ConnectingShell:
 
     @property
     def environment(self) -> dict[str, str]:
-        return clean_environment(HOME=str(self.home), XDG_CONFIG_HOME=str(self.home / ".config"))
+        config = str(self.home / ".config")
+        return clean_environment(HOME=str(self.home), XDG_CONFIG_HOME=config, **self._environment)
 
     def __call__(self, *words: str, cwd: Path | None = None) -> CommandRun:
         done = subprocess.run(

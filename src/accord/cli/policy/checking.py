@@ -177,7 +177,8 @@ async def test_sessions(args: argparse.Namespace, policy: "Policy") -> int:
         return 0
     total = plural(len(calls), "call")
     refused = f", {outcomes['refused']} would have been refused" if outcomes["refused"] else ""
-    print(f"{outcomes['approval']} of {total} would have waited{refused}")
+    print(f"{outcomes['approval']} of {total} on record would have waited{refused}")
+    print("Reads that passed are not on record, so a rule that makes reads secret is not tried.")
     for shown, count in waited.most_common(MAX_EXAMPLES):
         sentence = next(call.sentence for call in calls if call.shown == shown)
         print(one_line(f"  {count} × {shown}: {sentence}"))
