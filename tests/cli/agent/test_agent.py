@@ -15,9 +15,9 @@ from accord.core.room.conversation.responses import ResponseEnd
 from accord.core.room.membership.announcements import ParticipantAnnounce
 from tests.agents.test_interrupts import response_text
 from tests.agents.test_loop import ObservedSession, open_session
-from tests.cli.hosts.test_connect import Shell
 from tests.helpers.clients.agent_process import agent_process
 from tests.helpers.clients.cli import run_accord
+from tests.helpers.hosts.connecting_shell import ConnectingShell
 from tests.helpers.hosts.scripted_model.script import Call, Script, Step
 from tests.helpers.hosts.scripted_model.server import serve
 from tests.helpers.servers.server_process import ServerProcess
@@ -96,7 +96,7 @@ async def test_scripted_agent_answers_and_its_command_dies_with_it(
 async def test_a_person_puts_an_agent_of_their_own_into_a_session(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    olga = Shell(server, tmp_path / "olga", "olga", "driver", "approver")
+    olga = ConnectingShell(server, tmp_path / "olga", "olga", "driver", "approver")
     env = {
         **{name: olga.environment[name] for name in ("HOME", "XDG_CONFIG_HOME")},
         "OPENAI_API_KEY": KEY,
