@@ -39,7 +39,12 @@ PROFILE_STORE = frozenset({"accord.settings.profile_store"})
 CLIENT_SETTINGS = PROFILES | {"accord.settings.client"}
 SERVER_SETTINGS = frozenset({"accord.settings.server"})
 HOOK_PARTS = frozenset(
-    {"accord.hosts.connections", "accord.hosts.gate_hook", "accord.hosts.hook_events"}
+    {
+        "accord.hosts.connections",
+        "accord.hosts.gate_hook",
+        "accord.hosts.hook_events",
+        "accord.hosts.last_hook_call",
+    }
 )
 HOSTS = HOOK_PARTS | {"accord.hosts"}
 LOG_READERS = frozenset({"accord.operations.local_log", "accord.operations.verify"})
@@ -174,7 +179,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.client": CORE | API | CLIENT_SETTINGS | PROFILE_STORE | {"accord.engine.ports"},
     "accord.hosts.gate_hook": frozenset(),
     "accord.hosts.hook_events": frozenset(),
-    "accord.hosts.connections": FILES | PROFILES | PROFILE_STORE | {"accord.hosts.hook_events"},
+    "accord.hosts.last_hook_call": frozenset(),
+    "accord.hosts.connections": FILES
+    | PROFILES
+    | PROFILE_STORE
+    | {"accord.hosts.hook_events", "accord.hosts.last_hook_call"},
     "accord.hosts": FRONT | FILES | PROCESSES | HOOK_PARTS,
     "accord.daemon.host_tools": FRONT | {"accord.hosts.hook_events"},
     "accord.daemon": FRONT | FILES | HOSTS | {"accord.daemon.host_tools"},

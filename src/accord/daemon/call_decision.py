@@ -27,6 +27,7 @@ from accord.daemon.agent_link import AgentLink
 from accord.daemon.host_calls import HostCall
 from accord.daemon.transcripts import read_usage
 from accord.hosts.gate_hook import ALLOW, DENY, NONE
+from accord.hosts.hook_events import REFUSED_OUTRIGHT
 from accord.real_paths import resolve
 from accord.shell_parser import parse_shell
 
@@ -37,7 +38,6 @@ OPEN_STATUSES = frozenset({"active", "paused"})
 CONNECT_AGAIN = "Ask the user to run `accord connect` for another session, or `accord disconnect`."
 REAL_PATHS = "real_paths"
 MAX_SHOWN_CALL = 160
-REFUSED_OUTRIGHT = "agents may not do this"
 
 
 class Decision(NamedTuple):

@@ -6,7 +6,7 @@ The policy knows the tools that only change the host's own state, and gates ever
 from collections.abc import Mapping
 
 from accord.core.policy.reported_call import CallKind
-from accord.hosts.hook_events import CLAUDE_CODE, CODEX, CURSOR, GEMINI
+from accord.hosts.hook_events import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SHELL_TOOLS
 
 MCP_PREFIXES = ("mcp__", "mcp_", "MCP:")
 # The name that `accord connect` gives our own server; its tools answer for themselves.
@@ -22,18 +22,18 @@ OWN_TOOLS = frozenset(
 
 KIND_BY_TOOL: Mapping[str, Mapping[str, CallKind]] = {
     CLAUDE_CODE: {
-        "Bash": CallKind.SHELL,
+        SHELL_TOOLS[CLAUDE_CODE]: CallKind.SHELL,
         **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), CallKind.WRITE),
         **dict.fromkeys(("Read", "Glob", "Grep", "LS", "NotebookRead"), CallKind.READ),
         "WebFetch": CallKind.FETCH,
     },
     CODEX: {
-        "Bash": CallKind.SHELL,
+        SHELL_TOOLS[CODEX]: CallKind.SHELL,
         "apply_patch": CallKind.PATCH,
         "view_image": CallKind.READ,
     },
     GEMINI: {
-        "run_shell_command": CallKind.SHELL,
+        SHELL_TOOLS[GEMINI]: CallKind.SHELL,
         **dict.fromkeys(("write_file", "replace"), CallKind.WRITE),
         **dict.fromkeys(
             ("read_file", "read_many_files", "list_directory", "glob", "grep_search"),
@@ -42,7 +42,7 @@ KIND_BY_TOOL: Mapping[str, Mapping[str, CallKind]] = {
         "search_file_content": CallKind.READ,
     },
     CURSOR: {
-        "Shell": CallKind.SHELL,
+        SHELL_TOOLS[CURSOR]: CallKind.SHELL,
         **dict.fromkeys(("Write", "Edit", "StrReplace"), CallKind.WRITE),
         **dict.fromkeys(("Read", "Grep", "Glob", "LS"), CallKind.READ),
     },

@@ -19,6 +19,17 @@ SUBAGENT_STOP = "subagent-stop"
 CLAUDE_CODE, CODEX, GEMINI, CURSOR = "claude-code", "codex", "gemini", "cursor"
 
 
+# The tool that runs shell commands, by the name that a host's hook gives it.
+SHELL_TOOLS: Mapping[str, str] = {
+    CLAUDE_CODE: "Bash",
+    CODEX: "Bash",
+    GEMINI: "run_shell_command",
+    CURSOR: "Shell",
+}
+# What our gate says of a call that no approval would let pass.
+REFUSED_OUTRIGHT = "agents may not do this"
+
+
 class HookEvent(NamedTuple):
     """An event by the host's name and by ours."""
 

@@ -206,9 +206,8 @@ def check_mcp(adapter: "HostAdapter", connection: "Connection", where: str) -> C
 
 def check_hook(adapter: "HostAdapter", connection: "Connection", where: str) -> CheckResult:
     """The command in the host's settings refuses a call, by the rule and not by a failure."""
-    from accord.daemon.call_decision import REFUSED_OUTRIGHT
     from accord.hosts.connections import hook_command
-    from accord.hosts.hook_events import HOOK_EVENTS
+    from accord.hosts.hook_events import HOOK_EVENTS, REFUSED_OUTRIGHT
 
     event = next(each for each in HOOK_EVENTS[adapter.name] if each.is_gate)
     command = hook_command(record_of(connection), adapter.name, event)
@@ -234,16 +233,14 @@ def check_hook(adapter: "HostAdapter", connection: "Connection", where: str) -> 
 
 def refused_call(host: str, connection: "Connection", event: str) -> dict[str, object]:
     """A shell call in the host's form."""
-    from accord.core.policy.reported_call import CallKind
-    from accord.daemon.host_tools import KIND_BY_TOOL
+    from accord.hosts.hook_events import SHELL_TOOLS
     from accord.hosts.last_hook_call import CHECK_SESSION
 
-    shell = next(tool for tool, kind in KIND_BY_TOOL[host].items() if kind is CallKind.SHELL)
     return {
         "hook_event_name": event,
         "session_id": CHECK_SESSION,
         "cwd": connection.root,
-        "tool_name": shell,
+        "tool_name": SHELL_TOOLS[host],
         "tool_input": {"command": REFUSED_COMMAND},
         "tool_use_id": CHECK_SESSION,
     }
