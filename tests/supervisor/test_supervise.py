@@ -115,6 +115,18 @@ def test_a_host_that_works_is_woken_when_it_has_stopped(scene: Scene) -> None:
     terminal.wait_until(lambda: len(scene.prompts) == 2)
 
 
+def test_a_dialog_of_the_host_is_never_answered_and_the_wake_follows_it(scene: Scene) -> None:
+    terminal = scene.open()
+    terminal.press("/ask\r")
+    terminal.wait_for("May I?")
+    terminal.wait_until(lambda: scene.runtime()["status"] == "active")
+    answer = scene.wake(scene.asked())
+    assert (answer["result"], answer["defer_reason"]) == ("deferred", "already_active"), answer
+    terminal.press("y")
+    terminal.wait_until(lambda: len(scene.prompts) > 1)
+    assert scene.prompts == ["/ask", "answered b'y'"]
+
+
 def test_a_server_that_was_killed_and_restarted_wakes_again(scene: Scene) -> None:
     terminal = scene.open()
     scene.server.kill()

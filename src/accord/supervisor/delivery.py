@@ -5,6 +5,7 @@ waits for a person: if one is typing or the host works, it says so at once, and 
 asks again later.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -41,13 +42,14 @@ class Outcome(NamedTuple):
 
 
 class SendEnter(NamedTuple):
-    """Send what was pasted."""
+    """Send what was pasted, if there is no output but what was seen."""
 
     wake: str
+    seen_output: int
 
 
 class Abandon(NamedTuple):
-    """Leave what was pasted, and let the person type."""
+    """Take away what was pasted, and let the person type."""
 
     wake: str
 
@@ -70,6 +72,7 @@ class Phase(StrEnum):
     LOOKING = "looking"
     PASTING = "pasting"
     SHOWING = "showing"
+    SENDING = "sending"
     SENT = "sent"
 
 
@@ -90,6 +93,10 @@ class Deliverer:
         self._outcomes: dict[str, Outcome] = {}
 
     # What happened
+
+    def know_sent(self, wakes: Iterable[str]) -> None:
+        """What was sent before this one began."""
+        self._outcomes.update((wake, Outcome(wake, Delivered.DELIVERED)) for wake in wakes)
 
     def see(self, view: View, output: int, now: float) -> list[Action]:
         """The screen after so many bytes of output."""
@@ -123,10 +130,15 @@ class Deliverer:
             return self._go_on(now)
         if what is Typing.HUMAN_INPUT:
             return self._end(Delivered.HUMAN_INPUT)
+        if what is Typing.OUTDATED and self._phase is Phase.SENDING:
+            self._phase, self._changed_at = Phase.SHOWING, now
+            return []
         if what is Typing.OUTDATED:
             self._phase, self._next_at = Phase.LOOKING, now + LOOK_AGAIN_S
             return []
-        return self._end(Delivered.FAILED, "it was pasted and not sent")
+        # Nothing of it is left in the line, so it may be tried again.
+        self._phase = Phase.LOOKING
+        return self._end(Delivered.HUMAN_INPUT, "it was taken away before it was sent")
 
     def tick(self, now: float) -> list[Action]:
         """Time has passed."""
@@ -142,6 +154,7 @@ class Deliverer:
             Phase.LOOKING: self._next_at,
             Phase.PASTING: self._next_at,
             Phase.SHOWING: min(max(settled, self._next_at), self._until),
+            Phase.SENDING: self._until,
             Phase.SENT: self._until,
         }[self._phase]
 
@@ -177,9 +190,11 @@ class Deliverer:
     def _after_paste(self, wake: Wake, now: float) -> list[Action]:
         stands = self._shows(wake) and self.view.state is HostState.IDLE
         if stands and now - self._changed_at >= SETTLE_S:
-            self._until = now + TAKEN_S
-            self._phase = Phase.SENT
-            return [SendEnter(wake.id)]
+            self._phase = Phase.SENDING
+            return [SendEnter(wake.id, self.output)]
+        if self.view.state is HostState.BLOCKED:
+            self._phase = Phase.LOOKING  # it may be tried again
+            return [Abandon(wake.id), *self._end(Delivered.WORKING, "the host asks something")]
         if now >= self._until:
             why = "its line did not show the prompt, so it was not sent"
             return [Abandon(wake.id), *self._end(Delivered.FAILED, why)]

@@ -3,7 +3,10 @@
 A prompt is typed between two keystrokes, never inside an escape sequence, a character or a paste of
 the person's. From its first byte to its Enter, what the person types is kept back, and follows
 right after. This is the place where the two meet, so the last look is taken here: at the moment of
-typing, no keystroke and no output may be there that the one who decided has not seen.
+typing, no keystroke and no output may be there that the one who decided has not seen. The same
+holds for the Enter: a dialog that has opened since must not be answered by it.
+
+A prompt that is not sent is erased before the person's keystrokes go on, and counts as never typed.
 
 No I/O and no clock: `now` is in seconds.
 """
@@ -30,6 +33,8 @@ _UNFINISHED = re.compile(
 )
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 ENTER = b"\r"
+# The line was empty before the prompt, so one too many does nothing.
+ERASE = b"\x7f"
 MAX_TAIL = 4096
 # The Escape key alone looks like the beginning of a sequence.
 UNFINISHED_S = 0.1
@@ -43,7 +48,8 @@ class Typing(StrEnum):
 
     PASTED = "pasted"
     ENTERED = "entered"
-    ALREADY = "already"  # this prompt was typed before
+    ALREADY = "already"  # this prompt was sent before
+    ERASED = "erased"  # it was pasted, and taken away again before it was sent
     HUMAN_INPUT = "human_input"
     OUTDATED = "outdated"  # there is output that was not looked at
     BUSY = "busy"  # another prompt is being typed
@@ -70,8 +76,9 @@ class Keyboard:
         self._heard_at = 0.0
         self._held = bytearray()
         self._typing = ""
+        self._pasted = ""
         self._hold_until = 0.0
-        self._done: dict[str, Typing] = {}
+        self._sent: dict[str, None] = {}  # in order, so that the oldest can be forgotten
 
     @property
     def is_holding(self) -> bool:
@@ -82,6 +89,11 @@ class Keyboard:
         """Whether something can be put in without cutting a key, character or paste in two."""
         unfinished = bool(self._tail) and now - self._heard_at < UNFINISHED_S
         return not self._in_paste and not unfinished
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The prompts that were sent, oldest first."""
+        return tuple(self._sent)
 
     def press(self, data: bytes, now: float) -> bytes:
         """What arrived from the terminal; returns what the host gets now."""
@@ -109,22 +121,17 @@ class Keyboard:
         complete = rest[: unfinished.start()] if unfinished else rest
         return person or bool(complete) or self._tail == b"\x1b"
 
-    def outcome(self, wake: str) -> Typing | None:
-        """What is known of a prompt that was typed before."""
-        return self._done.get(wake)
-
     def paste(self, request: Paste, now: float, output: int) -> tuple[Typing, bytes]:
         """Begin a prompt, if nothing speaks against it at this moment."""
         refusal = self._refusal(request, now, output)
         if refusal is not None:
             return refusal, b""
         self._typing, self._hold_until = request.wake, now + HOLD_S
-        self._remember(request.wake, Typing.PASTED)
-        body = request.text.encode("utf-8", "replace").replace(b"\x1b", b"")
-        return Typing.PASTED, PASTE_BEGIN + body + PASTE_END
+        self._pasted = request.text.replace("\x1b", "")
+        return Typing.PASTED, PASTE_BEGIN + self._pasted.encode("utf-8", "replace") + PASTE_END
 
     def _refusal(self, request: Paste, now: float, output: int) -> Typing | None:
-        if request.wake in self._done:
+        if request.wake in self._sent:
             return Typing.ALREADY
         if self._typing:
             return Typing.BUSY
@@ -134,27 +141,33 @@ class Keyboard:
             return Typing.HUMAN_INPUT
         return Typing.OUTDATED if output != request.seen_output else None
 
-    def enter(self, wake: str) -> tuple[Typing, bytes]:
-        """Send the prompt; what the person typed meanwhile follows it."""
+    def enter(self, wake: str, seen_output: int, output: int) -> tuple[Typing, bytes]:
+        """Send the prompt, if all output was seen; what the person typed meanwhile follows it."""
         if self._typing != wake:
-            return self._done.get(wake, Typing.BUSY), b""
-        self._remember(wake, Typing.ENTERED)
+            return Typing.ALREADY if wake in self._sent else Typing.ERASED, b""
+        if output != seen_output:
+            return Typing.OUTDATED, b""
+        self._sent[wake] = None
+        if len(self._sent) > MAX_REMEMBERED:
+            del self._sent[next(iter(self._sent))]
         return Typing.ENTERED, ENTER + self._release()
 
     def abandon(self, wake: str) -> bytes:
         """Do not send it; the person's keystrokes pass again."""
-        return self._release() if self._typing == wake else b""
+        return self._erase() if self._typing == wake else b""
+
+    def lose_link(self) -> bytes:
+        """The one who was typing is gone."""
+        return self._erase() if self._typing else b""
 
     def tick(self, now: float) -> bytes:
         """What was kept back for too long."""
-        return self._release() if self._typing and now >= self._hold_until else b""
+        return self._erase() if self._typing and now >= self._hold_until else b""
+
+    def _erase(self) -> bytes:
+        return ERASE * len(self._pasted) + self._release()
 
     def _release(self) -> bytes:
-        held, self._typing = bytes(self._held), ""
+        held, self._typing, self._pasted = bytes(self._held), "", ""
         self._held.clear()
         return held
-
-    def _remember(self, wake: str, what: Typing) -> None:
-        self._done[wake] = what
-        if len(self._done) > MAX_REMEMBERED:
-            del self._done[next(iter(self._done))]

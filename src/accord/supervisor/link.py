@@ -19,7 +19,7 @@ from accord.api.threads import MAX_WAKE_WAIT_S, HandedWake, TakeWakes, WakeDone
 from accord.client.connection.backoff import Backoff, RetryPolicy
 from accord.client.errors import ClientError
 from accord.core.attention.waking.prompt import MARK
-from accord.supervisor.delivery import Action, Deliverer, Outcome, SendEnter, Wake
+from accord.supervisor.delivery import Abandon, Action, Deliverer, Outcome, SendEnter, Wake
 from accord.supervisor.frames import Frame, FrameKind, FrameReader, with_fields
 from accord.supervisor.keyboard import Paste, Typing
 from accord.supervisor.prompt_line import HostScreen, HostState
@@ -33,6 +33,11 @@ LOOK_S = 0.05
 NICENESS = 5
 LAST_REPORT_S = 2.0
 MAX_DONE = 16
+FRAMES = {
+    Paste: FrameKind.PASTE,
+    SendEnter: FrameKind.ENTER,
+    Abandon: FrameKind.ABANDON,
+}
 
 
 class Link:
@@ -114,6 +119,7 @@ class Link:
         if "rows" in fields:
             self._host = HostScreen(fields["runtime"], fields["rows"], fields["columns"])
             self._output = fields["output"]
+            self._deliverer.know_sent(fields["sent"])
             self._host.screen.is_complete = self._output == 0
             self._server = open_server_side(self._facts)
             self._known.set()
@@ -133,11 +139,8 @@ class Link:
                     wake_id=action.wake, result=action.result.value, detail=action.detail[:300]
                 )
                 self._changed.set()
-            elif isinstance(action, Paste):
-                await self._tell(with_fields(FrameKind.PASTE, **action._asdict()))
             else:
-                kind = FrameKind.ENTER if isinstance(action, SendEnter) else FrameKind.ABANDON
-                await self._tell(with_fields(kind, wake=action.wake))
+                await self._tell(with_fields(FRAMES[type(action)], **action._asdict()))
 
     async def _tell(self, frame: bytes) -> None:
         with suppress(OSError):

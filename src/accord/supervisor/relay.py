@@ -69,6 +69,7 @@ class Relay:
         self._keyboard = Keyboard()
         self._poll = select.poll()
         self._host = 0
+        self._early_signals: list[int] = []
         self._exit_code: int | None = None
         self._output = 0
         self._kept = bytearray()
@@ -230,6 +231,8 @@ class Relay:
         for kind, value in REPORT.iter_unpack(data):
             if kind == STARTED:
                 self._host = value
+                while self._early_signals:
+                    self._signal_host(self._early_signals.pop(0))
                 self._tell(with_fields(FrameKind.BEGIN, host=value))
             elif kind == STOPPED:
                 self._stop_with_host()
@@ -258,9 +261,12 @@ class Relay:
             pass
 
     def _signal_host(self, number: int) -> None:
-        if self._host:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._host, number)
+        """It may be running, and have written, before its leader has said which process it is."""
+        if not self._host:
+            self._early_signals.append(number)
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._host, number)
 
     # Signals
 
@@ -296,6 +302,7 @@ class Relay:
             "rows": rows,
             "columns": columns,
             "output": self._output - len(kept),
+            "sent": self._keyboard.sent,
             "terminal": saved_to_json(self._terminal.saved),
         }
         self._tell(with_fields(FrameKind.BEGIN, **begin))
@@ -337,6 +344,7 @@ class Relay:
             self._poll.unregister(self._link.fileno())
             self._link.close()
             self._link = None
+            self._send_to_host(self._keyboard.lose_link())
 
     def _serve_link(self, events: int) -> None:
         link = self._link
@@ -365,7 +373,9 @@ class Relay:
             request = Paste(**fields)
             typing, data = self._keyboard.paste(request, self._clock(), self._output)
         elif frame.kind is FrameKind.ENTER:
-            typing, data = self._keyboard.enter(wake)
+            self._look_once_more()
+            seen = int(fields.get("seen_output", -1))
+            typing, data = self._keyboard.enter(wake, seen, self._output)
         elif frame.kind is FrameKind.ABANDON:
             self._send_to_host(self._keyboard.abandon(wake))
             return

@@ -197,13 +197,15 @@ def test_after_a_minute_a_fallback_that_does_not_touch_the_session_is_used() -> 
 
 
 @proves("MSG-3.8-8", "MSG-6-11")
-def test_an_operator_shortens_the_wait_and_cannot_type_over_a_draft() -> None:
+def test_an_operator_forces_a_wake_past_what_waits_and_not_past_a_person() -> None:
     agent, facts = supervised(TYPING)
     agent.ask(ORDER, facts)
-    event = started(agent.ask(FORCED, facts, "W2"))
-    assert (event.open.wake, event.open.cause) == ("W2", WakeCause.FORCED)
-    assert event.open.order.reason == "the release waits"
-    assert list(agent.waking.open) == ["W2"]
+    assert agent.ask(FORCED, facts, "W2") == []  # joins the one that waits for the person
+    event = started(agent.ask(FORCED, live(agent, FREE), "W3"))
+    assert (event.open.wake, event.open.cause) == ("W3", WakeCause.FORCED)
+    assert (event.open.order.reason, [*agent.waking.open]) == ("the release waits", ["W3"])
+    agent, facts = supervised(TYPING)
+    assert deferred(agent.ask(FORCED, facts)).open.cause is WakeCause.HUMAN_INPUT
     agent, facts = supervised(DRAFT)
     assert refused(agent, FORCED, facts) is Reason.HUMAN_INPUT
 

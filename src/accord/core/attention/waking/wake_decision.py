@@ -92,15 +92,27 @@ class Question(NamedTuple):
         return (WakeAction.SPAWN_SESSION,) if self.facts.can_spawn else ()
 
     @property
+    def why(self) -> WakeCause:
+        """The cause of a wake that starts."""
+        return WakeCause.FORCED if self.order.forced else WakeCause.UNREAD
+
+    @property
     def waits(self) -> bool:
         """Whether the wake waits for its turn instead of being skipped: no caller asks again."""
         return self.order.automatic or self.current is not None
 
 
 def decide_wake(question: Question) -> WakeDecision:
-    """The decision of the first rule that applies; the last rule always does."""
+    """The decision of the first rule that applies; the last rule always does.
+
+    One that would wait joins the one of its thread that waits already.
+    """
     decisions = (rule(question) for rule in RULES)
-    return next(found for found in decisions if found is not None)
+    decision = next(found for found in decisions if found is not None)
+    waiting = None if question.current else question.waking.waiting(question.order.thread)
+    if isinstance(decision, Wait) and waiting is not None:
+        return Join(WakeCause.WAITING, waiting)
+    return decision
 
 
 def outcome_of_running(wake: OpenWake) -> WakeOutcome:
@@ -130,8 +142,7 @@ def _under_way(question: Question) -> WakeDecision | None:
         return None
     if running.order.thread == question.order.thread and not question.waits:
         return Skip(WakeCause.UNDER_WAY, outcome_of_running(running))
-    joined = _waiting(question)
-    return joined or Wait(WakeCause.UNDER_WAY, WakePhase.WAITING, running.next_at)
+    return Wait(WakeCause.UNDER_WAY, WakePhase.WAITING, running.next_at)
 
 
 def _waiting(question: Question) -> WakeDecision | None:
@@ -183,7 +194,7 @@ def _managed(question: Question) -> WakeDecision | None:
     if target is None:
         return None
     if target.session_id not in question.facts.reachable:
-        spawns = Start(WakeCause.UNREAD, question.spawn)
+        spawns = Start(question.why, question.spawn)
         return spawns if question.spawn else Refuse(WakeCause.NO_FALLBACK)
     if target.human_input.working:
         later = question.now + question.policy.working_ms
@@ -191,16 +202,13 @@ def _managed(question: Question) -> WakeDecision | None:
     if target.human_input.is_busy(question.now, question.policy.quiet_ms):
         return _human_input(question, target)
     actions = (WakeAction.TRIGGER_RUNTIME, *question.spawn)
-    return Start(WakeCause.UNREAD, actions, target.session_id)
+    return Start(question.why, actions, target.session_id)
 
 
 def _human_input(question: Question, target: ObservedRuntime) -> WakeDecision:
-    """Never into a person's line: an operator can shorten the wait, and not type over a draft."""
-    if question.order.forced:
-        if not target.human_input.line_empty:
-            return Refuse(WakeCause.HUMAN_COLLISION)
-        actions = (WakeAction.TRIGGER_RUNTIME, *question.spawn)
-        return Start(WakeCause.FORCED, actions, target.session_id)
+    """Never into a person's line, whoever asks; who forces a wake does not wait for a draft."""
+    if question.order.forced and not target.human_input.line_empty:
+        return Refuse(WakeCause.HUMAN_COLLISION)
     current = question.current
     # A wake that waited for something else before has only now come to the terminal.
     earlier = current.until if current else None
@@ -227,7 +235,7 @@ def _dormant(question: Question) -> WakeDecision:
     target = next(resumable, None)
     resume = (WakeAction.RESUME_SESSION,) if target else ()
     if actions := (*resume, *question.spawn):
-        return Start(WakeCause.UNREAD, actions, target.session_id if target else "")
+        return Start(question.why, actions, target.session_id if target else "")
     return Refuse(WakeCause.UNMANAGED)
 
 
