@@ -51,6 +51,7 @@ ADDED_FIELDS: dict[str, frozenset[str]] = {
         {"known", "codes", "devices", "renewals", "enrolled", "id_secret", "policies"}
     ),
     "Token": frozenset({"device"}),
+    "Repo": frozenset({"links", "waiting"}),
 }
 
 

@@ -26,6 +26,7 @@ from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.role_permissions import Permission
 
 from .decision_commit import DecisionCommit
+from .waiting_runs import CarriedRun, WaitingRun, carried_runs, waiting_after
 
 REPO_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 SHA_PATTERN = r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"
@@ -40,13 +41,16 @@ Sha = Annotated[str, Meta(pattern=SHA_PATTERN)]
 class Repo(msgspec.Struct, frozen=True):
     """A repository.
 
-    `linked` has, for each session or fork, the last `seq` covered by a commit. `bound` are the
+    `linked` has, for each session or fork, the last `seq` covered by a commit, `links` how many
+    commits there were, and `waiting` the runs that none of them contains. `bound` are the
     sessions that work here now, `left` the latest that no longer do. `ledgers` are the directories
     on this machine with the ledger of its pact, one for each working tree.
     """
 
     id: str
     linked: Mapping[str, int] = {}
+    links: Mapping[str, int] = {}
+    waiting: Mapping[str, tuple[WaitingRun, ...]] = {}
     bound: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     ledgers: tuple[str, ...] = ()
@@ -54,6 +58,15 @@ class Repo(msgspec.Struct, frozen=True):
     def since(self, session: str, fork: str | None = None) -> int:
         """The `seq` after which the next decision starts."""
         return self.linked.get(link_key(session, fork), 0)
+
+    def carried(self, session: str, fork: str | None = None) -> tuple[CarriedRun, ...]:
+        """Runs from before, which the next commit may contain."""
+        waiting = self.waiting.get(link_key(session, fork), ())
+        return carried_runs(waiting, self.since(session, fork))
+
+    def earlier_links(self, session: str, fork: str | None = None) -> int:
+        """The number of commits that were linked, each to a decision of its own."""
+        return self.links.get(link_key(session, fork), 0)
 
 
 class CommitRecord(Body, frozen=True, omit_defaults=True, gc=False):
@@ -157,8 +170,11 @@ def link_commit(repo: Repo, command: Command, body: CommitRecord) -> Iterator[Ev
     """Accepts the range right after the last link, or one that is linked already; never a mix."""
     decision = body.decision
     linked = repo.since(decision.pvp_session, decision.fork)
-    is_next = decision.since == linked and decision.until >= decision.since
-    is_linked = decision.until <= linked
+    is_carried = bool(decision.earlier_links and not decision.first_sha)
+    links = repo.earlier_links(decision.pvp_session, decision.fork)
+    is_current = not is_carried or decision.earlier_links == links
+    is_next = decision.since == linked and decision.until >= decision.since and is_current
+    is_linked = decision.until <= linked and not is_carried
     if not (is_next or is_linked):
         detail = "Another commit was linked in the meantime; request the decision context again"
         raise Refused(Reason.WRONG_STATE, detail, {"linked": linked})
@@ -202,9 +218,16 @@ def remove_ledger(repo: Repo, command: Command, body: LedgerRemove) -> Iterator[
 def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
     decision = event.decision
     key = link_key(decision.pvp_session, decision.fork)
-    if decision.until <= repo.linked.get(key, 0):
-        return repo
-    return replace(repo, linked={**repo.linked, key: decision.until})
+    linked = repo.linked.get(key, 0)
+    has_only_carried = decision.until == decision.since == linked and not decision.first_sha
+    is_new = decision.until > linked or has_only_carried
+    runs = waiting_after(repo.waiting.get(key, ()), decision, is_new=is_new)
+    return replace(
+        repo,
+        linked={**repo.linked, key: max(linked, decision.until)},
+        links={**repo.links, key: repo.links.get(key, 0) + is_new},
+        waiting={**repo.waiting, key: runs},
+    )
 
 
 def on_bound(repo: Repo, event: SessionBound, record: Record) -> Repo:

@@ -57,6 +57,8 @@ class ToolExecution(_Part, frozen=True, kw_only=True, omit_defaults=True):
     reported: tuple[str, ...] = ()
     execution: str = ""  # the message that let it run
     elsewhere: bool = False  # it changes files, and none of this commit
+    uncommitted: tuple[str, ...] = ()  # what of it waits for a later commit; `.` is all of it
+    since: int | None = None  # where its own range begins, if a commit before left it behind
 
 
 class FileChange(_Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -185,6 +187,8 @@ class DecisionCommit(_Part, frozen=True, kw_only=True, omit_defaults=True):
     first_sha: str = ""  # the commit that was linked first, if `git_sha` is a rewrite of it
     since: int = 0  # the `seq` up to which an earlier commit of the session was linked
     until: int = 0  # the last `seq` that this decision covers
+    # How many commits were linked before, if they left runs behind; part of the id.
+    earlier_links: int = 0
     position: LogPosition | None = None
     metrics: Metrics | None = None
     tree: str = ""

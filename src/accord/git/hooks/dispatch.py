@@ -31,6 +31,7 @@ CHERRY_PICK_FILE = "CHERRY_PICK_HEAD"
 REBASE_AMEND_FILE = "rebase-merge/amend"
 NEW_COMMIT_PREFIXES = ("commit: ", "commit (merge): ")  # reflog of commits that are not copies
 MAX_REWRITTEN = 5000
+AMEND_PREFIX = "commit (amend)"
 # OPEN-69: no trailers for merges, squashes and amends.
 APPROVAL_KEYS = (b"approved-by:", b"pvp-approvers:")
 WAITS_HINT = "Once a server answers, the next commit or `accord git heal` writes it"
@@ -164,19 +165,23 @@ def run_post_commit(repo: Repository, words: Sequence[str]) -> int:
     commit = repo.head_commit()
     record = _record_commit(repo, commit)
     if not marker_files.is_marked(repo):
-        _report_to_fork(repo, commit)
+        _report_to_session(repo, commit)
     _let_commit_wait(repo, commit, record)
     _report_replaced_hooks(repo)
     return 0
 
 
-def _report_to_fork(repo: Repository, commit: Commit) -> None:
+def _report_to_session(repo: Repository, commit: Commit) -> None:
     """Let the session know of a commit on a fork's branch, whether or not it has a record.
 
-    An approved merge of the fork was to bring back another one, and is void.
+    An approved merge of the fork was to bring back another one, and is void. An amended commit is
+    reported on any branch, because it may contain more of the approved work than before, or less.
     """
     branch = repo.current_branch()
-    if not branch.startswith(FORK_BRANCHES) or not bridge_client.is_reachable(os.environ):
+    is_amended = commit.reflog.startswith(AMEND_PREFIX) and "pvp-decision" in commit.message.lower()
+    if not (is_amended or branch.startswith(FORK_BRANCHES)):
+        return
+    if not bridge_client.is_reachable(os.environ):
         return
     from accord.git.hooks import post_commit
 
@@ -278,7 +283,7 @@ def run_post_rewrite(repo: Repository, arguments: Sequence[str]) -> int:
 
         post_rewrite.carry_records(repo, pairs, contents, is_amend=is_amend)
     if not is_amend:  # of which `post-commit` has told
-        _report_to_fork(repo, repo.head_commit())
+        _report_to_session(repo, repo.head_commit())
     return 0
 
 

@@ -52,7 +52,7 @@ ISOLATED_GIT_VARIABLES = {
     "GIT_CONFIG_NOSYSTEM": "1",
 }
 # What depends on the content that is committed.
-PEOPLE_KEYS = ("approved_by", "decision_by", "assisted_by")
+CONTENT_KEYS = ("approved_by", "decision_by", "assisted_by", "messages", "ends", "tools")
 ENV_LIST_VARIABLES = {"messages": "PVP_MESSAGES", "decision_by": "PVP_DECISION_BY"}
 # Encodings in which ASCII letters are not single bytes: git stores the message unconverted.
 MULTIBYTE_ENCODINGS = ("utf16", "utf32", "utf7", "ucs2", "ucs4")
@@ -84,6 +84,8 @@ def add_trailers(repo: Repository, file: str, raw: bytes, source: str, *, has_br
         return
     there = {each.key.lower() for each in message.trailers}
     context = _with_people(repo, context, settings)
+    if not context and not message.has_context:
+        return  # the work that a commit before left behind is not in this one, either
     wanted = [each for each in _known_trailers(context, settings) if each.key.lower() not in there]
     if not wanted:
         return
@@ -97,7 +99,10 @@ def add_trailers(repo: Repository, file: str, raw: bytes, source: str, *, has_br
 def _with_people(
     repo: Repository, context: dict[str, Any], settings: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The context with those who approved and decided on what is about to be committed."""
+    """The context with those who approved and decided on what is about to be committed.
+
+    Without its decision if what is committed has nothing to do with the work that is left.
+    """
     if not context.get("coverable"):
         return {**context, "approved_by": []}
     from accord.git import commit_content
@@ -112,14 +117,18 @@ def _with_people(
     response = (
         commit_content.request_with_facts(repo, "commit-coverage", facts, files, limit_s) or {}
     )
+    named = dict(_context_from_env(os.environ))
+    if response.get("reason") or (context.get("only_carried") and not response.get("session")):
+        return named
     if not response.get("session"):
         return {**context, "approved_by": []}
-    named = dict(_context_from_env(os.environ))
     people = {
         key: response[key]
-        for key in PEOPLE_KEYS
+        for key in CONTENT_KEYS
         if isinstance(response.get(key), list) and key not in named
     }
+    if "confidence" not in named:
+        context = {**context, "confidence": response.get("confidence")}
     return {**context, "approved_by": [], **people}
 
 

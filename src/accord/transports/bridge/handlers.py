@@ -35,7 +35,6 @@ from accord.core.provenance.notes.note import Note
 from accord.core.room.forking.merge_approval import MAX_REPORTED_RUNS, CommitReport
 from accord.core.room.state import Room
 from accord.core.views.commit_decision.commit_coverage import contained_runs, depends_on_content
-from accord.core.views.commit_decision.decision_builder import CommitRange
 from accord.core.views.commit_decision.draft_decision import DecisionDraft
 from accord.engine.engine import Engine
 from accord.transports.bridge import actions
@@ -46,9 +45,11 @@ from accord.transports.bridge.queries import (
     CommitScope,
     FactsNeededError,
     FoundLink,
+    contained_in,
     covered,
     link_summary,
     missing_facts,
+    range_of,
     with_committer,
     with_coverage,
     with_git_facts,
@@ -115,14 +116,18 @@ class BridgeHandlers:
             ),
             self.redactor_of(scope.room.id),
         )
-        return record | {"coverable": depends_on_content(draft, request.root)}
+        has_only_carried = draft.decision.until == draft.decision.since
+        return record | {
+            "coverable": depends_on_content(draft, request.root),
+            "only_carried": has_only_carried,
+        }
 
     async def commit_coverage(
         self, request: actions.CommitCoverageRequest
     ) -> actions.ActionResponse:
         """Who approved all of the content and who decided on it; or what to send first."""
         scope = await self.scope_of(request.repo, request.session, request.fork, request.branch)
-        draft = await self.queries.draft_decision(scope.uncommitted)
+        draft = await self.queries.draft_decision(scope.uncommitted, contains=contained_in(request))
         if draft is None:
             return {"session": scope.room.id, "approved_by": [], "reason": NOTHING_TO_COMMIT}
         if needs := missing_facts(draft, request):
@@ -132,11 +137,8 @@ class BridgeHandlers:
         )
         covered: actions.ActionResponse = redact_json(
             {
-                "session": scope.room.id,
+                **decisions.trailer_context(decision),
                 "covers": decision.covers,
-                "approved_by": list(decision.approved_by),
-                "decision_by": list(decision.decided_by),
-                "assisted_by": list(decision.assisted_by),
             },
             self.redactor_of(scope.room.id),
         )
@@ -245,7 +247,9 @@ class BridgeHandlers:
         link = await self.queries.link_of_commit(request.repo, request.sha)
         if link is None and request.made_at and not request.decision:
             scope = await self.scope_of(request.repo, request.session, request.fork, request.branch)
-            if not await self.queries.draft_decision(scope.uncommitted, made_at=request.made_at):
+            if not await self.queries.draft_decision(
+                scope.uncommitted, made_at=request.made_at, contains=contained_in(request)
+            ):
                 return {"session": scope.room.id, "reason": NOTHING_TO_COMMIT}
         for _ in range(MAX_LINK_ATTEMPTS):
             if link is not None:
@@ -277,7 +281,7 @@ class BridgeHandlers:
             return CommitRecord(await self.completed(again, request), before.masked)
         scope = await self.scope_of(request.repo, request.session, request.fork, request.branch)
         draft = await self.queries.draft_decision(
-            scope.uncommitted, request.decision, request.made_at
+            scope.uncommitted, request.decision, request.made_at, contained_in(request)
         )
         if draft is None and request.decision:
             raise Refused(
@@ -298,7 +302,7 @@ class BridgeHandlers:
         self, before: DecisionCommit, request: actions.CommitCreatedRequest
     ) -> DecisionCommit:
         """A decision that a rewritten commit names again, with what covers that commit."""
-        draft = await self.draft_of(before, request.repo)
+        draft = await self.draft_again(before, request)
         if draft is None:
             known = without_coverage(before)
         else:
@@ -349,8 +353,27 @@ class BridgeHandlers:
     async def draft_of(self, decision: DecisionCommit, repo: str) -> DecisionDraft | None:
         """The draft of a linked decision, from the same records."""
         room: Room = await self.engine.state(f"room/{decision.pvp_session}")
-        commit_range = CommitRange(room, repo, decision.fork or None, decision.since)
-        return await self.queries.draft_decision(commit_range, decision.id)
+        return await self.queries.draft_decision(range_of(decision, room, repo), decision.id)
+
+    async def draft_again(
+        self, before: DecisionCommit, request: actions.CommitCreatedRequest
+    ) -> DecisionDraft | None:
+        """The draft of a linked decision for another commit, which may contain other runs."""
+        room: Room = await self.engine.state(f"room/{before.pvp_session}")
+        repo = await self.repo(request.repo)
+        same = range_of(before, room, request.repo)
+        known = {run.id for run in same.carried}
+        more = tuple(
+            run
+            for run in repo.carried(before.pvp_session, before.fork or None)
+            if run.id not in known and run.since < before.since
+        )
+        is_contained = contained_in(request)
+        return await self.queries.draft_decision(
+            same._replace(carried=(*same.carried, *more)),
+            before.id,
+            contains=lambda run, proposal: run.id in known or is_contained(run, proposal),
+        )
 
     async def readable(self, links: Sequence[FoundLink]) -> Sequence[FoundLink]:
         """Those links that the caller may read."""

@@ -28,12 +28,15 @@ from accord.core.provenance.decision_commit import (
     LogPosition,
     with_checked_approvals,
 )
+from accord.core.provenance.waiting_runs import CarriedRun
 from accord.core.room.state import Room
+from accord.core.views.commit_decision.carried_runs import is_contained, records_of_runs
 from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit
 from accord.core.views.commit_decision.decision_builder import (
     CommitRange,
     decision_id,
     ids_cited_by,
+    records_before_range,
     records_in_range,
 )
 from accord.core.views.commit_decision.draft_decision import DecisionDraft, draft_decision
@@ -47,6 +50,9 @@ MAX_RANGE_ROWS = 50_000
 MAX_CITATION_DEPTH = 3
 # Repositories that are searched for a commit, newest ids first; each costs a lookup in an index.
 MAX_REPOS_SEARCHED = 500
+
+
+RunFilter = Callable[[CarriedRun, Record], bool]
 
 
 class CommitLink(NamedTuple):
@@ -77,9 +83,11 @@ class CommitScope(NamedTuple):
 
     @property
     def uncommitted(self) -> CommitRange:
-        """The range of records that no commit covers yet."""
+        """The range of records that no commit covers yet, and the runs that none contains."""
         since = self.repo.since(self.room.id, self.fork)
-        return CommitRange(self.room, self.repo.id, self.fork, since)
+        carried = self.repo.carried(self.room.id, self.fork)
+        links = self.repo.earlier_links(self.room.id, self.fork) if carried else 0
+        return CommitRange(self.room, self.repo.id, self.fork, since, carried, links)
 
 
 class LogSource(Protocol):
@@ -99,33 +107,69 @@ class BridgeQueries:
         self.source = engine
 
     async def draft_decision(
-        self, commit_range: CommitRange, wanted: str = "", made_at: Instant = 0
+        self,
+        commit_range: CommitRange,
+        wanted: str = "",
+        made_at: Instant = 0,
+        contains: RunFilter | None = None,
     ) -> DecisionDraft | None:
         """The decision behind a range.
 
         With `wanted`, the one with that id if it is in the range; with `made_at`, the one that
-        ended then.
+        ended then. `contains` says which of the carried runs the commit contains, by default all.
         """
-        hashes: dict[str, Row] = {}
+        rows, records = await self.read_range(commit_range, made_at)
+        before = records_before_range(commit_range, records) if commit_range.carried else []
+        carried = await self.carried_records(commit_range, before, contains)
+        in_range = records_in_range(commit_range, records)
+        start = next((record for record in reversed(before) if record.seq), None)
+        if wanted and not (start and decision_id(commit_range, start) == wanted):
+            in_range = records_of_decision(commit_range, in_range, wanted)
+            start = start if in_range else None
+        elif wanted:
+            in_range = []
+        used = [*carried, *in_range]
+        last = next((record for record in reversed(in_range) if record.seq), start)
+        if last is None or not used:
+            return None
+        cited = await self.cited_records(commit_range.room.id, used)
+        result = draft_decision(commit_range, used, cited, last)
+        return result and with_chain_position(result, rows[(in_range or [last])[-1].id])
+
+    async def read_range(
+        self, commit_range: CommitRange, made_at: Instant
+    ) -> tuple[dict[str, Row], list[Record]]:
+        """The records of a range, and of those before it with runs that are carried on."""
+        rows: dict[str, Row] = {}
         records: list[Record] = []
-        async for row in self.rows(f"room/{commit_range.room.id}", commit_range.since):
+        in_range = 0
+        async for row in self.rows(f"room/{commit_range.room.id}", commit_range.reads_from):
             record = self.decode_row(row)
             if made_at and record.at > made_at:
                 break
-            hashes[row.id] = row
+            rows[row.id] = row
             records.append(record)
-            if len(records) > MAX_RANGE_ROWS:
+            in_range += row.version > commit_range.since
+            if in_range > MAX_RANGE_ROWS:
                 detail = "Too many messages since the last commit to form one decision"
                 raise Refused(Reason.TOO_LARGE, detail)
-        in_range = records_in_range(commit_range, records)
-        if wanted:
-            in_range = records_of_decision(commit_range, in_range, wanted)
-        if not in_range:
-            return None
-        result = draft_decision(
-            commit_range, in_range, await self.cited_records(commit_range.room.id, in_range)
-        )
-        return result and with_chain_position(result, hashes, in_range)
+        return rows, records
+
+    async def carried_records(
+        self, commit_range: CommitRange, before: Sequence[Record], contains: RunFilter | None
+    ) -> list[Record]:
+        """The records before a range about those carried runs that the commit contains."""
+        runs = commit_range.carried
+        proposals = {record.id: record for record in before}
+        missing = sorted({run.id for run in runs} - proposals.keys())
+        if missing:
+            proposals |= await self.find_records(commit_range.room.id, missing)
+        contained = {
+            run.id: proposals[run.id]
+            for run in runs
+            if run.id in proposals and (contains is None or contains(run, proposals[run.id]))
+        }
+        return records_of_runs(before, contained) if contained else []
 
     async def cited_records(self, session: str, in_range: Sequence[Record]) -> Mapping[str, Record]:
         """Earlier records that these cite."""
@@ -234,11 +278,8 @@ def records_of_decision(
     return []
 
 
-def with_chain_position(
-    result: DecisionDraft, rows: Mapping[str, Row], in_range: Sequence[Record]
-) -> DecisionDraft:
+def with_chain_position(result: DecisionDraft, last: Row) -> DecisionDraft:
     """The draft with its position on the hash chain."""
-    last = rows[in_range[-1].id]
     position = LogPosition(stream=last.stream, version=last.version, hash=last.hash.hex())
     return result._replace(decision=replace(result.decision, position=position))
 
@@ -260,6 +301,25 @@ def commit_content(request: ContentRequest) -> CommitContent:
         for facts in request.changes or ()
     )
     return CommitContent(files, request.tree, request.parents)
+
+
+def contained_in(request: ContentRequest) -> RunFilter:
+    """Which carried runs the commit of this request contains; of unknown content none."""
+    if request.changes is None:
+        return lambda _run, _proposal: False
+    content = commit_content(request)
+    return lambda run, proposal: is_contained(run, proposal, content, request.root)
+
+
+def range_of(decision: DecisionCommit, room: Room, repo: str) -> CommitRange:
+    """The range of a decision that was linked."""
+    carried = tuple(
+        CarriedRun(tool.id, tool.since)
+        for tool in decision.tool_executions
+        if tool.since is not None
+    )
+    links = decision.earlier_links
+    return CommitRange(room, repo, decision.fork or None, decision.since, carried, links)
 
 
 def missing_facts(draft: DecisionDraft, request: ContentRequest) -> Mapping[str, Any]:

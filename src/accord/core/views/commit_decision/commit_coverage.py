@@ -1,6 +1,6 @@
 """Which approvals of a session cover a commit: the rule applied to the calls that ran."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from accord.core.provenance.decision_commit import (
     PathCoverage,
     ToolExecution,
 )
+from accord.core.views.commit_decision.carried_runs import uncommitted_parts
 from accord.core.views.commit_decision.decision_builder import ToolRun
 from accord.core.views.commit_decision.draft_decision import DecisionDraft
 
@@ -58,7 +59,8 @@ def _approved_merge(merge: ForkMerge, decision: DecisionCommit) -> ApprovedRun |
 def covered_commit(draft: DecisionDraft, commit: CommitContent, root: str) -> DecisionCommit:
     """The decision with what its approvals cover of the commit."""
     coverage = cover_commit(approved_runs(draft, root), commit)
-    decision = without_runs_elsewhere(draft, commit, root)
+    uncommitted = uncommitted_parts(draft.runs, commit, coverage, root)
+    decision = without_runs_elsewhere(draft, commit, uncommitted, root)
     return replace(
         decision,
         tree=commit.tree,
@@ -76,20 +78,28 @@ def covered_commit(draft: DecisionDraft, commit: CommitContent, root: str) -> De
         coverage=tuple(_path_coverage(coverage)),
         context=tuple(_context(decision, coverage, commit, root)),
         approvals=tuple(_whole_approvals(decision, coverage)),
-        tool_executions=tuple(_with_paths(draft, decision, root)),
+        tool_executions=tuple(_with_paths(draft, decision, uncommitted, root)),
     )
 
 
 def without_runs_elsewhere(
-    draft: DecisionDraft, commit: CommitContent, root: str
+    draft: DecisionDraft,
+    commit: CommitContent,
+    uncommitted: Mapping[str, tuple[str, ...]],
+    root: str,
 ) -> DecisionCommit:
     """The decision without those who only decided on runs that the commit does not contain.
 
-    A call that changes files is contained if it changes one of the commit. What any other
-    call changed is unknown, so the first commit after it contains it.
+    A call that changes files is contained if it changes one of the commit, and not all that it
+    does was left out. What any other call changed is unknown, so the first commit after it
+    contains it.
     """
     changed = {file.path for file in commit.files}
-    elsewhere = {run.proposal for run in draft.runs if _is_elsewhere(run, changed, root)}
+    elsewhere = {
+        run.proposal
+        for run in draft.runs
+        if _is_elsewhere(run, changed - {*uncommitted[run.proposal]}, root)
+    }
     here = [run for run in draft.runs if run.proposal not in elsewhere]
     there = [run for run in draft.runs if run.proposal in elsewhere]
     decision = draft.decision
@@ -167,15 +177,22 @@ def _whole_approvals(decision: DecisionCommit, coverage: Coverage) -> Iterator[A
 
 
 def _with_paths(
-    draft: DecisionDraft, decision: DecisionCommit, root: str
+    draft: DecisionDraft,
+    decision: DecisionCommit,
+    uncommitted: Mapping[str, tuple[str, ...]],
+    root: str,
 ) -> Iterator[ToolExecution]:
-    """The executions with the files that each call changes."""
+    """The executions with the files that each call changes, and what of it is not committed."""
     paths = {
         run.proposal: {each.path for each in file_operations(run.tool_name, run.arguments, root)}
         for run in draft.runs
     }
     for tool in decision.tool_executions:
-        yield replace(tool, paths=tuple(sorted(paths.get(tool.id, ()))))
+        yield replace(
+            tool,
+            paths=tuple(sorted(paths.get(tool.id, ()))),
+            uncommitted=uncommitted.get(tool.id, ()),
+        )
 
 
 class CoverageNeeds(NamedTuple):

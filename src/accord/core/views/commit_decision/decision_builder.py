@@ -23,6 +23,7 @@ from accord.core.provenance.decision_commit import (
     ToolExecution,
     Utterance,
 )
+from accord.core.provenance.waiting_runs import CarriedRun
 from accord.core.room.approval.gates import GateOpened
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.tool_proposals import ToolProposed
@@ -35,12 +36,23 @@ DECISION_ID_PREFIX = "dec_"
 
 
 class CommitRange(NamedTuple):
-    """The records of a room, in one fork or the trunk, whose `seq` is greater than `since`."""
+    """The records of a room, in one fork or the trunk, whose `seq` is greater than `since`.
+
+    `carried` are the runs of earlier ranges that the commit may contain, as well; `earlier_links`
+    tells apart the decisions of commits that have nothing else.
+    """
 
     room: Room
     repo: str
     fork: str | None = None
     since: int = 0
+    carried: tuple[CarriedRun, ...] = ()
+    earlier_links: int = 0
+
+    @property
+    def reads_from(self) -> int:
+        """The `seq` after which records are needed."""
+        return min((self.since, *(run.since for run in self.carried)))
 
 
 def records_in_range(commit_range: CommitRange, records: Iterable[Record]) -> list[Record]:
@@ -53,6 +65,17 @@ def records_in_range(commit_range: CommitRange, records: Iterable[Record]) -> li
     for record in records:
         seq = record.seq or seq
         if seq > commit_range.since and record.to is None and is_in_scope(commit_range, record):
+            selected.append(record)
+    return selected
+
+
+def records_before_range(commit_range: CommitRange, records: Iterable[Record]) -> list[Record]:
+    """The records up to the last link that everyone in the fork or trunk received."""
+    selected: list[Record] = []
+    seq = 0
+    for record in records:
+        seq = record.seq or seq
+        if seq <= commit_range.since and record.to is None and is_in_scope(commit_range, record):
             selected.append(record)
     return selected
 
@@ -91,6 +114,7 @@ def decision_id(commit_range: CommitRange, last: Record) -> str:
         commit_range.room.id,
         commit_range.fork or "",
         str(commit_range.since),
+        *([f"links {commit_range.earlier_links}"] if commit_range.earlier_links else []),
     )
     return DECISION_ID_PREFIX + derive_ulid(last.at, "decision", *cause, last.id)
 
@@ -133,6 +157,7 @@ class DecisionBuilder:
 
     def __init__(self, commit_range: CommitRange, earlier: Mapping[str, Record]) -> None:
         self.commit_range, self.room = commit_range, commit_range.room
+        self.carried_since = {run.id: run.since for run in commit_range.carried}
         self.records_by_id = {
             record.id: record
             for record in earlier.values()
@@ -338,6 +363,7 @@ class DecisionBuilder:
             names=dict(sorted(self.names.items())),
             since=self.commit_range.since,
             until=last.seq,
+            earlier_links=self.commit_range.earlier_links,
             metrics=Metrics(**self.metrics) if self.metrics else None,
         )
 

@@ -128,11 +128,15 @@ def _kept(records: Sequence[Record], left_out: set[str]) -> Iterator[Record]:
 
 
 def draft_decision(
-    commit_range: CommitRange, records: Sequence[Record], earlier: Mapping[str, Record]
+    commit_range: CommitRange,
+    records: Sequence[Record],
+    earlier: Mapping[str, Record],
+    last: Record | None = None,
 ) -> DecisionDraft | None:
     """The decision behind a commit made after these; None if nothing was asked, done or approved.
 
-    `records` come from `records_in_range`; `earlier` has the older records that they cite.
+    `records` come from `records_in_range`, after those of carried runs; `earlier` has the older
+    records that they cite. `last` is where the decision ends, by default with these records.
     """
     builder = DecisionBuilder(commit_range, earlier)
     for record in without_committed_elsewhere(commit_range.repo, records, earlier):
@@ -141,7 +145,7 @@ def draft_decision(
             add(builder, record.event, record)
     if not builder.message_ids or builder.only_reports:
         return None
-    last = next(record for record in reversed(records) if record.seq)
+    last = last or next(record for record in reversed(records) if record.seq)
     decision, runs = builder.build_decision(last), tuple(builder.runs.values())
     return DecisionDraft(decision, builder.build_thread(), runs)
 
@@ -250,6 +254,7 @@ def on_tool_cleared(builder: DecisionBuilder, event: ToolCleared, record: Record
         standing=tuple(map(builder.participant_of, event.said.standing)),
         arguments=builder.arguments_for_record(said.arguments),
         execution=record.id,
+        since=builder.carried_since.get(proposal.id),
     )
 
 
