@@ -66,8 +66,9 @@ def report(room: LoggedRoom, *runs: str, repo: str = "other") -> None:
 
 
 def content(tree: str = "", **files: str) -> CommitContent:
+    old = blob_id(BEFORE.encode())
     changed = (
-        ChangedFile(path, blob_id(BEFORE.encode()), blob_id(text.encode()), *["100644"] * 2, BEFORE)
+        ChangedFile(path, old, blob_id(text.encode()), "100644", "100644", BEFORE)
         for path, text in files.items()
     )
     return CommitContent(tuple(changed), tree)
