@@ -5,6 +5,7 @@ import {
   type IconNode,
   Inbox,
   Route as RouteIcon,
+  Scale,
   Settings,
   SquareKanban,
   Users,
@@ -19,25 +20,31 @@ export interface Place {
   icon: IconNode;
 }
 
-const [HOME, WHY, BOARD, THREADS, PEOPLE, SETTINGS] = [
+const [HOME, WHY, BOARD, THREADS, DOCKET, PEOPLE, SETTINGS] = [
   ["Home", House],
   ["Why", RouteIcon],
   ["Board", SquareKanban],
   ["Threads", Inbox],
+  ["Docket", Scale],
   ["People", Users],
   ["Settings", Settings],
 ].map(([label, icon]) => {
   const name = String(label).toLowerCase();
   return { name, path: name === "home" ? "/" : `/${name}`, label, icon };
-}) as [Place, Place, Place, Place, Place, Place];
+}) as [Place, Place, Place, Place, Place, Place, Place];
 
 /** In the order of the rail; what stands at its foot comes last. */
-export const MAIN_PLACES = [HOME, WHY, BOARD, THREADS];
+export const MAIN_PLACES = [HOME, WHY, BOARD, THREADS, DOCKET];
 export const SETTINGS_PLACE = SETTINGS;
 
 /** Only admins let people in. */
 export function footPlaces(): Place[] {
   return account.current?.roles.includes("admin") ? [PEOPLE] : [];
+}
+
+/** On a phone: what is for deciding and reading along; the docket is reached from its session. */
+export function tabPlaces(): Place[] {
+  return allPlaces().filter((place) => place !== DOCKET);
 }
 
 export function allPlaces(): Place[] {

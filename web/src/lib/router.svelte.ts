@@ -8,6 +8,8 @@ export type Route =
   | { screen: "board"; task: string; repo: string }
   | { screen: "threads"; thread?: string }
   | { screen: "why"; at: string }
+  | { screen: "docket"; session: string; batch: string; item: string; fork: string }
+  | { screen: "grants" }
   | { screen: "people" }
   | { screen: "settings" }
   | { screen: "sign-in" }
@@ -37,6 +39,17 @@ const PATTERNS: Pattern[] = [
     ([task = ""], query) => ({ screen: "board", task, repo: query.get("repo") ?? "" }),
   ],
   [/^\/why$/, (_, query) => ({ screen: "why", at: query.get("at") ?? "" })],
+  [
+    /^\/docket(?:\/([^/]+)\/([^/]+)(?:\/([^/]+))?)?$/,
+    ([session = "", batch = "", item = ""], query) => ({
+      screen: "docket",
+      session,
+      batch,
+      item,
+      fork: query.get("fork") ?? "",
+    }),
+  ],
+  [/^\/grants$/, () => ({ screen: "grants" })],
   [/^\/people$/, () => ({ screen: "people" })],
   [/^\/settings$/, () => ({ screen: "settings" })],
   [/^\/sign-in$/, () => ({ screen: "sign-in" })],

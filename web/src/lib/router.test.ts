@@ -12,6 +12,15 @@ describe("addresses", () => {
     });
     expect(routeOf("/s/a%2Fb/f/c")).toEqual({ screen: "session", session: "a/b", fork: "c" });
     expect(routeOf("/board/T1")).toEqual({ screen: "board", task: "T1", repo: "" });
+    expect(routeOf("/docket")).toMatchObject({ screen: "docket", session: "", item: "" });
+    expect(routeOf("/docket/01ABC/release/DEPLOY", "?fork=x")).toEqual({
+      screen: "docket",
+      session: "01ABC",
+      batch: "release",
+      item: "DEPLOY",
+      fork: "x",
+    });
+    expect(routeOf("/grants")).toEqual({ screen: "grants" });
     expect(routeOf("/s/01ABC/forks", "?a=x")).toEqual({
       screen: "forks",
       session: "01ABC",

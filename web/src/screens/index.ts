@@ -16,6 +16,7 @@ const SCREENS: Partial<Record<Route["screen"], Screen>> = {
   why: { title: "Why", load: () => import("./Why.svelte") },
   threads: { title: "Threads", load: () => import("./Threads.svelte") },
   board: { title: "Board", load: () => import("./Board.svelte") },
+  docket: { title: "Docket", load: () => import("./Docket.svelte") },
   people: { title: "People", load: () => import("./People.svelte") },
   settings: { title: "Settings", load: () => import("./Settings.svelte") },
 };

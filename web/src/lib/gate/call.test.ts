@@ -83,3 +83,9 @@ describe("a step", () => {
     expect(stepOf("odd", "external_api", { a: 1 }).object).toBe('odd {"a":1}');
   });
 });
+
+it("asks about the command of a step that carries out a decision, and shows which decision", () => {
+  const args = { command: "make test", decision: { batch: "release", item: "TESTS", step: "s" } };
+  expect(questionText(questionOf("shell", "shell_execute", args))).toBe("Run make test?");
+  expect(callOf("shell", args).text).toContain('"batch": "release"');
+});

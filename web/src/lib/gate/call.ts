@@ -36,6 +36,8 @@ function wordsOf(args: Arguments): string[] | null {
   return Array.isArray(argv) && argv.every((word) => typeof word === "string") ? argv : null;
 }
 
+/** They say what the call is about; they stand below the command. */
+const BESIDE = ["tree", "description", "timeout", "decision"];
 const SAFE_WORD = /^[\w@%+=:,./-]+$/;
 export function quoted(word: string): string {
   return SAFE_WORD.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
@@ -50,8 +52,7 @@ export function commandOf(args: Arguments): string | null {
   if (!named.every((each) => typeof each === "string")) return null;
   if (line !== null && named.some((each) => each !== line)) return null;
   if (named.length === 2 && named[0] !== named[1]) return null;
-  if (others.some((name) => name !== "tree" && name !== "description" && name !== "timeout"))
-    return null;
+  if (others.some((name) => !BESIDE.includes(name))) return null;
   return line ?? (named[0] as string | undefined) ?? null;
 }
 

@@ -1,1 +1,0 @@
-import{Qt as e,Xt as t,i as n}from"./first-DRp6SU.js";var r=e([[`p`,null,`The link may be from another server, or incomplete. `,[`a`,{href:`/`,class:`svelte-fxzwvf`},`Go to Home`]]]);function i(e){n(e,{title:`There is nothing at this address.`,children:(e,n)=>{var i=r();t(e,i)},$$slots:{default:!0}})}export{i as default};

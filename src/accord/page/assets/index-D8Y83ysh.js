@@ -1,1 +1,0 @@
-import{B as e,Jt as t,U as n}from"./first-DRp6SU.js";n();var r=document.getElementById(`app`);r&&t(e,{target:r});
