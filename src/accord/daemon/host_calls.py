@@ -4,6 +4,7 @@ The arguments stay as the host gave them, except that the working directory is a
 for people is taken out: they are what people approve, and what a later try is compared with.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import msgspec
 from accord.core.policy.reported_call import CallKind, Place, ReportedCall
 from accord.daemon.host_tools import (
     CAPTIONS,
+    DIRECTORIES,
     KIND_BY_TOOL,
     MCP_PREFIXES,
     OWN_SERVER,
@@ -81,7 +83,9 @@ def call_of(request: HookRequest, connection: Connection) -> HostCall:
     kind = CallKind.MCP if server else KIND_BY_TOOL[connection.host].get(tool, CallKind.OTHER)
     caption_key = CAPTIONS.get(connection.host, {}).get(tool, "")
     caption = arguments.pop(caption_key, "") if caption_key else ""
-    cwd = absolute(text_of(payload, "cwd") or workspace_of(payload) or request.cwd)
+    keys = DIRECTORIES.get(connection.host, {}).get(tool, ())
+    base = text_of(payload, "cwd") or workspace_of(payload) or request.cwd
+    cwd = absolute(chosen_directory(arguments, keys, base))
     arguments[HOST_CWD if CWD in arguments else CWD] = cwd
     return HostCall(
         tool=tool,
@@ -107,6 +111,19 @@ def workspace_of(payload: Mapping[str, Any]) -> str:
             return root
         case _:
             return ""
+
+
+def chosen_directory(arguments: Mapping[str, Any], keys: tuple[str, ...], base: str) -> str:
+    """Where the call runs: in the directory of the event, or in the one that its arguments name.
+
+    Hosts take `..` out of the text before they look at links, and so does this.
+    """
+    chosen = [arguments[key] for key in keys if arguments.get(key) not in (None, "")]
+    if not chosen:
+        return base
+    if len(chosen) > 1 or not isinstance(chosen[0], str):
+        raise InvalidEventError("the call names no single directory to run in")
+    return os.path.normpath(os.path.join(base, chosen[0]))  # noqa: PTH118 - text, links unresolved
 
 
 def arguments_of(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,3 +53,9 @@ CAPTIONS: Mapping[str, Mapping[str, str]] = {
     GEMINI: {"run_shell_command": "description"},
     CURSOR: {"Shell": "description"},
 }
+# Arguments with which a model chooses where its command runs, instead of the directory that the
+# event names. `directory` is what older versions of Gemini CLI call it; Cursor's is documented.
+DIRECTORIES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    GEMINI: {"run_shell_command": ("dir_path", "directory")},
+    CURSOR: {"Shell": ("working_directory",)},
+}
