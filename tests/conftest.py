@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.seeds import LONG
 from tests.helpers.servers.fork_server import FORK_SERVER
 from tests.helpers.servers.server_process import ServerProcess, run_server
 
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from tests.helpers.stores.sample_log import LogBuilder
 
 # The time an example takes depends on the machine; time limits have their own tests.
-# In CI, hypothesis selects such a profile by itself.
+# The examples are the same on every machine, unless new ones are to be found.
 settings.register_profile(
     "patient",
     settings.get_profile(settings.get_current_profile_name()),
     deadline=None,
+    derandomize=not LONG,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("patient")

@@ -1,7 +1,7 @@
 """Kill a server with SIGKILL under load; every acknowledged message must survive, once, in order.
 
 The server is killed 20 times by default and 1000 times with `ACCORD_LONG=1`; `ACCORD_ROUNDS` sets
-another number. `ACCORD_SEED` repeats the random choices of an earlier run.
+another number. The random choices come from `tests.helpers.seeds`.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from accord.stores.sqlite import SqliteLog
 from tests.chaos.listener import Listener
 from tests.chaos.load_clients import AcknowledgedCount, Approver, Speaker, Worker, people, prompt
 from tests.chaos.stored_log import Acknowledging, StoredLog
+from tests.helpers.seeds import LONG, run_seed
 from tests.helpers.servers.fork_server import FORK_SERVER
 from tests.helpers.servers.server_process import ServerProcess, run_server, spawn_process
 from tests.spec import proves
 
-LONG = bool(os.environ.get("ACCORD_LONG"))
 ROUNDS = int(os.environ.get("ACCORD_ROUNDS", "1000" if LONG else "20"))
-SEED = int(os.environ.get("ACCORD_SEED") or random.SystemRandom().randrange(1 << 32))
+SEED = run_seed()
 MOST_PER_ROUND = 150
 # The start limit is a share of the measured start time; a server stops in about 0.1 s.
 LONGEST_START = 1.2

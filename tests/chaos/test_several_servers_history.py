@@ -1,7 +1,7 @@
 """Faults strike three servers and their database; what clients were told must agree with the log.
 
 Each fault strikes three times, and fifty times with `ACCORD_LONG=1`; `ACCORD_ROUNDS` sets another
-number. `ACCORD_SEED` repeats the random choices of an earlier run.
+number. The random choices come from `tests.helpers.seeds`.
 """
 
 import os
@@ -22,12 +22,12 @@ from accord.stores.postgres import PostgresLog
 from tests.helpers.history.checker import History, chain_violations, streams_of, violations
 from tests.helpers.history.faults import FAULTS, run_cluster
 from tests.helpers.history.workload import Workload
+from tests.helpers.seeds import LONG, run_seed
 from tests.helpers.servers.postgres_server import SHARED_POSTGRES, PostgresServer
 from tests.spec import proves
 
-LONG = bool(os.environ.get("ACCORD_LONG"))
 ROUNDS = int(os.environ.get("ACCORD_ROUNDS", "50" if LONG else "3"))
-SEED = int(os.environ.get("ACCORD_SEED") or random.SystemRandom().randrange(1 << 32))
+SEED = run_seed()
 MESSAGES_PER_ROUND = 20
 
 

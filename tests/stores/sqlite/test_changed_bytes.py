@@ -3,7 +3,6 @@
 `ACCORD_LONG=1` tries many more of them, and others each time.
 """
 
-import os
 import random
 import shutil
 from collections import Counter
@@ -18,9 +17,9 @@ from accord.engine.ports import Row, StoreError
 from accord.engine.streams import verified_reads
 from accord.operations.verify import check_store
 from accord.stores.sqlite import SqliteLog
+from tests.helpers.seeds import seeds
 
-LONG = bool(os.environ.get("ACCORD_LONG"))
-SEEDS = [random.SystemRandom().randrange(1 << 32) for _ in range(20)] if LONG else range(2)
+SEEDS = seeds(2, long=20)
 FLIPS = 150
 STREAMS = ("room/a", "room/b", "room/c", "room/d")
 ROWS = 60

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +17,10 @@ from accord.engine.ports import Row, Snapshot, StoreError
 from accord.stores.sqlite import SqliteLog
 from accord.stores.sqlite.writer import SYNCHRONOUS
 from tests.contract.rows import first
+from tests.helpers.seeds import seeds
 from tests.stores.power_cut_disk import PowerDisk
 
-LONG = bool(os.environ.get("ACCORD_LONG"))
-SEEDS = [random.SystemRandom().randrange(1 << 32) for _ in range(100)] if LONG else range(6)
+SEEDS = seeds(6, long=100)
 STREAMS = ("room/a", "room/b", "room/c")
 APPENDS = 60
 # One change in so many is a moment at which the power may go; each is imagined more than once.

@@ -1,11 +1,10 @@
 """The OpenAPI document describes exactly what the server does.
 
-`ACCORD_LONG=1` tries far more random requests.
+By default every machine sends the same requests; `ACCORD_LONG=1` also hunts by time.
 """
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,10 +21,33 @@ from accord.stores.memory import MemoryLog
 from accord.transports.http import routing_table
 from accord.transports.http.api_docs import openapi
 from tests.helpers.clients.http_client import HttpClient
+from tests.helpers.seeds import LONG
 from tests.helpers.servers.server_process import ServerProcess, run_server
 from tests.helpers.threads.method_client import MethodClient
 
-MAX_EXAMPLES, MAX_TIME_S = (1000, 120) if os.environ.get("ACCORD_LONG") else (5, 15)
+# The coverage phase sends each operation's fields at and beyond their limits: the same each time.
+COVERAGE = ("--phases", "coverage", "--generation-deterministic")
+# A stream that goes on has no end to check; the others would end this token.
+LEFT_OUT = ("events", "home_events", "rotate_key", "revoke_token")
+# Three quarters of all cases are invalid messages, which the fuzz targets send too.
+MESSAGES = "post"
+
+
+def options(flag: str, *values: str) -> list[str]:
+    return [word for value in values for word in (flag, value)]
+
+
+EXCLUDED = options("--exclude-operation-id", *LEFT_OUT)
+RUNS = {
+    "all_but_messages": [*COVERAGE, *EXCLUDED, *options("--exclude-operation-id", MESSAGES)],
+    "valid_messages": [*COVERAGE, "--include-operation-id", MESSAGES, "--mode", "positive"],
+}
+LONG_RUNS = {
+    "hunt": [
+        *("--phases", "coverage,fuzzing", "--max-examples", "1000", "--max-time", "120"),
+        *("--seed", "1", *EXCLUDED),
+    ],
+}
 # A body over its limit is refused before it is decoded.
 REFUSING = """
 [checks.negative_data_rejection]
@@ -166,29 +188,42 @@ def test_a_busy_session_has_something_of_everything(house: ServerProcess, sessio
     assert all(detail[name] for name in ("members", "gates", "tools", "forks", "context", "config"))
 
 
+def test_a_role_named_twice_is_accepted_as_described(house: ServerProcess) -> None:
+    headers = {"authorization": f"Bearer {house.issue_token('alice', roles=['admin'])}"}
+    invitation = {"roles": ["driver", "driver"], "workspace": "default"}
+
+    shape = {"$ref": "#/components/schemas/InvitationRequest", "components": WHOLE["components"]}
+    jsonschema_rs.Draft202012Validator(shape).validate(invitation)
+    answer = httpx.post(f"{house.url}/admin/invitations", headers=headers, json=invitation)
+
+    assert answer.status_code == 201
+    assert answer.json()["roles"] == ["driver"]
+
+
 @pytest.mark.timeout(300)
-def test_random_requests_get_only_what_is_described(
-    house: ServerProcess, session: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("run", LONG_RUNS if LONG else RUNS)
+def test_random_requests_get_only_what_is_described(tmp_path: Path, run: str) -> None:
+    """On a server of its own: what is sent may remove people and their tokens."""
+    with run_server(tmp_path / "server") as house:
+        asyncio.run(a_busy_session(house))
+        send_requests(house, tmp_path, (RUNS | LONG_RUNS)[run])
+
+
+def send_requests(house: ServerProcess, directory: Path, chosen: list[str]) -> None:
     token = house.issue_token("alice", roles=["admin", "driver", "approver"])
-    # A stream that goes on has no end to check; the others would end this token.
-    left_out = ("events", "home_events", "rotate_key", "revoke_token")
     words = [
         *(sys.executable, "-m", "schemathesis.cli", "run"),
         *(f"{house.url}/openapi.json", "--header", f"Authorization: Bearer {token}"),
-        *(
-            "--phases",
-            "coverage,fuzzing",
-            "--checks",
-            ",".join(CHECKS),
-            "--max-time",
-            str(MAX_TIME_S),
-        ),
-        *("--max-examples", str(MAX_EXAMPLES)),
-        *("--seed", "1", "--request-timeout", "70", "--no-color", "--suppress-health-check", "all"),
-        *(word for name in left_out for word in ("--exclude-operation-id", name)),
+        *("--checks", ",".join(CHECKS), *chosen),
+        *("--request-timeout", "70", "--no-color", "--suppress-health-check", "all"),
     ]
-    (tmp_path / "schemathesis.toml").write_text(REFUSING)
-    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    (directory / "schemathesis.toml").write_text(REFUSING)
+    ran = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Test cases:" in ran.stdout
+
+
+def test_default_requests_are_bounded_by_number_not_by_time() -> None:
+    for words in RUNS.values():
+        assert "--max-time" not in words
+        assert "--generation-deterministic" in words

@@ -79,6 +79,10 @@ REQUEST_TYPES: dict[str, type] = {
     "standing_grant": policies.StandingGrantRequest,
     "git_action": git_hooks.GitHookRequest,
 }
+REQUEST_NAMES = frozenset(
+    shape.__name__
+    for shape in (*REQUEST_TYPES.values(), *(method.request for method in METHODS.values()))
+)
 # Names of the types that the server sends with exactly the declared fields.
 RESPONSE_OBJECTS = frozenset(
     name
@@ -267,7 +271,9 @@ def component_schemas() -> dict[str, Schema]:
         types, ref_template="#/components/schemas/{name}"
     )
     result: dict[str, Schema] = {
-        public_name(name): tidy_schema(shape | closed_object(name))
+        public_name(name): tidy_schema(
+            with_repeated_items(shape) if name in REQUEST_NAMES else shape | closed_object(name)
+        )
         for name, shape in components.items()
     }
     pvp_parts = with_component_refs(pvp_schema.build_schema())
@@ -280,6 +286,15 @@ def component_schemas() -> dict[str, Schema]:
 def closed_object(name: str) -> Schema:
     """What forbids further fields in a response object; empty for every other schema."""
     return {"additionalProperties": False} if name in RESPONSE_OBJECTS else {}
+
+
+def with_repeated_items(part: Any) -> Any:
+    """The schema of a request: a set is accepted with an item that is there twice."""
+    if isinstance(part, list):
+        return [with_repeated_items(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {k: with_repeated_items(value) for k, value in part.items() if k != "uniqueItems"}
 
 
 def with_component_refs(part: Any) -> Any:
