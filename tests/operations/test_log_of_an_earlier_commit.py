@@ -253,11 +253,17 @@ def test_session_list_is_unchanged(original: Path) -> None:
 # Where a session's detail has a field that the earlier commit did not show.
 ADDED_SINCE = {
     *("gate_timeout_seconds", "secrets", "standing_grants", "unmeetable", "forks.conflicts"),
-    *("gates.action.arguments_omitted", "gates.action.computed", "gates.action.used"),
-    *("gates.fork_name", "gates.lacks.candidates", "gates.notes", "gates.people"),
+    *("gates.action.arguments_omitted", "gates.action.computed", "gates.action.gated"),
+    *(
+        "gates.action.used",
+        "gates.fork_name",
+        "gates.lacks.candidates",
+        "gates.notes",
+        "gates.people",
+    ),
     *("gates.skipped", "gates.standing", "gates.unmeetable", "gates.waits_for"),
     *("merges.changed", "merges.head"),
-    *("tools.arguments_omitted", "tools.computed", "tools.used"),
+    *("tools.arguments_omitted", "tools.computed", "tools.gated", "tools.used"),
 }
 # Sentences for people that are worded differently now, with the earlier wording.
 REWORDED_SINCE = {
