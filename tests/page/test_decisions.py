@@ -6,28 +6,15 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from accord.client import Session
-from accord.core.policy.reported_call import CallKind, Place, ReportedCall, reported_metadata
 from tests.helpers.page.accessibility import serious_findings
 from tests.helpers.page.browser import Visitor, signed_in
-from tests.helpers.page.team import Team, propose_deletion
+from tests.helpers.page.team import Team, propose_deletion, propose_reported
 from tests.helpers.servers.server_process import ServerProcess
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MAYA = ("maya", "admin", "driver", "approver")
 PART = f"tests/test_{'of_the_parts_' * 8}"  # so that 40 are higher than what a card shows at once
 LONG = "\n".join(f"make step-{number}" for number in range(60))
-PLACE = Place(cwd="/work/shop", worktree="/work/shop", home="/home/claude")
-
-
-async def propose_reported(agent: Session, command: str) -> str:
-    """A call that a hook reports, so that the server classes it itself."""
-    call = ReportedCall(CallKind.SHELL, "Bash", {"command": command}, PLACE)
-    return await agent.propose(
-        "Bash",
-        {"command": command},
-        category="shell_execute",
-        metadata=reported_metadata(call, "shop"),
-    )
 
 
 async def propose_ways(agent: Session, *ways: tuple[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from accord.client import Client, Session, default_config
+from accord.core.policy.reported_call import CallKind, Place, ReportedCall, reported_metadata
 from tests.helpers.servers.server_process import ServerProcess
 
 PEOPLE: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -13,6 +14,7 @@ PEOPLE: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "priya": ("Priya Raman", ("approver",), ("security",)),
     "lena": ("Lena Sommer", ("approver",), ("security",)),
 }
+PLACE = Place(cwd="/work/shop", worktree="/work/shop", home="/home/claude")
 AGENTS = {"claude": "claude", "codex": "codex", "gemini": "gemini"}
 
 
@@ -73,4 +75,15 @@ async def propose_deletion(codex: Session) -> str:
         category="file_delete",
         risk="medium",
         description="214 cached files, rebuilt on demand",
+    )
+
+
+async def propose_reported(agent: Session, command: str) -> str:
+    """A call that a hook reports, so that the server classes it itself."""
+    call = ReportedCall(CallKind.SHELL, "Bash", {"command": command}, PLACE)
+    return await agent.propose(
+        "Bash",
+        {"command": command},
+        category="shell_execute",
+        metadata=reported_metadata(call, "shop"),
     )

@@ -8,6 +8,7 @@ import {
   Scale,
   Settings,
   SquareKanban,
+  Timer,
   Users,
 } from "lucide";
 import { account } from "./server/account.svelte";
@@ -20,18 +21,19 @@ export interface Place {
   icon: IconNode;
 }
 
-const [HOME, WHY, BOARD, THREADS, DOCKET, PEOPLE, SETTINGS] = [
+const [HOME, WHY, BOARD, THREADS, DOCKET, GRANTS, PEOPLE, SETTINGS] = [
   ["Home", House],
   ["Why", RouteIcon],
   ["Board", SquareKanban],
   ["Threads", Inbox],
   ["Docket", Scale],
+  ["Grants", Timer],
   ["People", Users],
   ["Settings", Settings],
 ].map(([label, icon]) => {
   const name = String(label).toLowerCase();
   return { name, path: name === "home" ? "/" : `/${name}`, label, icon };
-}) as [Place, Place, Place, Place, Place, Place, Place];
+}) as [Place, Place, Place, Place, Place, Place, Place, Place];
 
 /** In the order of the rail; what stands at its foot comes last. */
 export const MAIN_PLACES = [HOME, WHY, BOARD, THREADS, DOCKET];
@@ -39,12 +41,12 @@ export const SETTINGS_PLACE = SETTINGS;
 
 /** Only admins let people in. */
 export function footPlaces(): Place[] {
-  return account.current?.roles.includes("admin") ? [PEOPLE] : [];
+  return account.current?.roles.includes("admin") ? [GRANTS, PEOPLE] : [GRANTS];
 }
 
-/** On a phone: what is for deciding and reading along; the docket is reached from its session. */
+/** On a phone: what is for deciding and reading along; the rest is reached from its session or from Home. */
 export function tabPlaces(): Place[] {
-  return allPlaces().filter((place) => place !== DOCKET);
+  return allPlaces().filter((place) => place !== DOCKET && place !== GRANTS);
 }
 
 export function allPlaces(): Place[] {
@@ -55,5 +57,6 @@ export function allPlaces(): Place[] {
 export function countAt({ name }: Place): { count: number; waiting: boolean } {
   const { awaiting_my_vote, unread_threads } = home.home.counts;
   if (name === "home") return { count: awaiting_my_vote, waiting: true };
+  if (name === "grants") return { count: home.home.standing_grants.length, waiting: false };
   return { count: name === "threads" ? unread_threads : 0, waiting: false };
 }

@@ -17,6 +17,7 @@ const SCREENS: Partial<Record<Route["screen"], Screen>> = {
   threads: { title: "Threads", load: () => import("./Threads.svelte") },
   board: { title: "Board", load: () => import("./Board.svelte") },
   docket: { title: "Docket", load: () => import("./Docket.svelte") },
+  grants: { title: "Standing grants", load: () => import("./Grants.svelte") },
   people: { title: "People", load: () => import("./People.svelte") },
   settings: { title: "Settings", load: () => import("./Settings.svelte") },
 };

@@ -1,9 +1,9 @@
 /** The decisions on the shelves of the person's sessions, as the server ruled on them last. */
 
-import { home, isLive } from "../server/home.svelte";
+import { isLive } from "../server/home.svelte";
 import { get, Refusal } from "../server/http";
 import { problemOf } from "../server/problem";
-import type { ContextItemDetail, SessionDetail } from "../server/types";
+import type { ContextItemDetail, SessionDetail, SessionList } from "../server/types";
 import { type Convergence, type Item, itemsOf, measuresOf, type Ruling } from "./snapshot";
 
 /** How often a page that is in front asks again. */
@@ -68,13 +68,12 @@ export class Dockets {
   /** Which batches there are; one session after the other, so that a phone is not kept busy. */
   async #list(): Promise<void> {
     const found: BatchPlace[] = [];
-    await home.readSessions();
-    for (const { id } of home.sessions.filter(isLive).slice(0, MOST_SESSIONS)) {
-      try {
+    try {
+      const { sessions } = await get<SessionList>("/sessions?limit=200");
+      for (const { id } of sessions.filter(isLive).slice(0, MOST_SESSIONS))
         found.push(...placesIn(await detailOf(id)));
-      } catch (error) {
-        if (!(error instanceof Refusal)) this.problem = problemOf(error);
-      }
+    } catch (error) {
+      this.problem = problemOf(error);
     }
     this.places = found;
   }

@@ -97,7 +97,7 @@ export const AGREEMENT: Record<string, Verdict> = {
 export function measuresIn({ verdicts, blockers, steps, confidence }: Measures): string {
   return [
     verdicts === "1" ? "the verdicts are the same" : "the verdicts differ",
-    blockers === "1" ? "the same holds it" : "something else holds it",
+    blockers === "1" ? "what holds it is the same" : "something else holds it",
     `${Math.round(Number(steps) * 100)} % of the steps are in both`,
     `their confidence is ${confidence} of 3 apart`,
   ].join(", ");
@@ -118,7 +118,7 @@ export function summaryOf(
   const rest = [
     tried ? `${tried} ${tried === 1 ? "is" : "are"} being tried out` : "",
     waiting > 0 ? `${waiting} ${waiting === 1 ? "waits" : "wait"}` : "",
-    differ ? `of ${differ} the judges differ` : "",
+    differ ? `the judges differ on ${differ}` : "",
     over ? `${over} ${over === 1 ? "is" : "are"} over` : "",
   ].filter(Boolean);
   return { now: `${now} can be done now.`, rest: rest.length ? `${list(rest)}.` : "" };
