@@ -32,7 +32,10 @@ class InvalidEventError(ValueError):
 
 
 class HookRequest(msgspec.Struct, frozen=True):
-    """What a hook sends; `cwd` and `home` are those of the hook's process."""
+    """What a hook sends; `cwd` and `home` are those of the hook's process.
+
+    `credential` proves that the hook may read the record which it names.
+    """
 
     record: str
     host: str
@@ -41,6 +44,7 @@ class HookRequest(msgspec.Struct, frozen=True):
     version: str = ""
     cwd: str = ""
     home: str = ""
+    credential: str = ""
 
 
 class Subagent(NamedTuple):
