@@ -160,3 +160,30 @@ async def test_killed_database_loses_no_acknowledged_row_and_stores_none_twice(
         assert rows(stream, APPENDS) == await log.read(stream)
     assert WRITERS * APPENDS == await log.position() == len(acknowledged)
     await log.close()
+
+
+READ_ONLY = "default_transaction_read_only"
+
+
+async def test_database_that_comes_back_read_only_is_one_sentence_until_it_takes_records(
+    own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "RECOVERY_TIMEOUT_S", 1.0)
+    log = await open_log(own_server.new_database())
+    await log.append(HERE, 0, rows(HERE, 1))
+    await asyncio.to_thread(own_server.kill)
+    own_server.settings[READ_ONLY] = "on"
+    await asyncio.to_thread(own_server.start)
+
+    with pytest.raises(StoreError, match="is read-only; name its primary server"):
+        await log.append(HERE, 1, rows(HERE, 1, after=1))
+    with pytest.raises(StoreError, match="is read-only; name its primary server"):
+        await log.append(HERE, 1, rows(HERE, 1, after=1))
+
+    assert rows(HERE, 1) == await log.read(HERE)
+    del own_server.settings[READ_ONLY]
+    await asyncio.to_thread(own_server.stop, signal.SIGINT)
+    await asyncio.to_thread(own_server.start)
+    await log.append(HERE, 1, rows(HERE, 1, after=1))
+    assert rows(HERE, 2) == await log.read(HERE)
+    await log.close()

@@ -84,6 +84,7 @@ class Writer:
         self.id = secrets.randbits(62)
         self.retries = 0
         self._epoch = 0
+        self._problem: BaseException = StoreError("no problem yet")
         self._claim_sql: str | None = None
         self._connection: asyncpg.Connection | None = None
         self._waiting: deque[AppendJob] = deque()
@@ -220,19 +221,24 @@ class Writer:
         self._drop_connection()
         self._on_recovery()
         self.retries += 1
+        self._problem = cause
         try:
             async with asyncio.timeout(RECOVERY_TIMEOUT_S):
                 return await self._reconnect_and_check(batch)
         except TimeoutError:
-            error = cause if isinstance(cause, StoreError) else store_error(self._name, cause)
-            raise error from cause
+            self._drop_connection()
+            problem = self._problem
+            is_told = isinstance(problem, StoreError)
+            raise (problem if is_told else store_error(self._name, problem)) from cause
 
     async def _reconnect_and_check(self, batch: list[AppendJob]) -> list[AppendJob]:
+        """A database that is back may still be read-only, full or half started: try again."""
         while True:
             try:
                 connection = await self._open_connection()
                 return await self._answer_stored(connection, batch)
-            except LOST_CONNECTION:
+            except (*LOST_CONNECTION, asyncpg.PostgresError) as error:
+                self._problem = error
                 self._drop_connection()
                 await asyncio.sleep(RECOVERY_INTERVAL_S)
 
