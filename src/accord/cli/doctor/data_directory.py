@@ -34,16 +34,28 @@ VERIFY_HINT = "(`accord verify` checks the records)"
 NONE_YET = "none yet (created when the server starts)"
 SET_CLOCK_ADVICE = "Set the clock: tokens and gates expire by it."
 OTHER_DIR_ADVICE = "use another directory with --data-dir or ACCORD_HOME"
-RESTORE_ADVICE = "accord restore --force FILE   (FILE is a backup; the present log is moved aside)"
-# Advice for a log that cannot be used; all other errors carry their own.
-ADVICE_BY_ERROR: tuple[tuple[type[Exception], str], ...] = (
-    (DamagedError, RESTORE_ADVICE),
-    (NewerStoreError, "Use the version of Accord that wrote it, or a newer one."),
-    (
-        ForeignStoreError,
-        "Use another --data-dir; if this was your log: accord restore --force FILE",
-    ),
-)
+NEWER_ADVICE = "Use the version of Accord that wrote it, or a newer one."
+# Advice for a log that cannot be used, by the kind of store; all other errors carry their own.
+ADVICE_BY_ERROR: dict[str, dict[type[Exception], str]] = {
+    "sqlite": {
+        DamagedError: "accord restore --force FILE   (FILE is a backup; the present log is moved "
+        "aside)",
+        NewerStoreError: NEWER_ADVICE,
+        ForeignStoreError: "Use another --data-dir; if this was your log: accord restore --force "
+        "FILE",
+    },
+    "postgresql": {
+        DamagedError: "Restore a backup of the database with pg_restore.",
+        NewerStoreError: NEWER_ADVICE,
+        ForeignStoreError: "Name another database with ACCORD_STORE.",
+    },
+    "nats": {
+        DamagedError: "Restore a backup of the stream with `nats stream restore`.",
+        NewerStoreError: NEWER_ADVICE,
+        ForeignStoreError: "Name another stream with ACCORD_STORE.",
+    },
+}
+ADVICE_BY_ERROR["postgres"] = ADVICE_BY_ERROR["postgresql"]
 
 
 def check_data(home: Path, store: str | None) -> Iterator[CheckResult]:
@@ -205,22 +217,25 @@ async def check_integrity(url: str) -> list[CheckResult]:
         async with open_existing_log(url) as events:
             streams = len(await events.streams())
             if damage := await check_store(events):
-                return [
-                    CheckResult(
-                        FAIL, "store", escape_controls("; ".join(damage[:3])), RESTORE_ADVICE
-                    )
-                ]
+                said = escape_controls("; ".join(damage[:3]))
+                return [CheckResult(FAIL, "store", said, advice_by_error(url)[DamagedError])]
             intact = CheckResult(
                 OK, "store", f"undamaged, {plural(streams, 'stream')} {VERIFY_HINT}"
             )
             return [intact, *await check_newest_record(events)]
     except (StoreError, Refused, OSError) as error:
-        return [store_problem(error)]
+        return [store_problem(error, url)]
 
 
-def store_problem(error: Exception) -> CheckResult:
+def advice_by_error(url: str) -> dict[type[Exception], str]:
+    """The advice for the kind of store that a URL names."""
+    scheme = url.partition(":")[0]
+    return ADVICE_BY_ERROR.get(scheme, ADVICE_BY_ERROR["sqlite"])
+
+
+def store_problem(error: Exception, url: str = "sqlite:") -> CheckResult:
     """Why the log cannot be used, with the advice for this kind of error and no other."""
-    for kind, cure in ADVICE_BY_ERROR:
+    for kind, cure in advice_by_error(url).items():
         if isinstance(error, kind):
             return CheckResult(FAIL, "store", escape_controls(str(error).partition("; ")[0]), cure)
     sentence = classify_os_error(error)[1] if isinstance(error, OSError) else str(error)
