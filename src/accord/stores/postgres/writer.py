@@ -49,6 +49,7 @@ _STORED_SQL = """
 
 # Also when a new connection cannot be made.
 LOST_CONNECTION: tuple[type[BaseException], ...] = (StoreError, *CONNECTION_ERRORS)
+RECOVERABLE: tuple[type[BaseException], ...] = (*LOST_CONNECTION, asyncpg.PostgresError)
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
@@ -237,7 +238,7 @@ class Writer:
             try:
                 connection = await self._open_connection()
                 return await self._answer_stored(connection, batch)
-            except (*LOST_CONNECTION, asyncpg.PostgresError) as error:
+            except RECOVERABLE as error:
                 self._problem = error
                 self._drop_connection()
                 await asyncio.sleep(RECOVERY_INTERVAL_S)
