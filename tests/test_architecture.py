@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "accord.telemetry.logs": frozenset(),
     "accord.core.kernel": frozenset(),
     **dict.fromkeys(sorted(CONTEXTS), KERNEL),
-    "accord.settings.server": KERNEL | CLIENT_SETTINGS | DATA_DIR | {"accord.core.room"},
+    "accord.settings.server": KERNEL | CLIENT_SETTINGS | {"accord.core.room"},
     "accord.settings.profile_store": FILES | PROFILES | {"accord.core.people"},
     "accord.core.views": STATE,
     "accord.core.policy": KERNEL | {"accord.core.room"},

@@ -8,11 +8,10 @@ import pytest
 
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.core.kernel.refusal import Refused
-from accord.data_dir import public_store_name, store_url_of
+from accord.data_dir import store_url_of
 from accord.engine.ports import EventLog, Prunable, Row, StoreError
 from accord.operations.store_copy import COPY_CURSOR, Copy, StorePair, copy_store
 from accord.stores import open_log
-from accord.stores.postgres.log import has_log
 from accord.stores.sqlite import SqliteLog
 from tests.contract.rows import HERE, THERE, head, rows
 from tests.helpers.clients.cli import run_accord
@@ -203,71 +202,3 @@ def test_missing_log_and_copy_onto_itself_are_refused(tmp_path: Path) -> None:
     assert run_accord("store", "copy", file, "sqlite:other.db", cwd=tmp_path).code == 4
     (tmp_path / "none.db").touch()
     assert run_accord("store", "copy", file, file, cwd=tmp_path).code == 2
-
-
-async def test_copy_of_an_empty_database_is_refused_and_makes_nothing_there(
-    tmp_path: Path, database: str
-) -> None:
-    ran = run_accord("store", "copy", database, f"sqlite:{tmp_path / 'copy.db'}")
-
-    assert ran.code == 4
-    assert "There is no log at" in ran.err
-    assert not await has_log(database)
-    assert not (tmp_path / "copy.db").exists()
-
-
-# After the move
-
-
-async def test_a_token_revoked_beside_a_moved_log_is_revoked_in_the_store_that_is_named(
-    tmp_path: Path, database: str
-) -> None:
-    with run_server(tmp_path) as server:
-        home = server.home
-    assert run_accord("store", "copy", store_url_of(home), database).code == 0
-    directory = ("--data-dir", str(home))
-    words = ("token", "issue", "--id", "bob", "--type", "human", "--roles", "driver", "--json")
-    issued = run_accord(*words, *directory, ACCORD_STORE=database).json
-    revoke = ("token", "revoke", issued["jti"])
-    assert run_accord(*revoke, *directory, ACCORD_STORE=database).code == 0
-
-    with run_server(tmp_path, "token", "--store", database) as server:
-        answer = run_accord("whoami", ACCORD_URL=server.url, ACCORD_TOKEN=issued["token"])
-
-    assert answer.code == 3, answer
-    assert "revoked" in answer.err
-
-
-async def test_the_file_of_before_is_not_taken_for_the_log_once_a_server_used_another_store(
-    tmp_path: Path, database: str
-) -> None:
-    with run_server(tmp_path) as server:
-        home = server.home
-    assert run_accord("store", "copy", store_url_of(home), database).code == 0
-    with run_server(tmp_path, "token", "--store", database):
-        pass
-    directory = ("--data-dir", str(home))
-    commands = (
-        ("token", "list"),
-        ("token", "issue", "--id", "eve", "--type", "human", "--roles", "driver"),
-        ("session", "list"),
-        ("verify",),
-        ("backup", str(tmp_path / "backup")),
-        ("compact", "--dry-run", "--keep-ended", "1d"),
-        ("serve", "--port", "0"),
-    )
-    for words in commands:
-        ran = run_accord(*words, *directory)
-        assert ran.code == 5, (words, ran)
-        assert public_store_name(database) in ran.err, words
-        assert "ACCORD_STORE" in ran.err, words
-    doctor = run_accord("doctor", "--json", *directory)
-    (store,) = [each for each in doctor.json["checks"] if each["about"] == "store"]
-    assert (store["state"], "ACCORD_STORE" in store["fix"]) == ("fail", True)
-
-    assert run_accord("token", "list", *directory, ACCORD_STORE=database).code == 0
-    file = store_url_of(home)
-    assert run_accord("verify", "--store", file, *directory).code == 0, "named, it may be read"
-    with run_server(tmp_path, "token", "--store", file):
-        pass
-    assert run_accord("token", "list", *directory).code == 0, "a server uses it again"

@@ -161,20 +161,19 @@ async def open_source(args: argparse.Namespace) -> AsyncIterator[SessionSource]:
     if args.data_dir is None and is_listening(url):
         yield RemoteSessions(client_for(args))
         return
+    from accord.data_dir import store_url_of
     from accord.operations.local_log import LocalSessions, ensure_log_exists, open_existing_log
-    from accord.settings.server.store_choice import local_store_url
 
     if args.data_dir is None:
         # An address that was chosen is never replaced by whatever store is here.
         if Settings.for_process(url=args.url).url or not is_local(url):
             raise not_answering(url)
-        store = local_store_url(known.home)
         try:
-            ensure_log_exists(store)
+            ensure_log_exists(store_url_of(known.home))
         except Refused:
             raise Refused(Reason.UNAVAILABLE, no_source_sentence(url, known.home)) from None
         print(f"accord: {url} does not answer; reading {known.home}", file=sys.stderr)
-    async with open_existing_log(local_store_url(known.home)) as events:
+    async with open_existing_log(store_url_of(known.home)) as events:
         yield LocalSessions(events)
 
 

@@ -32,10 +32,7 @@ class InvalidEventError(ValueError):
 
 
 class HookRequest(msgspec.Struct, frozen=True):
-    """What a hook sends; `cwd` and `home` are those of the hook's process.
-
-    `credential` proves that the hook may read the record which it names.
-    """
+    """What a hook sends; `cwd` and `home` are those of the hook's process."""
 
     record: str
     host: str
@@ -44,7 +41,6 @@ class HookRequest(msgspec.Struct, frozen=True):
     version: str = ""
     cwd: str = ""
     home: str = ""
-    credential: str = ""
 
 
 class Subagent(NamedTuple):

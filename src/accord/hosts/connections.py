@@ -49,8 +49,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     `root` is the top directory of the repository and `repository` its id (`accord.repo`), which
     selects the signed policy: an agent can change the id in git's configuration, not here.
     `person` is the id of the person who connected the host, `created_at` the time in seconds since
-    1970, and `price` what they pay for a million tokens, in and out, in US dollars. `directories`
-    are Accord's own, as the person's environment named them: a hook's daemon has not got that.
+    1970, and `price` what they pay for a million tokens, in and out, in US dollars.
     """
 
     id: str
@@ -67,7 +66,6 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     person: str = ""
     fork: str = ""
     price: tuple[float, float] | None = None
-    directories: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Without the key."""

@@ -63,7 +63,6 @@ class ConnectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     fork: str = ""
     supervises: bool = False
     price: tuple[float, float] | None = None
-    directories: tuple[str, ...] = ()
 
 
 async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Connection:
@@ -94,7 +93,6 @@ async def enrol(request: ConnectionRequest, token: Token, person: Account) -> Co
         person=person.id,
         fork=request.fork,
         price=request.price,
-        directories=request.directories,
     )
 
 

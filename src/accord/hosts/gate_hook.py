@@ -145,13 +145,11 @@ def ask(arguments: list[str], deadline: float) -> dict[str, Any]:
     record, host, event = arguments
     folder = os.path.dirname(os.path.dirname(os.path.abspath(record)))  # noqa: PTH100, PTH120 - `pathlib` is too slow here
     payload = read_payload()
-    recorded = read_record(record)
-    if is_elsewhere(recorded, payload):
+    if is_elsewhere(record, payload):
         return {"decision": NONE}
     request = {
         "version": VERSION,
         "record": record,
-        "credential": credential_of(recorded),
         "host": host,
         "event": event,
         "cwd": working_directory(),
@@ -177,14 +175,14 @@ PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT
 MAX_LINK_BYTES = 4096
 
 
-def is_elsewhere(recorded: dict[str, Any], payload: dict[str, Any]) -> bool:
+def is_elsewhere(record: str, payload: dict[str, Any]) -> bool:
     """Whether the call is outside the connected repository, where this hook has no opinion.
 
     It is only if all that is known about the host's directories says so, and the call names no path
     in the repository.
     """
-    root = recorded.get("root")
-    if not isinstance(root, str) or not root:
+    root = repository_of(record)
+    if not root:
         return False  # the daemon says what is wrong with the record
     listed = payload.get("workspace_roots")
     roots = listed if isinstance(listed, list) else []
@@ -228,27 +226,14 @@ def expanded(word: str) -> str:
     return word
 
 
-def read_record(record: str) -> dict[str, Any]:
-    """What the connection's file says, which only its user can read; empty if it cannot be read."""
+def repository_of(record: str) -> str:
+    """The top directory of the connected repository; empty if the record cannot be read."""
     try:
         with open(record, "rb") as file:  # noqa: PTH123 - `pathlib` is too slow here
-            recorded = json.loads(file.read(MAX_ANSWER_BYTES))
-    except (OSError, ValueError):
-        return {}
-    return recorded if isinstance(recorded, dict) else {}
-
-
-def credential_of(recorded: dict[str, Any]) -> str:
-    """Proves to the daemon that a request comes from this connection: a digest of its key."""
-    key = recorded.get("key")
-    return digest_of_key(key) if isinstance(key, str) else ""
-
-
-def digest_of_key(key: str) -> str:
-    """The key itself never leaves its file."""
-    from hashlib import blake2b
-
-    return blake2b(key.encode(), digest_size=32, person=b"accord gate hook").hexdigest()
+            root = json.loads(file.read(MAX_ANSWER_BYTES)).get("root")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return root if isinstance(root, str) else ""
 
 
 def is_inside(root: str, place: str) -> bool:

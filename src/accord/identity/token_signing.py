@@ -16,10 +16,10 @@ from accord.core.kernel.actor import DEFAULT_WORKSPACE, Actor, CredentialRights,
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
-from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole
+from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole, thread_role_of
 from accord.core.kernel.ulid import ulid
 from accord.core.people.state import CLOCK_SKEW_MS, Token, is_principal_id
-from accord.core.people.thread_role import parse_role_claim, thread_role_of
+from accord.core.people.thread_role import parse_role_claim
 from accord.core.people.token_claims import DEFAULT_TOKEN_LIFE_S, Claims
 from accord.identity.keyring import Keyring, KeyringError
 

@@ -11,7 +11,7 @@ import pytest
 from accord.hosts.connections import connection_path, hook_command, read_connection
 from accord.hosts.hook_events import HOOK_EVENTS, PRE_TOOL
 from tests.helpers.hosts.connecting_shell import ConnectingShell, StartShell
-from tests.helpers.servers.server_process import ServerProcess, run_server
+from tests.helpers.servers.server_process import run_server
 
 Check = dict[str, str]
 
@@ -170,43 +170,3 @@ def test_opencode_is_said_not_to_be_gated(ann: ConnectingShell) -> None:
 
     assert (found["gate"]["state"], "NOT gated" in found["gate"]["found"]) == ("warn", True)
     assert found["mcp"]["state"] == "ok"
-
-
-@pytest.mark.parametrize(
-    ("variable", "below"),
-    [("ACCORD_HOME", ""), ("XDG_DATA_HOME", "accord"), ("XDG_RUNTIME_DIR", "accord")],
-)
-def test_directories_that_moved_are_refused_to_agents(
-    variable: str, below: str, house: ServerProcess, tmp_path: Path
-) -> None:
-    """A hook's daemon gets no such variable; it knows what `connect` wrote down."""
-    moved = tmp_path / "moved"
-    (moved / below).mkdir(parents=True)
-    shell = ConnectingShell(
-        house, tmp_path / "ada", f"ada-{variable.lower()[:8]}", **{variable: str(moved)}
-    )
-    connection = connected(shell, "gemini")
-    record = connection_path(shell.environment, connection)
-    event = next(each for each in HOOK_EVENTS["gemini"] if each.event == PRE_TOOL)
-    call = {
-        "session_id": "s1",
-        "cwd": str(shell.repo),
-        "tool_name": "run_shell_command",
-        "tool_input": {"command": f"cat {moved / below}/keys/server.key"},
-    }
-    without = {name: value for name, value in shell.environment.items() if name != variable}
-    try:
-        done = subprocess.run(
-            ["/bin/sh", "-c", hook_command(record, "gemini", event)],
-            input=json.dumps(call),
-            text=True,
-            cwd=shell.repo,
-            env=without,
-            capture_output=True,
-            check=True,
-        )
-    finally:
-        shell("daemon", "stop", cwd=shell.home)
-    answer = json.loads(done.stdout)
-    assert answer["decision"] == "deny"
-    assert "No approval would change that" in answer["reason"]

@@ -2,11 +2,10 @@
 
 import pytest
 
-from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole
+from accord.core.kernel.role_permissions import Capability, Kind, Role, ThreadRole, thread_role_of
 from accord.core.people.thread_role import (
     parse_role_claim,
     session_rights_of,
-    thread_role_of,
 )
 from tests.spec import proves
 

@@ -15,6 +15,7 @@ from accord.core.room.forking.fork_state import Fork
 from accord.core.room.membership.leaving import SessionLeave
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Gate, Member, Room
+from accord.core.room.threads.message_tags import tags_of
 from accord.core.room.threads.state import MessageKind, ThreadStatus, is_thread_id
 from accord.core.views.session_threads import (
     SessionThread,
@@ -23,7 +24,6 @@ from accord.core.views.session_threads import (
     is_readable,
     member_of,
     notice_item,
-    tags_of,
 )
 from accord.core.views.thread_sessions import CONFIG, watched_thread
 from tests.helpers.threads.thread_rules import OPERATOR, OUTSIDER, WORKER, ThreadRules, agent

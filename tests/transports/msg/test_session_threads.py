@@ -123,6 +123,37 @@ async def test_a_session_has_the_status_of_its_gates_and_its_end(shared: Shared)
     assert alice.refused("post_message", **post) == (409, "CONFLICT")
 
 
+@proves("UNI-6", "OPEN-131", "MSG-3.6-1")
+async def test_a_session_lists_its_open_findings_and_is_resolved_by_an_operator(
+    shared: Shared,
+) -> None:
+    alice, bob, session = shared.alice_thread, shared.bob_thread, shared.id
+    about = {"severity": "high", "task_id": "T1"}
+    found = bob.event(session, "finding_reported", metadata=about)
+    for number in range(5):
+        bob.post(session, f"chat {number}")
+    summary = alice.ok("summarize_thread", thread_id=session, max_messages=2)
+    assert summary["open_items"] == [
+        {
+            "message_id": found["message_id"],
+            "seq": found["seq"],
+            "event_type": "finding_reported",
+            "text": "about finding_reported",
+            "reported_by": "bob",
+            **about,
+        }
+    ]
+    assert "1 finding open." in summary["summary"]
+    bob.event(session, "thread_resolved")
+    assert alice.ok("summarize_thread", thread_id=session)["open_items"]
+    resolved = alice.event(session, "thread_resolved")
+    after = alice.ok("summarize_thread", thread_id=session)
+    assert (after["open_items"], after["last_status"]) == ([], "resolved")
+    assert resolved["thread_status"] == "resolved"
+    bob.event(session, "finding_reported")
+    assert alice.ok("get_thread", thread_id=session)["status"] == "active"
+
+
 async def test_unread_and_the_cursor_work_in_a_session(shared: Shared) -> None:
     alice, bob, session = shared.alice_thread, shared.bob_thread, shared.id
     before = alice.ok("get_thread", thread_id=session)

@@ -27,10 +27,9 @@ from accord.client.http_client import HttpClient, is_listening
 from accord.client.identity import Token, parse_address
 from accord.core.dialects.error_codes import reason_of
 from accord.core.kernel.refusal import Reason, Refused
-from accord.data_dir import DATABASE_NAME
+from accord.data_dir import DATABASE_NAME, store_url_of
 from accord.identity.token_service import TokenAdmin, TokenService
 from accord.settings.client import Settings, is_local
-from accord.settings.server.store_choice import local_store_url
 
 OPERATOR_REQUIRED = (
     "needs an operator: log in with `accord login LINK`, or run this on the server's machine "
@@ -174,11 +173,11 @@ def ensure_store(home: Path) -> None:
     from accord.operations.local_log import ensure_log_exists
 
     if not home.exists() or (home.is_dir() and not (home / DATABASE_NAME).exists()):
-        ensure_log_exists(local_store_url(home))
+        ensure_log_exists(store_url_of(home))
 
 
 def local_admin(settings: Settings) -> AbstractAsyncContextManager[TokenService]:
     """The token service of the local store."""
     from accord.server.engine_factory import open_local_token_service
 
-    return open_local_token_service(settings.home, local_store_url(settings.home))
+    return open_local_token_service(settings.home)

@@ -49,14 +49,12 @@ def run(args: argparse.Namespace) -> int:
     from accord.cli.progress import print_progress
     from accord.operations import backup
     from accord.settings.client import Settings
-    from accord.settings.server.store_choice import local_store_url
 
     if not args.force and os.path.lexists(args.file):
         raise backup.exists_refusal(args.file)
     home, at = Settings.for_process(home=args.data_dir).home, time.time_ns() // 1_000_000
-    store = local_store_url(home, args.store)
     draft = backup.make_backup(
-        home, store, args.file, at=at, private=args.with_keys, progress=print_progress
+        home, args.store, args.file, at=at, private=args.with_keys, progress=print_progress
     )
     try:
         draft.move_into_place(force=args.force)

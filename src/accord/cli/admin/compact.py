@@ -78,11 +78,11 @@ def reason_type(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Remove, then shrink the file if no server uses it."""
+    from accord.data_dir import store_url_of
     from accord.settings.client import Settings
-    from accord.settings.server.store_choice import local_store_url
 
     home = Settings.for_process(home=args.data_dir).home.absolute()
-    url = local_store_url(home, args.store)
+    url = store_url_of(home, args.store)
     pruned = asyncio.run(prune_sessions(args, home, url))
     shrunk, free = (0, 0) if args.dry_run else shrink_file(home, url)
     if args.json:

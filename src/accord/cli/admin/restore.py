@@ -77,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
 def ensure_replaceable(home: Path, args: argparse.Namespace) -> None:
     """Refuse to replace an existing log without --force."""
     from accord.core.kernel.refusal import Reason, Refused
+    from accord.data_dir import store_url_of
     from accord.operations.backup import store_path
-    from accord.settings.server.store_choice import local_store_url
 
-    target = store_path(local_store_url(home, args.store))
+    target = store_path(store_url_of(home, args.store))
     if target.exists() and not args.force:
         detail = f"There is a log at {target}; --force moves it aside and restores the backup"
         raise Refused(Reason.WRONG_STATE, detail)

@@ -36,11 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Copy, while no server can use the source."""
     from accord.cli.progress import print_record_progress
-    from accord.operations.local_log import ensure_database_has_log, ensure_log_exists
+    from accord.operations.local_log import ensure_log_exists
     from accord.operations.store_copy import copy_store
 
     ensure_log_exists(args.source)
-    asyncio.run(ensure_database_has_log(args.source))
     ensure_two_stores(args.source, args.target)
     with lock_directory_of(args.source), lock_directory_of(args.target):
         done = asyncio.run(copy_store(args.source, args.target, print_record_progress))

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accord.data_dir import KEYS_DIR_NAME
+from accord.data_dir import KEYS_DIR_NAME, store_url_of
 from accord.show import style
 from accord.show.text import one_line, plural, wrap
 
@@ -97,10 +97,9 @@ async def check_log(
     from accord.operations import verify
     from accord.operations.local_log import open_existing_log
     from accord.settings.client import Settings
-    from accord.settings.server.store_choice import local_store_url
 
     home = Settings.for_process(home=args.data_dir).home
-    async with open_existing_log(local_store_url(home, args.store)) as events:
+    async with open_existing_log(store_url_of(home, args.store)) as events:
         damage = await verify.check_store(events)
         keys = await verify.load_keys(events, home / KEYS_DIR_NAME)
         signatures = await verify.check_signatures(events, keys)

@@ -102,7 +102,6 @@ async def connect(adapter: "HostAdapter", args: argparse.Namespace) -> int:
         say(DECLINED)
         return 0
     from accord.hosts.enrolment import ConnectionRequest
-    from accord.own_directories import own_directories
 
     agent = args.agent or (known.agent if known else f"{person.id}-{adapter.name}")
     fork = await fork_of(args, known, session, agent, url, token)
@@ -117,7 +116,6 @@ async def connect(adapter: "HostAdapter", args: argparse.Namespace) -> int:
         id=id,
         fork=fork,
         price=args.price or (known.price if known else None),
-        directories=own_directories(os.environ),
     )
     connection = await establish(known, request, token, person, changes)
     finish(args, adapter, connection, changes, written=True)
@@ -339,7 +337,6 @@ async def establish(
             session=request.session,
             fork=request.fork,
             price=request.price,
-            directories=request.directories,
         )
     try:
         await join_session(connection)

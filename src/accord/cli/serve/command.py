@@ -96,11 +96,9 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal arrives."""
     from accord.cli.data_dir_lock import lock_data_dir
     from accord.cli.serve.signals import StopSignals
-    from accord.data_dir import note_store
     from accord.server import serving
     from accord.server.options import ServerOptions
     from accord.settings.server.open_files import ensure_enough_files
-    from accord.settings.server.store_choice import ensure_store_in_use
 
     home = Settings.for_process(home=args.data_dir).home.absolute()
     chosen = load_config(values_from_flags(args), os.environ, home)
@@ -110,7 +108,6 @@ def run(args: argparse.Namespace) -> int:
     options = ServerOptions.from_config(config, home, sign_in_link=link)
     ensure_enough_files()
     with lock_data_dir(home) as lock, StopSignals() as stop:
-        ensure_store_in_use(home, config.store)
         warn_about_setup(home, config.store)
         exposure = exposure_warning(config.host, tls=config.tls is not None)
         if exposure:
@@ -119,7 +116,6 @@ def run(args: argparse.Namespace) -> int:
         def on_ready(ready: "ReadyInfo", codes: tuple[str, ...]) -> None:
             stop.hand_over()
             lock.write_note(ready.url)
-            note_store(home, options.store_url)
             announce(ready, home, codes, exposure)
             if not (sys.stdout.isatty() and sys.stderr.isatty()):
                 hint = open_hint(ready.url) if config.auth == "open" else token_hint(home)

@@ -23,21 +23,6 @@ SESSION_ROLE_OF = {
     ThreadRole.WORKER: Role.DRIVER,
     ThreadRole.REVIEWER: Role.NAVIGATOR,
 }
-REVIEWING_ROLES = frozenset({Role.NAVIGATOR, Role.APPROVER, Role.ADVERSARY})
-
-
-def thread_role_of(
-    kind: Kind, roles: Roles, capabilities: Capabilities = frozenset()
-) -> ThreadRole:
-    """The thread role for these rights; an agent never becomes an orchestrator this way."""
-    human = kind is Kind.HUMAN
-    if human and Role.ADMIN in roles:
-        return ThreadRole.OPERATOR
-    drives = Role.DRIVER in roles
-    if human and drives and Capability.MANAGE_PARTICIPANTS in capabilities:
-        return ThreadRole.ORCHESTRATOR
-    reviews = bool(roles & REVIEWING_ROLES) and (human or not drives)
-    return ThreadRole.REVIEWER if reviews else ThreadRole.WORKER
 
 
 def session_rights_of(kind: Kind, names: Iterable[str]) -> tuple[Roles, Capabilities]:

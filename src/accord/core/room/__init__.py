@@ -8,6 +8,7 @@ from accord.core.room import admission, session_lifecycle
 from accord.core.room.admission import admit, is_or_was_member
 from accord.core.room.approval import gate_timeouts, gates, tool_proposals, votes
 from accord.core.room.conversation import error_reports, interrupts, prompts, responses, thinking
+from accord.core.room.conversation.prompts import PromptSubmitted
 from accord.core.room.deadlines import Tick, due_instants, tick
 from accord.core.room.decisions import rulings
 from accord.core.room.forking import forks, merge_approval, merges, pact_tasks
@@ -20,7 +21,9 @@ from accord.core.room.membership import (
     role_assignment,
 )
 from accord.core.room.shared_context import context_items, secrets
+from accord.core.room.shared_context.context_items import ContextAdded
 from accord.core.room.state import Room
+from accord.core.room.threads import session_events
 from accord.core.room.visibility import is_open_reference, record_audience
 
 
@@ -63,10 +66,15 @@ PLAIN_EVOLVE: Evolvers = {
     **gate_timeouts.EVOLVE,
     **{event: evolver for part in SLICES for event, evolver in part.EVOLVE.items()},
 }
+SEEING_EVENTS: Evolvers = {
+    **PLAIN_EVOLVE,
+    ContextAdded: session_events.noting_events(PLAIN_EVOLVE[ContextAdded]),
+    PromptSubmitted: session_events.reopening(PLAIN_EVOLVE[PromptSubmitted]),
+}
 # Chunks change nothing and are not folded; an open stream says enough about its fork.
 EVOLVE: Evolvers = {
     event: evolver if evolver is unchanged else merge_approval.noting_changes(evolver)
-    for event, evolver in PLAIN_EVOLVE.items()
+    for event, evolver in SEEING_EVENTS.items()
 }
 CONTEXT: Context[Room] = Context(
     name="room",

@@ -19,6 +19,7 @@ from accord.core.kernel.role_permissions import (
     Roles,
     permissions_for,
 )
+from accord.core.room.discussion import Discussion
 from accord.core.room.field_types import ShortText, Visibility
 from accord.core.room.forking.fork_state import Fork, Merge, PactSummary
 from accord.core.room.room_settings import AbsencePolicy, Category, GateResolution, SessionConfig
@@ -338,6 +339,7 @@ class Room(msgspec.Struct, frozen=True):
     past: Mapping[str, str] = {}
     runs: Mapping[str, StepRun] = {}
     paused_at: Instant | None = None
+    discussions: Mapping[str, Discussion] = {}  # by fork, what events left open
     ended: str = ""
 
     @property

@@ -3,19 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.records import Record
+from accord.core.room.discussion import Discussion
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Member, Room
+from accord.core.room.threads.message_tags import CHAT_TAG, metadata_in, metadata_tags
+from accord.core.room.threads.session_events import discussion_in
 from accord.core.room.threads.state import MessageKind, ThreadStatus
-from accord.core.room.threads.thread_posts import is_event_type
 from accord.core.views.sessions import can_read_fork, may_read
 
-CHAT_TAG = MessageKind.CHAT.value
-EVENT_TAG = "event:"
-METADATA_TAG = "metadata:"
 NOTICE_KEY = "notice:"
 # Messages that ask nothing of their readers: presence, membership, and what agents say meanwhile.
 BACKGROUND_TYPES = ("session.", "presence.", "participant.", "response.", "thinking.")
@@ -44,12 +41,19 @@ class SessionThread(NamedTuple):
 
     @property
     def status(self) -> ThreadStatus:
-        """Closed after its end, blocked while something waits, else active."""
+        """Closed after its end, blocked while something waits, resolved if an operator said so."""
         room = self.room
         if room.ended or (self.fork is not None and room.forks[self.fork].merged):
             return ThreadStatus.CLOSED
         waits = any(gate.fork == self.fork for gate in room.gates.values())
-        return ThreadStatus.BLOCKED if waits or room.paused_at is not None else ThreadStatus.ACTIVE
+        if waits or room.paused_at is not None:
+            return ThreadStatus.BLOCKED
+        return ThreadStatus.RESOLVED if self.discussion.resolved else ThreadStatus.ACTIVE
+
+    @property
+    def discussion(self) -> Discussion:
+        """What its events left open."""
+        return discussion_in(self.room, self.fork)
 
     def may_read(self, seat: str, record: Record) -> bool:
         """Whether a record belongs to this conversation and this member may see it."""
@@ -94,33 +98,6 @@ def as_message(record: Record, envelope: Mapping[str, Any]) -> SessionMessage:
             return SessionMessage(MessageKind.CHAT, said.content, metadata)
     name = "" if said is None else said.type
     return SessionMessage(MessageKind.SYSTEM, f"{record.sender}: {name}", {"record": envelope})
-
-
-def tags_of(kind: MessageKind, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tags of a context item that carries a message with this metadata."""
-    if kind is MessageKind.EVENT:
-        others = {name: value for name, value in metadata.items() if name != "event_type"}
-        return (f"{EVENT_TAG}{metadata['event_type']}", *metadata_tags(others))
-    return (CHAT_TAG, *metadata_tags(metadata))
-
-
-def metadata_tags(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    encoded = msgspec.json.encode(metadata, order="deterministic").decode()
-    return (METADATA_TAG + encoded,) if metadata else ()
-
-
-def metadata_in(tags: tuple[str, ...]) -> dict[str, Any]:
-    """The metadata that these tags carry; tags that are not ours carry none."""
-    found: dict[str, Any] = {}
-    for tag in tags:
-        if tag.startswith(METADATA_TAG):
-            try:
-                found |= msgspec.json.decode(tag.removeprefix(METADATA_TAG), type=dict[str, Any])
-            except (msgspec.MsgspecError, RecursionError):
-                continue
-        elif is_event_type(name := tag.removeprefix(EVENT_TAG)) and name != tag:
-            found["event_type"] = name
-    return found
 
 
 def member_of(room: Room, name: str) -> Member | None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.timestamps import to_iso
-from accord.core.room.threads.state import Finding, Thread, ThreadStatus
+from accord.core.room.discussion import Finding
+from accord.core.room.threads.state import Thread, ThreadStatus
 from accord.core.room.threads.thread_findings import CLOSING_ROLES
 
 QUIET_STATUSES = frozenset({ThreadStatus.RESOLVED, ThreadStatus.CLOSED})

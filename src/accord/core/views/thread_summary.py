@@ -16,6 +16,7 @@ MAX_QUOTE_CHARS = 200
 MAX_ITEM_CHARS = 500
 MAX_COMMITS = 20
 _commit_id = re.compile(r"[0-9a-fA-F]{4,64}", re.ASCII).fullmatch
+ESCALATED = "It was escalated, and the escalation is unresolved."
 CLOSING_EVENTS = ("finding_verified", "finding_rejected")
 
 
@@ -35,7 +36,7 @@ def summary_lines(thread: Thread, records: Sequence[Record]) -> Iterator[str]:
         yield f"Authors: {said}."
     yield from finding_lines(thread, records)
     if thread.escalated:
-        yield "It was escalated, and the escalation is unresolved."
+        yield ESCALATED
     yield from quotes(records)
 
 

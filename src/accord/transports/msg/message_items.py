@@ -5,14 +5,16 @@ from typing import Any
 
 from msgspec import UNSET
 
-from accord.api.threads import MessageItem
+from accord.api.threads import MessageItem, OpenItem
 from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.kernel.records import Record
 from accord.core.kernel.timestamps import to_iso
+from accord.core.room.discussion import Finding
 from accord.core.room.threads.thread_creation import ParticipantsAdded
 from accord.core.room.threads.thread_messages import ThreadMessage, author_of, text_of
 from accord.core.room.threads.thread_posts import MessagePosted
 from accord.core.room.threads.thread_status import StatusChanged
+from accord.core.views.thread_summary import MAX_ITEM_CHARS, excerpt
 
 Delivery = Mapping[str, DeliveryState]
 
@@ -53,3 +55,16 @@ def metadata_of(event: ThreadMessage) -> dict[str, Any]:
     if isinstance(event, ParticipantsAdded):
         return {**own, "added": list(event.added)}
     return own
+
+
+def open_item(id: str, finding: Finding, text: str) -> OpenItem:
+    """An open finding; its text without secrets (UNI-29)."""
+    return OpenItem(
+        message_id=id,
+        seq=finding.seq,
+        event_type="finding_reported",
+        severity=finding.severity or UNSET,
+        task_id=finding.task_id or UNSET,
+        text=excerpt(text, MAX_ITEM_CHARS),
+        reported_by=finding.reporter,
+    )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from msgspec import UNSET
-
 from accord.api import threads as api
 from accord.core.attention.cursors import cursor_in
 from accord.core.attention.state import Cursor
@@ -14,7 +12,7 @@ from accord.core.room.threads.state import Thread, is_thread_id
 from accord.core.room.threads.thread_messages import ThreadMessage, text_of
 from accord.core.views import thread_summary
 from accord.core.views.thread_questions import questions_in
-from accord.transports.msg.message_items import item_of
+from accord.transports.msg.message_items import item_of, open_item
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.thread_index import Principal
 
@@ -137,23 +135,14 @@ async def summarize_thread(
     records = await service.newest_messages(thread, request.max_messages)
     return api.ThreadSummary(
         summary=thread_summary.summarize(thread, records),
-        open_items=tuple([await open_item(service, thread, id) for id in thread.findings]),
+        open_items=tuple([await finding_item(service, thread, id) for id in thread.findings]),
         last_status=thread.status,
         notice=api.QUOTED_NOTICE,
     )
 
 
-async def open_item(service: ThreadService, thread: Thread, id: str) -> api.OpenItem:
+async def finding_item(service: ThreadService, thread: Thread, id: str) -> api.OpenItem:
     """A finding with its text, which is in the log."""
     finding = thread.findings[id]
     [record] = await service.messages_after(thread, finding.seq - 1, 1)
-    text = text_of(thread_summary.event_of(record))
-    return api.OpenItem(
-        message_id=id,
-        seq=finding.seq,
-        event_type="finding_reported",
-        severity=finding.severity or UNSET,
-        task_id=finding.task_id or UNSET,
-        text=thread_summary.excerpt(text, thread_summary.MAX_ITEM_CHARS),
-        reported_by=finding.reporter,
-    )
+    return open_item(id, finding, text_of(thread_summary.event_of(record)))

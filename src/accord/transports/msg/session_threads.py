@@ -22,16 +22,17 @@ from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.shared_context.context_items import ContextAdd
 from accord.core.room.state import Room
+from accord.core.room.threads.message_tags import is_event_type, tags_of
 from accord.core.room.threads.state import (
     MESSAGE_ID_PREFIX,
     MessageKind,
     ThreadType,
     no_thread_refusal,
 )
+from accord.core.room.threads.thread_findings import ensure_room_for_finding
 from accord.core.room.threads.thread_posts import (
     ensure_addressees,
     event_type_refusal,
-    is_event_type,
 )
 from accord.core.views.session_threads import (
     SessionMessage,
@@ -40,10 +41,10 @@ from accord.core.views.session_threads import (
     is_background,
     is_readable,
     member_of,
-    tags_of,
 )
 from accord.core.views.sessions import is_known_to
-from accord.core.views.thread_summary import MAX_QUOTE_CHARS, MAX_QUOTES, excerpt
+from accord.core.views.thread_summary import ESCALATED, MAX_QUOTE_CHARS, MAX_QUOTES, excerpt
+from accord.core.views.thread_summary import count as number_of
 from accord.engine.ports import EncodedRecord
 from accord.engine.streams import verified_reads
 from accord.engine.streams.snapshots import position_after_cut
@@ -52,6 +53,7 @@ from accord.engine.streams.verified_reads import read_rows, verified
 from accord.transports.http.sessions import ROWS_PER_READ, SessionReader
 from accord.transports.msg.argument_checks import checked_metadata, checked_text
 from accord.transports.msg.idempotent_submission import Request
+from accord.transports.msg.message_items import open_item
 
 # Rows of the log that one request looks at; a page may then have fewer messages than asked for.
 MAX_SCANNED_ROWS = 2000
@@ -230,7 +232,7 @@ class SessionThreads:
     async def summarize_thread(
         self, actor: Actor, request: api.SummarizeThread
     ) -> api.ThreadSummary:
-        """How much was said, and the newest chat."""
+        """How much was said, the newest chat, and the findings that are still open."""
         conversation = await self.conversation(request.thread_id, actor)
         after = max(0, self._latest(conversation).seq - request.max_messages)
         count, chat, has_more = 0, deque[api.MessageItem](maxlen=MAX_QUOTES), True
@@ -241,8 +243,11 @@ class SessionThreads:
             count += len(page.found)
             items = (self.item(conversation, encoded) for encoded in page.found)
             chat.extend(item for item in items if item.kind is MessageKind.CHAT)
+        open_items = await self._open_items(conversation, actor.principal)
         lines = [
             f"The session is {conversation.status}; this is about {count} of its newest messages.",
+            *((f"{number_of(len(open_items), 'finding')} open.",) if open_items else ()),
+            *((ESCALATED,) if conversation.discussion.escalated else ()),
             *(
                 f"{item.sender_agent_id} wrote: {excerpt(item.body, MAX_QUOTE_CHARS)!r}"
                 for item in chat
@@ -250,10 +255,21 @@ class SessionThreads:
         ]
         return api.ThreadSummary(
             summary="\n".join(lines),
-            open_items=(),
+            open_items=open_items,
             last_status=conversation.status,
             notice=api.QUOTED_NOTICE,
         )
+
+    async def _open_items(self, conversation: SessionThread, seat: str) -> tuple[api.OpenItem, ...]:
+        """The open findings that this member may see, however old they are."""
+        items = []
+        for id, finding in conversation.discussion.findings.items():
+            page = await self.page(conversation, seat, finding.seq - 1, 1)
+            for encoded in page.found:
+                if encoded.record.id == id:
+                    text = self.item(conversation, encoded).body
+                    items.append(open_item(id, finding, text))
+        return tuple(items)
 
     async def post_request(
         self, actor: Actor, request: api.PostMessage
@@ -262,6 +278,8 @@ class SessionThreads:
         conversation = await self.conversation(request.thread_id, actor)
         metadata = checked_metadata(request.metadata) or {}
         ensure_addressees(conversation.participants, metadata)
+        if request.kind is MessageKind.EVENT:
+            ensure_room_for_finding(conversation.discussion.findings, metadata)
         tags = checked_tags(request.kind, metadata)
         text = checked_text(request.body)
         stream = f"room/{conversation.room.id}"

@@ -12,6 +12,7 @@ import msgspec
 
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.room.discussion import Finding
 
 STREAM_PREFIX = "thread/"
 ID_PREFIX = "th_"
@@ -42,16 +43,6 @@ class MessageKind(StrEnum):
     CHAT = "chat"
     EVENT = "event"
     SYSTEM = "system"
-
-
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A `finding_reported` that is not closed; its text is the body of message `seq`."""
-
-    seq: int
-    reporter: str
-    severity: str = ""
-    task_id: str = ""
-    fixed_by: frozenset[str] = frozenset()  # those who pushed a fix; none of them may close it
 
 
 class Addressed(msgspec.Struct, frozen=True):

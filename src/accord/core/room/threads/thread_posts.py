@@ -1,6 +1,5 @@
 """Posting messages: chat, events, and notices of the server itself."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from accord.core.kernel.messages import Body
 from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.role_permissions import Kind, Permission
+from accord.core.room.threads.message_tags import is_event_type
 from accord.core.room.threads.state import (
     SCHEMA_VERSION,
     Addressed,
@@ -18,7 +18,12 @@ from accord.core.room.threads.state import (
     Thread,
     ThreadStatus,
 )
-from accord.core.room.threads.thread_findings import MAX_OPEN_FINDINGS, ON_EVENT, event_type_of
+from accord.core.room.threads.thread_findings import (
+    FindingEvent,
+    after_event,
+    ensure_room_for_finding,
+    event_type_of,
+)
 from accord.core.room.threads.thread_messages import (
     ThreadMessage,
     as_context_item,
@@ -29,7 +34,6 @@ from accord.core.room.threads.thread_messages import (
     text_of,
 )
 
-_event_type = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII).fullmatch
 # `metadata.to` names the participants that a message is for.
 ADDRESSEES = "to"
 
@@ -109,11 +113,6 @@ def addressees_of(event: ThreadMessage) -> tuple[str, ...]:
     return tuple((event.metadata or {}).get(ADDRESSEES) or ())
 
 
-def is_event_type(name: object) -> bool:
-    """Whether this can be the type of an event."""
-    return isinstance(name, str) and _event_type(name) is not None
-
-
 def event_type_refusal() -> Refused:
     detail = "An event needs metadata.event_type in lower snake case, such as fix_pushed"
     return Refused(Reason.MALFORMED, detail)
@@ -124,9 +123,7 @@ def checked_event_type(thread: Thread, metadata: dict[str, Any]) -> str:
     name = event_type_of(metadata)
     if not is_event_type(name):
         raise event_type_refusal()
-    if name == "finding_reported" and len(thread.findings) >= MAX_OPEN_FINDINGS:
-        detail = f"The thread has {MAX_OPEN_FINDINGS} open findings; close some of them first"
-        raise Refused(Reason.FULL, detail)
+    ensure_room_for_finding(thread.findings, metadata)
     return name
 
 
@@ -142,12 +139,10 @@ def on_posted(thread: Thread, event: MessagePosted, record: Record) -> Thread:
     changed = replace(
         thread, **counted(thread, record), addressed=addressed_by(thread, event, record)
     )
-    on_event = (
-        ON_EVENT.get(event_type_of(event.metadata or {}))
-        if event.kind is MessageKind.EVENT
-        else None
-    )
-    return changed if on_event is None else on_event(changed, event, record)
+    if event.kind is not MessageKind.EVENT:
+        return changed
+    about = (record.id, record.seq, author_of(record), event.role, event.ref, event.metadata or {})
+    return after_event(changed, FindingEvent(*about))
 
 
 def addressed_by(thread: Thread, event: ThreadMessage, record: Record) -> Mapping[str, Addressed]:
