@@ -11,11 +11,13 @@ from accord.core.policy.path_rules import PathRules
 from accord.core.policy.policy_toml import Policy
 from accord.core.policy.program_effects import HOST_TOOLS
 from accord.core.policy.reported_call import (
+    LISTING_TOOLS,
     CallKind,
     ReportedCall,
     deletes_files,
     patched_paths,
 )
+from accord.core.policy.search_patterns import searching
 from accord.core.policy.shell_rules import ShellRules
 from accord.core.policy.shell_syntax import ShellParser
 from accord.core.room.approval.call_patterns import word_matches
@@ -90,15 +92,18 @@ def _unclear(call: ReportedCall, problem: str) -> Finding:
 
 
 def _files(call: ReportedCall, places: PathRules, cwd: str, *, writes: bool) -> Iterator[Finding]:
-    named = call.paths
-    if named is None or any(key in call.arguments for key in COMMAND_KEYS):
+    named, patterns = call.paths, call.patterns
+    if named is None or patterns is None or any(key in call.arguments for key in COMMAND_KEYS):
         yield _unclear(call, "names no plain paths")
     elif writes and not named:
         yield _unclear(call, "names no file")
     else:
+        shows = call.tool not in LISTING_TOOLS
         for path in named or (cwd,):
             absolute = places.absolute(path, cwd)
             yield places.writing(absolute) if writes else places.reading(absolute)
+            for pattern in patterns:
+                yield from searching(places, pattern, absolute, shows=shows)
 
 
 def _patch(call: ReportedCall, places: PathRules, cwd: str) -> Iterator[Finding]:

@@ -43,7 +43,8 @@ class PathRules:
         self._listed = tuple(
             paths.normalize(paths.expand_home(path, home)) for path in policy.reads.outside
         )
-        self._protected = tuple(map(paths.normalize, place.protected))
+        # Without case, as some file systems have it.
+        self._protected = tuple(paths.normalize(each).lower() for each in place.protected)
 
     def absolute(self, path: str, cwd: str) -> str:
         """A path as the call names it, from a working directory."""
@@ -67,21 +68,38 @@ class PathRules:
     def protection(self, path: str) -> Finding | None:
         """A refusal, if this is one of Accord's own directories or below one."""
         for each in self.real(path):
-            if paths.within_any(paths.fixed_part(each), self._protected):
+            if paths.within_any(paths.fixed_part(each).lower(), self._protected):
                 return refused(f"{path} belongs to Accord itself, which agents may not touch")
         return None
 
     def covers_protected(self, path: str) -> bool:
         """Whether something of Accord's own is below this path."""
         return any(
-            paths.is_within(protected, paths.fixed_part(each))
+            paths.is_within(protected, paths.fixed_part(each).lower())
             for each in self.real(path)
             for protected in self._protected
         )
 
+    def is_special(self, path: str) -> bool:
+        """Whether rules name this path, so that a glob which stands for it is not any other."""
+        name = self.relative(path)
+        return (
+            self.is_secret(path)
+            or is_control_file(name)
+            or any(rule.matching(name) is not None for rule in self._policy.path)
+        )
+
+    def secret_examples(self) -> Iterator[str]:
+        """Names of files that would hold secrets wherever they are, for each rule about names."""
+        for pattern in (*SECRET_NAMES, *self._policy.reads.secret):
+            if "/" not in pattern:
+                yield pattern.lower().replace("*", "")
+                yield pattern.lower().replace("*", "x")
+
     def is_secret(self, path: str) -> bool:
-        own = self._policy.reads.secret
-        names = self.relative(path)
+        """Whatever the case of its letters, because of file systems that ignore it."""
+        own = [pattern.lower() for pattern in self._policy.reads.secret]
+        names, path = self.relative(path).lower(), path.lower()
         if any(path_matches(names, pattern) for pattern in own):
             return True
         if any(path_matches(names, pattern) for pattern in NOT_SECRET):
@@ -132,7 +150,7 @@ class PathRules:
             why = f"{verb} {path}, which is outside the worktree"
             return Finding(Category.FILE_WRITE, Risk.HIGH, why)
         name = self.relative(path)
-        if any(path_matches(name, pattern) for pattern in CONTROL_FILES):
+        if is_control_file(name):
             why = f"{verb} {name}, which decides what runs or what is gated"
             return Finding(Category.FILE_WRITE, Risk.CRITICAL, why)
         for rule in self._policy.path:
@@ -142,6 +160,11 @@ class PathRules:
         if self.is_secret(path):
             return Finding(Category.SECRET_ACCESS, Risk.HIGH, f"{verb} {name}, which holds secrets")
         return Finding(Category.FILE_WRITE, Risk.MEDIUM, f"{verb} {name}")
+
+
+def is_control_file(name: str) -> bool:
+    """Whether a file decides what runs or what is gated."""
+    return any(path_matches(name.lower(), pattern) for pattern in CONTROL_FILES)
 
 
 def possible_folders(cwd: str, targets: Iterator[str] | tuple[str, ...]) -> tuple[str, ...]:

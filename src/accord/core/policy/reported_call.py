@@ -14,6 +14,17 @@ PATH_KEYS = (
     *("absolute_path", "directory"),
 )
 PATHS_KEYS = ("paths", "file_paths", "files")
+# Arguments of hosts' search tools that are patterns of files, and so name files, too.
+PATTERN_KEYS: Mapping[str, tuple[str, ...]] = {
+    "Glob": ("pattern", "glob_pattern"),
+    "glob": ("pattern",),
+    "Grep": ("glob",),
+    "grep_search": ("include_pattern",),
+    "search_file_content": ("include",),
+    "read_many_files": ("include",),
+}
+# These tell names of files, and nothing of what is in them.
+LISTING_TOOLS = frozenset({"Glob", "glob"})
 PATCH_KEYS = ("patch", "input", COMMAND, "diff")
 MAX_RESOLVED = 4096
 
@@ -74,6 +85,14 @@ class ReportedCall(msgspec.Struct, frozen=True):
             found += listed if isinstance(listed, list | tuple) else [listed]
         present = [path for path in found if path is not None]
         return tuple(present) if all(isinstance(path, str) for path in present) else None
+
+    @property
+    def patterns(self) -> tuple[str, ...] | None:
+        """The patterns of files that the arguments of a search name; None if one is not text."""
+        values = [self.arguments.get(key) for key in PATTERN_KEYS.get(self.tool, ())]
+        listed = [each if isinstance(each, list | tuple) else [each] for each in values]
+        present = [pattern for each in listed for pattern in each if pattern is not None]
+        return tuple(present) if all(isinstance(each, str) for each in present) else None
 
     @property
     def patch(self) -> str | None:

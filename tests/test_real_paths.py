@@ -1,0 +1,39 @@
+"""What globs stand for on this disk: links, and files that rules name."""
+
+from pathlib import Path
+
+import pytest
+
+from accord.core.policy.call_classification import classify
+from accord.core.policy.policy_toml import NO_POLICY
+from accord.core.policy.reported_call import CallKind, Place, ReportedCall
+from accord.real_paths import resolve
+from accord.shell_parser import parse_shell
+
+
+def is_read(folder: Path, command: str) -> bool:
+    place = Place(cwd=str(folder), worktree=str(folder), home=str(folder.parent))
+    call = ReportedCall(CallKind.SHELL, "Bash", {"command": command}, place)
+    return classify(resolve(call, parse_shell), NO_POLICY, parse_shell).is_read
+
+
+@pytest.mark.parametrize(
+    "command", ["cat .env*", "cat .en?", "cat ./.e[n]v", "head -n5 ./.e*", "cat sub/i*", "wc < .e*"]
+)
+def test_glob_does_not_hide_a_secret(command: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    assert is_read(tmp_path, command.replace("wc < .e*", "wc .e*"))
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / "sub" / "id_rsa").write_text("key")
+
+    assert not is_read(tmp_path, command)
+
+
+@pytest.mark.parametrize("command", ["cat ./*", "cat ./*.py", "cat ./[a-z]*", "cat sub/??.py"])
+def test_glob_that_means_no_secret_is_a_read(command: str, tmp_path: Path) -> None:
+    """Hidden files are meant only where the dot is written."""
+    (tmp_path / "sub").mkdir()
+    for name in (".env", "a.py", "sub/id_rsa", "sub/ab.py"):
+        (tmp_path / name).write_text("x")
+
+    assert is_read(tmp_path, command)
