@@ -60,7 +60,15 @@ POSTGRES = TestProgram(
     "postgresql",
     "The tests of logs in PostgreSQL",
 )
-PROGRAMS = (CHROMIUM, POSTGRES)
+# For root alone it is on the path.
+NGINX = TestProgram(
+    ("nginx",),
+    ("/usr/sbin/nginx", "/opt/homebrew/bin/nginx"),
+    "ACCORD_NGINX",
+    "nginx",
+    "The tests of several servers behind a proxy",
+)
+PROGRAMS = (CHROMIUM, POSTGRES, NGINX)
 
 
 def install(package: str) -> None:
