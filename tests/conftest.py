@@ -4,13 +4,14 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.measure.slow_tests import limit_time
 from tests.helpers.seeds import LONG
 from tests.helpers.servers.fork_server import FORK_SERVER
 from tests.helpers.servers.server_process import ServerProcess, run_server
@@ -56,6 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(tests).parts[0] in PARTS_WITHOUT_COVERAGE:
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """No test takes longer than 20 seconds but a named few."""
+    return (yield from limit_time(item))
 
 
 def pytest_sessionfinish() -> None:

@@ -330,7 +330,7 @@ class Conversations(ParticipantRules):
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(
-    max_examples=5000 if LONG else 80,
+    max_examples=5000 if LONG else 60,
     stateful_step_count=60 if LONG else 40,
     deadline=None,
     derandomize=not LONG,

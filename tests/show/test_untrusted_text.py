@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accord.cli.session.command import _render_session
@@ -18,14 +18,27 @@ from accord.show.output import print_json, print_table
 from accord.show.text import escape_json
 from accord.show.timeline.timeline import HANDLERS_BY_TYPE, turns_of
 from accord.show.transcript import render_transcript
+from tests.helpers.seeds import LONG
 
 Detail = dict[str, Any]
 TIME = "2026-01-30T20:00:00Z"
 MARKUP = re.compile(r"(?<!\\)(?:\\\\)*[`*_{}\[\]<>#|~&]")
-NASTY = st.sampled_from(
-    ["\x1b[2J", "\x9b31m", "\u202e", "\u2066", "\r", "\0", "\x7f", "<script>", "`", "](x)", "# h"]
+NASTY = [
+    "\x1b[2J",
+    "\x9b31m",
+    "\u202e",
+    "\u2066",
+    "\r",
+    "\0",
+    "\x7f",
+    "<script>",
+    "`",
+    "](x)",
+    "# h",
+]
+WORDS = st.lists(st.sampled_from(NASTY) | st.text(), min_size=1, max_size=4).map(
+    lambda parts: "x" + "".join(parts)
 )
-WORDS = st.lists(NASTY | st.text(), min_size=1, max_size=4).map(lambda parts: "x" + "".join(parts))
 
 
 def rules(word: str) -> list[Detail]:
@@ -131,6 +144,8 @@ def harmless(shown: str) -> bool:
     return all(letter.isprintable() or letter in "\n\u200d" for letter in shown)
 
 
+@example("x" + "".join(NASTY))
+@settings(max_examples=100 if LONG else 30)
 @given(WORDS)
 def test_no_words_of_others_steer_a_terminal(word: str) -> None:
     told, about = turns_of(envelopes(word)), detail(word)
@@ -174,6 +189,8 @@ def alike(word: str, read: Callable[[str], object]) -> bool:
     return read(word) == read("x")
 
 
+@example("x" + "".join(NASTY))
+@settings(max_examples=100 if LONG else 30)
 @given(WORDS)
 def test_no_words_of_others_are_markup_of_a_page(word: str) -> None:
     assert alike(
@@ -181,6 +198,8 @@ def test_no_words_of_others_are_markup_of_a_page(word: str) -> None:
     )
 
 
+@example("x" + "".join(NASTY))
+@settings(max_examples=100 if LONG else 30)
 @given(WORDS)
 def test_no_words_of_others_are_markup_of_markdown(word: str) -> None:
     def marks(said: str) -> list[str]:
