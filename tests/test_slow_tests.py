@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from tests.helpers.measure import slow_tests
 from tests.helpers.measure.slow_tests import NAMED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,8 +32,7 @@ CONFTEST = """
 from tests.helpers.measure import slow_tests
 from tests.conftest import pytest_runtest_call
 
-slow_tests.LIMIT_S = 0.0
-slow_tests.LIMIT_CPU_S = 0.3
+slow_tests.LIMIT_S = 0.3
 slow_tests.machine_slowdown = lambda: 1.0
 slow_tests.NAMED = {"test_sample.py::test_named": "it is slow"}
 """
@@ -52,12 +54,49 @@ def run_sample(folder: Path, **variables: str) -> str:
     return ran.stdout
 
 
-def test_slow_test_fails_with_its_cpu_time_unless_it_is_named(tmp_path: Path) -> None:
+def test_slow_test_fails_unless_it_is_named(tmp_path: Path) -> None:
     shown = run_sample(tmp_path)
 
     assert "1 failed, 2 passed" in shown, shown
-    assert "FAILED test_sample.py::test_slow - Failed: this test used 1 s of CPU" in shown
+    assert "FAILED test_sample.py::test_slow - Failed: this test took" in shown
     assert "at most 0 s here" in shown
+
+
+def test_waiting_counts_unless_the_machine_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_tests, "PRESSURE", tmp_path)
+    assert slow_tests.stalled_s() is None
+    for number, name in enumerate(("cpu", "memory", "io"), 1):
+        figures = f"some avg10=1.00 total={number}000000\nfull avg10=0.00 total=9"
+        (tmp_path / name).write_text(figures)
+    assert slow_tests.stalled_s() == 6.0
+
+    assert not is_too_long(100, stalled=(0.0, 90.0), monkeypatch=monkeypatch)
+    assert is_too_long(100, stalled=(0.0, 10.0), monkeypatch=monkeypatch)
+    assert not is_too_long(100, stalled=(None, None), monkeypatch=monkeypatch)
+
+
+def is_too_long(
+    wall_s: float, stalled: tuple[float | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> bool:
+    """Whether a test without a name fails that takes so long, while the machine stalls so long."""
+    times, stalls = iter((0.0, wall_s)), iter(stalled)
+    test = cast("pytest.Item", SimpleNamespace(nodeid="tests/test_other.py::test_other"))
+    with monkeypatch.context() as patch:
+        patch.setattr(slow_tests, "machine_slowdown", lambda: 1.0)
+        patch.setattr(slow_tests, "tree_cpu_s", lambda: 0.0)
+        patch.setattr(slow_tests, "stalled_s", lambda: next(stalls))
+        patch.setattr(slow_tests, "time", SimpleNamespace(monotonic=lambda: next(times)))
+        running = slow_tests.limit_time(test)
+        next(running)
+        try:
+            next(running)
+        except pytest.fail.Exception:
+            return True
+        except StopIteration:
+            return False
+    raise AssertionError
 
 
 def test_long_rounds_may_be_slow(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from accord.agents.providers.model import (
     CallResult,
     CallResults,
     Entry,
+    ModelCall,
     ModelError,
     ModelProvider,
     ModelReply,
     ModelRequest,
     TokenUsage,
-    ToolCall,
     UserText,
 )
 from accord.agents.reply_stream import ReplyStream
@@ -177,7 +177,7 @@ class ModelBehavior:
     # Calls
 
     async def _call(
-        self, agent: Agent, prompt: Prompt, call: ToolCall, workdir: Path
+        self, agent: Agent, prompt: Prompt, call: ModelCall, workdir: Path
     ) -> CallResult:
         """Propose the call and run it if it is granted; the result is for the model."""
         row = TOOLS.get(call.name)
@@ -204,7 +204,7 @@ class ModelBehavior:
             )
         return CallResult(call.id, result_text(outcome), is_error=not outcome.success)
 
-    async def _update_tasks(self, agent: Agent, prompt: Prompt, call: ToolCall) -> CallResult:
+    async def _update_tasks(self, agent: Agent, prompt: Prompt, call: ModelCall) -> CallResult:
         session = agent.session.within(prompt.fork)
         try:
             self._tasks = await show_tasks(session, call.arguments, self._tasks)

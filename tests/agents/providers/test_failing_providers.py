@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accord.agents.providers import event_stream
+from accord.agents.providers import provider_events
 from accord.agents.providers.model import (
     AssistantText,
     CallResult,
@@ -18,7 +18,7 @@ from accord.agents.providers.model import (
     UserText,
     parse_arguments,
 )
-from accord.agents.providers.table import open_provider
+from accord.agents.providers.provider_table import open_provider
 from tests.helpers.clients.model_agent import MODEL_KEY, PROVIDER_NAMES, provider_for
 from tests.helpers.hosts.raw_answers import RawAnswer, serve_answers
 
@@ -80,13 +80,13 @@ async def test_failures_are_sentences(
 
 
 async def test_endless_event_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "MAX_EVENT_BYTES", 1000)
+    monkeypatch.setattr(provider_events, "MAX_EVENT_BYTES", 1000)
     with pytest.raises(ModelError, match="too large"):
         await ask("anthropic", [RawAnswer(200, b"data: " + b"x" * 5000, EVENTS)])
 
 
 async def test_silent_provider_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "SILENCE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(provider_events, "SILENCE_TIMEOUT_S", 0.2)
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as listening:

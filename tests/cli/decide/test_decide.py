@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.cli.decide.output import print_comparison, render_outcome
+from accord.cli.decide.decision_output import print_comparison, render_outcome
 from accord.cli.main import main
 from accord.core.dialects import papvp
 from accord.core.docket import KernelPolicy

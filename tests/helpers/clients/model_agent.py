@@ -9,7 +9,7 @@ from accord.agents.conversation import Conversation
 from accord.agents.loop import Agent
 from accord.agents.model_behavior import ModelBehavior, ModelSettings, Price
 from accord.agents.providers.model import ModelProvider
-from accord.agents.providers.table import PROVIDERS, open_provider
+from accord.agents.providers.provider_table import PROVIDERS, open_provider
 from accord.agents.tools.call_report import CallReporter
 from accord.client import Client
 from tests.helpers.servers.server_process import ServerProcess

@@ -24,7 +24,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from accord.agents.host_programs.host_turn import HostCall, HostTurn
+from accord.agents.host_programs.host_turn import HostTurn, RequestedCall
 from accord.agents.host_programs.line_program import HostError, HostProcess, host_environment
 from accord.agents.loop import session_environment
 from accord.core.policy.reported_call import CallKind
@@ -143,14 +143,14 @@ class AcpDriver:
         outcome = AllowedOutcome(outcome="selected", option_id=chosen.option_id)
         return RequestPermissionResponse(outcome=outcome)
 
-    def _call(self, call: ToolCallUpdate) -> HostCall:
+    def _call(self, call: ToolCallUpdate) -> RequestedCall:
         given = call.model_dump(mode="json", by_alias=True, exclude_none=True)
         arguments: Mapping[str, Any] = {
             **{key: value for key, value in given.items() if key not in {"status", "_meta"}},
             "cwd": str(self._workdir),
         }
         title = " ".join((call.title or "").split())[:MAX_TITLE]
-        return HostCall(
+        return RequestedCall(
             id=call.tool_call_id,
             kind=CallKind.OTHER,
             tool=f"acp_{call.kind or 'other'}",

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from accord.agents.host_programs.host_turn import HostCall, HostTurn
+from accord.agents.host_programs.host_turn import HostTurn, RequestedCall
 from accord.agents.host_programs.line_program import HostError, HostProcess, host_environment
 from accord.agents.loop import session_environment
 from accord.core.policy.reported_call import CallKind
@@ -157,13 +157,15 @@ class ClaudeDriver:
         else:
             self._respond(id, {"behavior": "deny", "message": permission.reason})
 
-    def _call(self, tool: str, given: Mapping[str, Any], request: Mapping[str, Any]) -> HostCall:
+    def _call(
+        self, tool: str, given: Mapping[str, Any], request: Mapping[str, Any]
+    ) -> RequestedCall:
         caption = CAPTIONS[CLAUDE_CODE].get(tool, "")
         exact = {key: value for key, value in given.items() if key != caption}
         is_mcp = tool.startswith(MCP_PREFIX)
         kind = CallKind.MCP if is_mcp else KIND_BY_TOOL[CLAUDE_CODE].get(tool, CallKind.OTHER)
         exact.setdefault("cwd", str(self._workdir))
-        return HostCall(
+        return RequestedCall(
             id=str(request.get("tool_use_id")),
             kind=kind,
             tool=tool,

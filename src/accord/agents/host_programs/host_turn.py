@@ -22,7 +22,7 @@ from accord.core.room.conversation.responses import UsageStats
 MAX_OUTPUT_CHARS = 256 << 10
 
 
-class HostCall(NamedTuple):
+class RequestedCall(NamedTuple):
     """A call that a host wants to make; `id` is the host's own id of it."""
 
     id: str
@@ -33,7 +33,7 @@ class HostCall(NamedTuple):
     mcp_server: str = ""
 
 
-class Permission(NamedTuple):
+class CallPermission(NamedTuple):
     """Whether a call may run, and if not, why; the words are for the model."""
 
     allowed: bool
@@ -98,7 +98,7 @@ class HostTurn:
 
     # Calls
 
-    async def permit(self, call: HostCall) -> Permission:
+    async def permit(self, call: RequestedCall) -> CallPermission:
         """Propose exactly this call and wait; an allowed call has used its grant up."""
         await self.end_reply()
         proposal = await self._proposal(call)
@@ -107,13 +107,13 @@ class HostTurn:
             await self._agent.wait_while_paused()
             await self.session.execute(granted)
         except Rejected as refusal:
-            return Permission(allowed=False, reason=f"People rejected it: {refusal.reason}")
+            return CallPermission(allowed=False, reason=f"People rejected it: {refusal.reason}")
         except ServerRefused as refusal:
-            return Permission(allowed=False, reason=f"Accord refused it: {refusal.message}")
+            return CallPermission(allowed=False, reason=f"Accord refused it: {refusal.message}")
         self._running[call.id] = RunningCall(granted, time.monotonic())
-        return Permission(allowed=True)
+        return CallPermission(allowed=True)
 
-    async def _proposal(self, call: HostCall) -> ToolPropose:
+    async def _proposal(self, call: RequestedCall) -> ToolPropose:
         return await self._reporter.proposal(
             call.kind,
             call.tool,

@@ -5,23 +5,23 @@ from typing import Any
 
 import msgspec
 
-from accord.agents.providers.event_stream import Endpoint, error_text, post_for_events
 from accord.agents.providers.model import (
     AssistantText,
     AssistantTurn,
     CallResults,
     Entry,
     FinishReason,
+    ModelCall,
     ModelError,
     ModelReply,
     ModelRequest,
     ReplyListener,
     TokenUsage,
-    ToolCall,
     UserText,
     parse_arguments,
     with_params,
 )
+from accord.agents.providers.provider_events import ProviderAddress, error_text, post_for_events
 
 DEFAULT_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
@@ -36,7 +36,7 @@ class AnthropicMessages:
 
     def __init__(self, url: str, key: str) -> None:
         headers = {"x-api-key": key, "anthropic-version": VERSION}
-        self._endpoint = Endpoint(url, headers, key)
+        self._endpoint = ProviderAddress(url, headers, key)
 
     async def reply(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Stream a reply; raises ModelError."""
@@ -157,7 +157,7 @@ class PartialMessage:
         """The whole; raises ModelError if the stream ended too early."""
         if not self._is_complete:
             raise ModelError("The provider ended its answer in the middle", transient=True)
-        calls: list[ToolCall] = []
+        calls: list[ModelCall] = []
         blocks: list[dict[str, Any]] = []
         for index, block in sorted(self._blocks.items()):
             if block.get("type") == "tool_use":
@@ -180,7 +180,7 @@ class PartialMessage:
         )
 
 
-def _stream_error(endpoint: Endpoint, event: Mapping[str, Any]) -> ModelError:
+def _stream_error(endpoint: ProviderAddress, event: Mapping[str, Any]) -> ModelError:
     error = event.get("error")
     kind = str(error.get("type")) if isinstance(error, dict) else ""
     detail = endpoint.hide(error_text(msgspec.json.encode(event)))

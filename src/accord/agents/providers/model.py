@@ -16,7 +16,7 @@ class ToolSpec(NamedTuple):
     schema: Mapping[str, Any]
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ModelCall(msgspec.Struct, frozen=True):
     """A call that the model wants; `problem` says why its arguments cannot be read."""
 
     id: str
@@ -85,7 +85,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete reply; its text was streamed to the listener already."""
 
     text: str
-    calls: tuple[ToolCall, ...]
+    calls: tuple[ModelCall, ...]
     finish: FinishReason
     usage: TokenUsage
     model: str
@@ -126,15 +126,15 @@ class ModelProvider(Protocol):
         ...
 
 
-def parse_arguments(id: str, name: str, text: str) -> ToolCall:
+def parse_arguments(id: str, name: str, text: str) -> ModelCall:
     """A call whose arguments are JSON text; models sometimes write it wrongly."""
     try:
         arguments = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError) as error:
-        return ToolCall(id, name, {}, f"The arguments are not JSON: {error}")
+        return ModelCall(id, name, {}, f"The arguments are not JSON: {error}")
     if not isinstance(arguments, dict):
-        return ToolCall(id, name, {}, "The arguments are not a JSON object")
-    return ToolCall(id, name, arguments)
+        return ModelCall(id, name, {}, "The arguments are not a JSON object")
+    return ModelCall(id, name, arguments)
 
 
 def with_params(body: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from accord.agents.providers.event_stream import Endpoint, error_text, post_for_events
 from accord.agents.providers.model import (
     AssistantText,
     AssistantTurn,
@@ -22,6 +21,7 @@ from accord.agents.providers.model import (
     with_params,
 )
 from accord.agents.providers.openai_responses import usage_of
+from accord.agents.providers.provider_events import ProviderAddress, error_text, post_for_events
 
 FINISH: Mapping[str, FinishReason] = {
     "tool_calls": "tool_use",
@@ -37,7 +37,7 @@ class OpenAIChat:
 
     def __init__(self, url: str, key: str) -> None:
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._endpoint = Endpoint(url, headers, key)
+        self._endpoint = ProviderAddress(url, headers, key)
 
     async def reply(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Stream a reply; raises ModelError."""

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from accord.agents.providers.event_stream import Endpoint, error_text, post_for_events
 from accord.agents.providers.model import (
     AssistantText,
     AssistantTurn,
@@ -21,6 +20,7 @@ from accord.agents.providers.model import (
     parse_arguments,
     with_params,
 )
+from accord.agents.providers.provider_events import ProviderAddress, error_text, post_for_events
 
 DEFAULT_URL = "https://api.openai.com/v1"
 TEXT_DELTA = "response.output_text.delta"
@@ -37,7 +37,7 @@ class OpenAIResponses:
     """Speaks to `OPENAI_BASE_URL` with `OPENAI_API_KEY`."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._endpoint = Endpoint(url, {"authorization": f"Bearer {key}"}, key)
+        self._endpoint = ProviderAddress(url, {"authorization": f"Bearer {key}"}, key)
 
     async def reply(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Stream a reply; raises ModelError."""
@@ -160,7 +160,7 @@ def _count(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
-def _failure(endpoint: Endpoint, event: Mapping[str, Any]) -> ModelError:
+def _failure(endpoint: ProviderAddress, event: Mapping[str, Any]) -> ModelError:
     response = event.get("response")
     error = response.get("error") if isinstance(response, dict) else event
     detail = endpoint.hide(error_text(msgspec.json.encode(error)))

@@ -67,7 +67,7 @@ class ModelMaker(BehaviorMaker):
     def __init__(self, args: argparse.Namespace) -> None:
         from accord.agents.model_behavior import ModelSettings, Price
         from accord.agents.providers.model import ModelError
-        from accord.agents.providers.table import open_provider
+        from accord.agents.providers.provider_table import open_provider
 
         super().__init__(args)
         model = args.model or os.environ.get("ACCORD_MODEL", "")

@@ -26,7 +26,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accord.cli.decide.output import (
+from accord.cli.decide.decision_output import (
     diagnostic_for_json,
     outcome_for_json,
     print_comparison,

@@ -32,7 +32,7 @@ class TextResponse(NamedTuple):
 class SnapshotReview:
     """The result of a check, and the repaired snapshot if repair was requested."""
 
-    checked: snapshot_check.CheckResult
+    checked: snapshot_check.SnapshotCheckResult
     repaired: DecisionOutcome | None = None
 
 

@@ -74,7 +74,7 @@ class OtherServer:
         self.has_ended = False
 
 
-class Task:
+class ServerTask:
     """A task that one of the servers does."""
 
     def __init__(self, name: str) -> None:
@@ -108,7 +108,7 @@ class PostgresServerLink:
         self._unsent: deque[bytes] = deque()
         self._number = 0
         self._incoming: asyncio.Queue[str] = asyncio.Queue()
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, ServerTask] = {}
         self._wake = asyncio.Event()
         self._one_statement = asyncio.Lock()
         self._resync = True
@@ -156,7 +156,7 @@ class PostgresServerLink:
     @contextlib.asynccontextmanager
     async def lead(self, task: str) -> AsyncIterator[asyncio.Event]:
         """Waits until no other server has the task; the event is set when it is taken away."""
-        wanted = self._tasks[task] = Task(task)
+        wanted = self._tasks[task] = ServerTask(task)
         self._beat_due = 0.0
         self._wake.set()
         try:

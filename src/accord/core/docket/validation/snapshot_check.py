@@ -45,7 +45,7 @@ INVALID_REASONS = ("BATCH_COVERAGE", "CODE_BLOCK_PURITY", "PREV_SURFACE", "OTHER
 
 
 @dataclass(slots=True)
-class CheckResult:
+class SnapshotCheckResult:
     """The flaws of a snapshot."""
 
     flaws: list[Flaw] = field(default_factory=list)
@@ -66,9 +66,9 @@ class CheckResult:
 
 def check_snapshot(
     snap: DecisionSnapshot | None, expected: Iterable[str] = (), fences: int = 1
-) -> CheckResult:
+) -> SnapshotCheckResult:
     """Find every flaw of a snapshot."""
-    made = CheckResult()
+    made = SnapshotCheckResult()
     if snap is None:
         made.flaws.append(Flaw("V01", "-", "there is no line STATE: DECISION.TEST.FINAL"))
         return made

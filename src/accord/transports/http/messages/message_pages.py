@@ -25,7 +25,7 @@ class ReadPosition(NamedTuple):
     stream: Stream
 
 
-class MessagePage(NamedTuple):
+class EncodedPage(NamedTuple):
     """Envelopes, the id of the last one, and the log version read so far."""
 
     frames: list[bytes]
@@ -88,25 +88,25 @@ class MessageReader:
         """The version after which a new reader gets history."""
         return max(0, stream.base.version - stream.max_window)
 
-    async def read_page(self, id: str, actor: Actor, since: int, limit: int) -> MessagePage:
+    async def read_page(self, id: str, actor: Actor, since: int, limit: int) -> EncodedPage:
         """Messages after a version, up to the response size limit."""
         async with self.sessions.read_slots:
             return await self._read_page(id, actor, since, limit)
 
-    async def _read_page(self, id: str, actor: Actor, since: int, limit: int) -> MessagePage:
+    async def _read_page(self, id: str, actor: Actor, since: int, limit: int) -> EncodedPage:
         frames: list[bytes] = []
         last, size = "", 0
         while True:
             room, stream = await self.position(id, actor)
             batch = await self._records_after(room, stream, since)
             if not batch:
-                return MessagePage(frames, last, since, has_more=False)
+                return EncodedPage(frames, last, since, has_more=False)
             for encoded in batch:
                 frame, record = encoded.frame, encoded.record
                 if frame and sessions.may_read(room, actor.principal, record):
                     size += len(frame)
                     if len(frames) == limit or (frames and size > MAX_RESPONSE_BYTES):
-                        return MessagePage(frames, last, since, has_more=True)
+                        return EncodedPage(frames, last, since, has_more=True)
                     frames.append(frame)
                     last = record.id
                 since = record.version

@@ -16,7 +16,7 @@ from accord.engine.streams.stream import Stream
 from accord.identity.token_expiry import ExpiryTimer
 from accord.transports.http.auth import Authenticator, Caller
 from accord.transports.http.endpoint import QueryParameter
-from accord.transports.http.messages.message_pages import MessagePage, MessageReader
+from accord.transports.http.messages.message_pages import EncodedPage, MessageReader
 from accord.transports.http.messages.polling_presence import PollingPresence
 from accord.transports.http.messages.waiting_limits import Waiters, wait_disconnect
 from accord.transports.http.responses import raw_json_response
@@ -115,7 +115,7 @@ class Poller:
 
     async def read(
         self, caller: Caller, poll: PollRequest, disconnected: Disconnected
-    ) -> MessagePage:
+    ) -> EncodedPage:
         """The messages there are, or those that arrive while it waits."""
         actor = caller.actor
         position = await self.reader.position(poll.session, actor)
@@ -134,7 +134,7 @@ class Poller:
 
     async def _wait_for_messages(
         self, caller: Caller, poll: PollRequest, since: int, disconnected: Disconnected
-    ) -> MessagePage:
+    ) -> EncodedPage:
         """Messages arriving in that time; empty when the client disconnects."""
         stream, wait = conversation_stream(poll.session), WaitingPoll(caller)
         self.waiters.add(wait)
@@ -173,7 +173,7 @@ class Poller:
         return heartbeat.idle_after_ms / 2000 if heartbeat is not None else MAX_POLL_WAIT_S
 
 
-def page_response(page: MessagePage, after: str | None) -> Response:
+def page_response(page: EncodedPage, after: str | None) -> Response:
     """The page as JSON; `next` is the value of `after` for the next poll."""
     position = msgspec.json.encode(page.last_id or after)
     more = b"true" if page.has_more else b"false"

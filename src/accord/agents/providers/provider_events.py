@@ -31,7 +31,7 @@ DONE = b"[DONE]"
 HIDDEN = "(key)"
 
 
-class Endpoint(NamedTuple):
+class ProviderAddress(NamedTuple):
     """Where a provider is, and the headers that hold `key`."""
 
     url: str
@@ -40,7 +40,7 @@ class Endpoint(NamedTuple):
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"Endpoint({self.url!r})"
+        return f"ProviderAddress({self.url!r})"
 
     def hide(self, text: str) -> str:
         """The text without the key."""
@@ -58,7 +58,7 @@ def check_address(url: str) -> str:
 
 
 async def post_for_events(
-    endpoint: Endpoint, path: str, body: Mapping[str, Any]
+    endpoint: ProviderAddress, path: str, body: Mapping[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
     """The JSON objects of the events, as they arrive; raises ModelError."""
     import httpx2  # takes 150 ms
@@ -120,7 +120,7 @@ def _decode(data: bytes) -> dict[str, Any]:
     return event
 
 
-async def _refusal(endpoint: Endpoint, response: "httpx2.Response") -> ModelError:
+async def _refusal(endpoint: ProviderAddress, response: "httpx2.Response") -> ModelError:
     """The error of a response, with the provider's own words."""
     content = b""
     async for piece in response.aiter_bytes():

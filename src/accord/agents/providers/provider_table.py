@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from accord.agents.providers.anthropic_messages import DEFAULT_URL as ANTHROPIC_URL
 from accord.agents.providers.anthropic_messages import AnthropicMessages
-from accord.agents.providers.event_stream import check_address
 from accord.agents.providers.model import ModelError, ModelProvider
 from accord.agents.providers.openai_chat import OpenAIChat
 from accord.agents.providers.openai_responses import DEFAULT_URL as OPENAI_URL
 from accord.agents.providers.openai_responses import OpenAIResponses
+from accord.agents.providers.provider_events import check_address
 
 
 class ProviderRow(NamedTuple):
