@@ -144,6 +144,7 @@ class Server:
         self.http = MessageEndpoints(self.callers, self.session_reader)
         self.threads = ThreadService(self.intake, self.session_reader, self._waker())
         self.threads.wakes.conversations.polling = self.http.poller.wakeups.waiting_in
+        self.http.poller.on_page = self.threads.session_delivery.on_poll
         self.intake.watch_thread = ThreadWatcher(self.threads, self.http.poller.reader).take
         self.attention_worker = AttentionWorker(self.threads)
         self.methods = MethodEndpoints(self.callers, self.threads)

@@ -25,7 +25,8 @@ from accord.server.engine_factory import make_engine
 from accord.transports.edge.connection_limits import PrincipalConnections
 from accord.transports.http.messages.waiting_limits import Waiters
 from accord.transports.intake import Intake
-from accord.transports.msg.service import MarkPlace, ThreadService
+from accord.transports.msg.delivery_marks import MarkPlace
+from accord.transports.msg.service import ThreadService
 
 MARK_TOPIC, BEAT_TOPIC, DRAFT_TOPIC = "mark", "beat", "draft"
 # Marks that moved within this time travel together.

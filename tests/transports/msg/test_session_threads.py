@@ -154,6 +154,37 @@ async def test_a_session_lists_its_open_findings_and_is_resolved_by_an_operator(
     assert alice.ok("get_thread", thread_id=session)["status"] == "active"
 
 
+async def test_a_sender_sees_how_far_its_message_in_a_session_reached_the_members(
+    shared: Shared, signed: ServerProcess
+) -> None:
+    alice, bob, session = shared.alice_thread, shared.bob_thread, shared.id
+    with MethodClient.of(signed, "carol", kind="human", roles=["admin"]) as carol:
+        socket = await watcher(signed, carol)
+        await join(socket, session)
+        await socket.receive_until("session.join")
+        posted = bob.post(session, "hello")
+        await socket.receive_until("context.add")
+
+        def delivery(reader: MethodClient) -> Any:
+            page = reader.ok("read_messages", thread_id=session, limit=200, peek=True)
+            item = next(item for item in page["messages"] if item["seq"] == posted["seq"])
+            return item.get("delivery")
+
+        assert delivery(bob) == {"alice": "queued", "carol": "delivered"}
+        polled = await shared.alice.http.get(f"/sessions/{session}/messages")
+        assert posted["message_id"] in polled.text
+        assert delivery(bob) == {"alice": "seen", "carol": "delivered"}
+        alice.ok("ack_read", thread_id=session, last_read_seq=posted["seq"])
+        assert delivery(bob) == {"alice": "acked", "carol": "delivered"}
+        assert delivery(alice) == delivery(bob), "she is an operator"
+        own = alice.post(session, "of an operator")
+        page = bob.ok("read_messages", thread_id=session, since_seq=own["seq"] - 1, peek=True)
+        assert "delivery" not in page["messages"][0], "bob is neither its sender nor an operator"
+        carol.read(session, limit=200)
+        assert delivery(bob) == {"alice": "acked", "carol": "seen"}
+        await socket.socket.close()
+
+
 async def test_unread_and_the_cursor_work_in_a_session(shared: Shared) -> None:
     alice, bob, session = shared.alice_thread, shared.bob_thread, shared.id
     before = alice.ok("get_thread", thread_id=session)

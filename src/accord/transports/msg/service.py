@@ -1,13 +1,12 @@
 """What the thread methods of one server need: the engine, quotas, and delivery marks."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import attrgetter
 
 from accord.core.attention import state as attention_state
 from accord.core.attention.cursors import cursor_in, unread_count
-from accord.core.attention.delivery_marks import DeliveryMarks, DeliveryState, advanced, state_of
+from accord.core.attention.delivery_marks import DeliveryState, state_of
 from accord.core.attention.state import Attention, Cursor, Seat
 from accord.core.attention.waking.waker_port import Waker
 from accord.core.kernel.actor import TIMER_ACTOR, Actor
@@ -38,78 +37,22 @@ from accord.engine.streams import verified_reads
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.http.sessions import SessionReader
 from accord.transports.intake import Intake
+from accord.transports.msg.delivery_marks import MAX_MARKS, Marks
 from accord.transports.msg.idempotent_submission import Submitter
 from accord.transports.msg.post_quota import PostQuota
+from accord.transports.msg.session_delivery import SessionDelivery
 from accord.transports.msg.session_threads import MAX_PAGE_BYTES, SessionThreads
 from accord.transports.msg.thread_index import ThreadIndex
 from accord.transports.msg.waking.service import WakeService
 from accord.transports.msg.waking.silence import SilenceWatch
 
 BODY, RECORD = attrgetter("body"), attrgetter("record")
-MAX_MARKS = 100_000
 # Messages may be long: so many are read at a time, and so many bytes of them for a summary.
 ROWS_PER_READ = 50
 MAX_SUMMARIZED_BYTES = 4 << 20
 NO_CURSOR = Cursor(0, "", 0)
 NO_SEAT = Seat("", "")
 STOPPING_DETAIL = "The server is stopping; try again in a moment"
-
-
-# Workspace, thread and agent.
-MarkPlace = tuple[str, str, str]
-
-
-class Marks:
-    """The delivery marks of all threads and agents; the least recently moved are dropped."""
-
-    def __init__(self) -> None:
-        self._marks: OrderedDict[MarkPlace, DeliveryMarks] = OrderedDict()
-        # Called with marks that moved, where other servers have to know.
-        self.on_move: Callable[[MarkPlace], None] | None = None
-
-    def at(self, place: MarkPlace) -> DeliveryMarks:
-        """The marks at this place."""
-        return self._marks.get(place, DeliveryMarks())
-
-    def newest(self, most: int) -> list[MarkPlace]:
-        """The places whose marks moved last."""
-        return list(islice(reversed(self._marks), most))
-
-    def merge(self, place: MarkPlace, marks: DeliveryMarks) -> None:
-        """Another server has these marks."""
-        known = self.at(place)
-        self._store(
-            place,
-            DeliveryMarks(max(known.delivered, marks.delivered), max(known.seen, marks.seen)),
-        )
-
-    def of(self, workspace: str, thread_id: str, agent: str, acked: int) -> DeliveryMarks:
-        """The marks, at least as far as the cursor."""
-        marks = self._marks.get((workspace, thread_id, agent), DeliveryMarks())
-        seen = max(acked, marks.seen)
-        return DeliveryMarks(max(seen, marks.delivered), seen)
-
-    def move(
-        self,
-        place: MarkPlace,
-        marks: DeliveryMarks,
-        after: int,
-        up_to: int,
-        *,
-        seen: bool,
-    ) -> None:
-        """Messages behind `after` up to `up_to` were handed over, and read if `seen`."""
-        delivered = advanced(marks.delivered, after, up_to)
-        read = advanced(marks.seen, after, up_to) if seen else marks.seen
-        self._store(place, DeliveryMarks(max(delivered, read), read))
-        if self.on_move is not None:
-            self.on_move(place)
-
-    def _store(self, place: MarkPlace, marks: DeliveryMarks) -> None:
-        self._marks[place] = marks
-        self._marks.move_to_end(place)
-        if len(self._marks) > MAX_MARKS:
-            self._marks.popitem(last=False)
 
 
 class ThreadService:
@@ -125,6 +68,9 @@ class ThreadService:
             limits.thread_posts, self.engine.clock.now, is_limited=intake.buckets.rate is not None
         )
         self.marks = Marks()
+        self.sessions.delivery = self.session_delivery = SessionDelivery(
+            self.engine, self.marks, self.attention_of
+        )
         self.index = ThreadIndex(self.engine)
         self.engine.on_commit.append(of_streams(STREAM_PREFIX, self._on_commit))
         self._unwritten: dict[str, Attention] = {}  # streams of agents that never acknowledged

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from accord.api import threads as api
 from accord.core.attention.cursors import cursor_in
+from accord.core.attention.delivery_marks import DeliveryState
 from accord.core.attention.state import Attention
 from accord.core.attention.state import stream_of as attention_stream
 from accord.core.dialects.nesting import is_too_deep
@@ -54,6 +55,7 @@ from accord.transports.http.sessions import ROWS_PER_READ, SessionReader
 from accord.transports.msg.argument_checks import checked_metadata, checked_text
 from accord.transports.msg.idempotent_submission import Request
 from accord.transports.msg.message_items import open_item
+from accord.transports.msg.session_delivery import SessionDelivery
 
 # Rows of the log that one request looks at; a page may then have fewer messages than asked for.
 MAX_SCANNED_ROWS = 2000
@@ -81,6 +83,7 @@ class SessionThreads:
         self.engine = sessions.engine
         self.verified = verified
         self._session_of_fork: dict[str, str] = {}
+        self.delivery: SessionDelivery
 
     async def conversation(self, thread_id: str, actor: Actor) -> SessionThread:
         """The session or fork with this id, if the actor is or was a member; raises Refused."""
@@ -173,7 +176,12 @@ class SessionThreads:
         page = await self.page(conversation, agent, after, limit)
         return [encoded.record for encoded in page.found]
 
-    def item(self, conversation: SessionThread, encoded: EncodedRecord) -> api.MessageItem:
+    def item(
+        self,
+        conversation: SessionThread,
+        encoded: EncodedRecord,
+        delivery: dict[str, DeliveryState] | UnsetType = UNSET,
+    ) -> api.MessageItem:
         """A record of a session as a message."""
         record = encoded.record
         envelope = msgspec.json.decode(encoded.frame or b"{}")
@@ -194,17 +202,26 @@ class SessionThreads:
             schema_version=1,
             created_at=to_iso(record.at),
             quoted=True,
+            delivery=delivery,
         )
 
     # Methods
 
     async def read_messages(self, actor: Actor, request: api.ReadMessages) -> api.MessagePage:
         """Messages of a session; its `seq` has gaps."""
-        conversation = await self.conversation(request.thread_id, actor)
-        page = await self.page(conversation, actor.principal, request.since_seq, request.limit)
+        conversation, seat = await self.conversation(request.thread_id, actor), actor.principal
+        page = await self.page(conversation, seat, request.since_seq, request.limit)
+        next_seq = page.found[-1].record.seq if page.found else page.read_up_to
+        if page.found and not request.peek:
+            self.delivery.on_read(conversation, seat, request.since_seq, next_seq)
+        records = [encoded.record for encoded in page.found]
+        reached = await self.delivery.reached(conversation, actor, records)
         return api.MessagePage(
-            messages=tuple(self.item(conversation, encoded) for encoded in page.found),
-            next_seq=page.found[-1].record.seq if page.found else page.read_up_to,
+            messages=tuple(
+                self.item(conversation, each, reached.get(each.record.seq, UNSET))
+                for each in page.found
+            ),
+            next_seq=next_seq,
             has_more=page.has_more,
             notice=api.QUOTED_NOTICE,
         )

@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accord.core.kernel.actor import Actor
 from accord.engine.delivery.inactivity import heartbeat_policy_of
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord
@@ -100,6 +101,8 @@ class Poller:
         self.presence = presence
         self.wakeups = PollWakeups(reader.engine)
         self.waiters = Waiters(authenticator.intake.limits)
+        # Called with what a member was given: stream, member, and the versions it lies between.
+        self.on_page: Callable[[str, Actor, int, int], None] = lambda *_: None
 
     async def poll(self, request: Request) -> Response:
         """200 with the messages there are."""
@@ -130,6 +133,7 @@ class Poller:
             page = await self._wait_for_messages(caller, poll, page.version, disconnected)
             self.authenticator.ensure_still_valid(caller)
             self.presence.on_act(position.stream, actor)
+        self.on_page(position.stream.id, actor, since, page.version)
         return page
 
     async def _wait_for_messages(

@@ -1,0 +1,103 @@
+"""How far the messages of a session reached its members.
+
+A live connection and a poll hand over everything that a member may see, in all forks; such marks
+count versions of the stream. `read_messages` hands over one conversation; its marks count `seq`, as
+in a thread. A message has reached a member if either mark covers it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from accord.core.attention.cursors import cursor_in
+from accord.core.attention.delivery_marks import DeliveryMarks, DeliveryState, state_of
+from accord.core.attention.state import Attention
+from accord.core.kernel.actor import Actor
+from accord.core.kernel.records import Record
+from accord.core.kernel.role_permissions import ThreadRole
+from accord.core.room.state import Room
+from accord.core.views.session_threads import SessionThread
+from accord.engine.committer import of_streams
+from accord.engine.engine import Engine
+from accord.engine.ports import EncodedRecord
+from accord.transports.http.messages.polling_presence import PollingMember
+from accord.transports.http.session_index import ROOM_PREFIX
+from accord.transports.msg.delivery_marks import MarkPlace, Marks
+
+if TYPE_CHECKING:
+    from accord.engine.streams.stream import Stream
+
+Reached = Mapping[int, dict[str, DeliveryState]]
+AttentionOf = Callable[[str, str], Awaitable[Attention]]
+# Of two marks, the one that says more.
+ORDER = tuple(DeliveryState)
+
+
+def place_of_all(room: Room, agent: str) -> MarkPlace:
+    """Where the mark of everything in a session is kept; no thread has such an id."""
+    return room.workspace, f"{room.id}\n", agent
+
+
+class SessionDelivery:
+    """Marks what was handed over, and tells senders and operators."""
+
+    def __init__(self, engine: Engine, marks: Marks, attention_of: AttentionOf) -> None:
+        self.engine = engine
+        self.marks = marks
+        self.attention_of = attention_of
+        engine.on_commit.append(of_streams(ROOM_PREFIX, self._on_commit))
+
+    def _on_commit(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
+        """Members on a live connection got this, and before it the window that was replayed."""
+        delivery = self.engine.delivery
+        if not delivery.has_listeners(stream):
+            return
+        opened = self.engine.streams[stream]
+        oldest = opened.window[0] if opened.window else fresh[0]
+        after, up_to = oldest.record.version - 1, fresh[-1].record.version
+        connected = (p for p in delivery.connections(stream) if not isinstance(p, PollingMember))
+        for agent in {peer.principal for peer in connected}:
+            self._move(opened, agent, after, up_to, seen=False)
+
+    def on_poll(self, stream: str, actor: Actor, after: int, up_to: int) -> None:
+        """A member read everything it may see in these versions."""
+        opened = self.engine.streams.get(stream)
+        if opened is not None and stream.startswith(ROOM_PREFIX):
+            self._move(opened, actor.principal, after, up_to, seen=True)
+
+    def _move(self, opened: "Stream", agent: str, after: int, up_to: int, *, seen: bool) -> None:
+        room: Room = opened.base.state
+        place = place_of_all(room, agent)
+        known = self.marks.at(place)
+        first = max(known.delivered, known.seen)
+        if after > first and (member := room.members.get(agent)) is not None:
+            # What was said before it joined was not for it.
+            joined = opened.index.get(member.announced)
+            first = joined.record.version if joined is not None else first
+            known = DeliveryMarks(max(known.delivered, first), max(known.seen, first))
+        self.marks.move(place, known, after, up_to, seen=seen)
+
+    def on_read(self, conversation: SessionThread, agent: str, after: int, up_to: int) -> None:
+        """A member read a conversation with `read_messages`."""
+        place = (conversation.room.workspace, conversation.id, agent)
+        self.marks.move(place, self.marks.at(place), after, up_to, seen=True)
+
+    async def reached(
+        self, conversation: SessionThread, actor: Actor, records: Sequence[Record]
+    ) -> Reached:
+        """How far these messages reached each member, for those that the actor may see."""
+        is_operator = actor.thread_role is ThreadRole.OPERATOR
+        shown = [each for each in records if is_operator or each.sender == actor.principal]
+        if not shown:
+            return {}
+        room = conversation.room
+        found: dict[int, dict[str, DeliveryState]] = {record.seq: {} for record in shown}
+        for agent in conversation.participants:
+            attention = await self.attention_of(room.workspace, agent)
+            acked = cursor_in(attention, conversation.id).last_read_seq
+            own = self.marks.at((room.workspace, conversation.id, agent))
+            every = self.marks.at(place_of_all(room, agent))
+            for record in shown:
+                if agent != record.sender and conversation.may_read(agent, record):
+                    states = (state_of(record.seq, acked, own), state_of(record.version, 0, every))
+                    found[record.seq][agent] = max(states, key=ORDER.index)
+        return found
