@@ -105,6 +105,6 @@ def eventually(found: Callable[[], Any], wait_s: float = WAIT_S) -> Any:
 def notices(client: MethodClient, thread: str, notice: str) -> list[dict[str, Any]]:
     return [
         message
-        for message in client.read(thread)
+        for message in client.read(thread, limit=200)
         if message["kind"] == "system" and message.get("metadata", {}).get("notice") == notice
     ]

@@ -68,9 +68,6 @@ class ThreadService:
             limits.thread_posts, self.engine.clock.now, is_limited=intake.buckets.rate is not None
         )
         self.marks = Marks()
-        self.sessions.delivery = self.session_delivery = SessionDelivery(
-            self.engine, self.marks, self.attention_of
-        )
         self.index = ThreadIndex(self.engine)
         self.engine.on_commit.append(of_streams(STREAM_PREFIX, self._on_commit))
         self._unwritten: dict[str, Attention] = {}  # streams of agents that never acknowledged
@@ -80,6 +77,9 @@ class ThreadService:
         )
         self.wakes = WakeService(self, waker)
         self.silence = SilenceWatch(self.engine)
+        self.sessions.delivery = self.session_delivery = SessionDelivery(
+            self.engine, self.marks, self.attention_of, self.silence
+        )
 
     def ensure_open(self) -> None:
         """Refuse while the server stops."""

@@ -22,6 +22,7 @@ from accord.engine.ports import EncodedRecord
 from accord.transports.http.messages.polling_presence import PollingMember
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.msg.delivery_marks import MarkPlace, Marks
+from accord.transports.msg.waking.silence import SilenceWatch
 
 if TYPE_CHECKING:
     from accord.engine.streams.stream import Stream
@@ -37,13 +38,26 @@ def place_of_all(room: Room, agent: str) -> MarkPlace:
     return room.workspace, f"{room.id}\n", agent
 
 
+def seq_at(opened: "Stream", version: int) -> int:
+    """The newest `seq` up to a version; 0 if that is no longer in memory."""
+    if version >= opened.base.version:
+        return opened.base.seq
+    for encoded in reversed(opened.window):
+        if encoded.record.version <= version and encoded.record.seq:
+            return encoded.record.seq
+    return 0
+
+
 class SessionDelivery:
     """Marks what was handed over, and tells senders and operators."""
 
-    def __init__(self, engine: Engine, marks: Marks, attention_of: AttentionOf) -> None:
+    def __init__(
+        self, engine: Engine, marks: Marks, attention_of: AttentionOf, silence: SilenceWatch
+    ) -> None:
         self.engine = engine
         self.marks = marks
         self.attention_of = attention_of
+        self.silence = silence
         engine.on_commit.append(of_streams(ROOM_PREFIX, self._on_commit))
 
     def _on_commit(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
@@ -63,6 +77,7 @@ class SessionDelivery:
         opened = self.engine.streams.get(stream)
         if opened is not None and stream.startswith(ROOM_PREFIX):
             self._move(opened, actor.principal, after, up_to, seen=True)
+            self.silence.on_session_read(opened.base.state, actor.principal, seq_at(opened, up_to))
 
     def _move(self, opened: "Stream", agent: str, after: int, up_to: int, *, seen: bool) -> None:
         room: Room = opened.base.state
@@ -80,6 +95,7 @@ class SessionDelivery:
         """A member read a conversation with `read_messages`."""
         place = (conversation.room.workspace, conversation.id, agent)
         self.marks.move(place, self.marks.at(place), after, up_to, seen=True)
+        self.silence.on_answer(conversation.room.workspace, agent, conversation.id, up_to)
 
     async def reached(
         self, conversation: SessionThread, actor: Actor, records: Sequence[Record]

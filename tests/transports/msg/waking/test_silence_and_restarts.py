@@ -1,11 +1,14 @@
 """Silence is said once, and a server that dies in the middle of a wake does not wake twice."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.helpers.clients.http_client import envelope, join_payload
+from tests.helpers.clients.websocket_client import SESSION_CONFIG
 from tests.helpers.threads.method_client import MethodClient
 from tests.helpers.threads.wake_scene import Scene, eventually, notices
 
@@ -44,6 +47,53 @@ def test_silence_of_one_who_was_addressed_is_posted_once_and_reading_prevents_it
     again = MethodClient(scene.server.url, "planner", scene.planner.token, {})
     with again:
         assert len(notices(again, thread, "silence")) == 1
+
+
+def test_silence_in_a_session_is_posted_there_and_any_act_prevents_it(scene: Scene) -> None:
+    boss = scene.client("boss", kind="human", roles=["admin", "driver"])
+    agents = {name: scene.client(name) for name in ("reader", "poster", "quick", "silent")}
+    session = room_of(boss, agents)
+    boss.post(session, "are you there?", metadata={"to": list(agents)})
+    agents["reader"].http.get(f"/sessions/{session}/messages").raise_for_status()
+    agents["poster"].post(session, "I am")
+    agents["quick"].read(session, limit=200)
+    notice, *more = eventually(lambda: notices(boss, session, "silence"))
+    assert more == []
+    assert notice["sender_agent_id"] == "system"
+    assert notice["metadata"]["agent_id"] == "silent"
+    silences = scene.operator.http.get("/home").json()["silences"]
+    assert [(one["thread"], one["agent"]) for one in silences] == [(session, "silent")]
+
+
+def room_of(boss: MethodClient, agents: Mapping[str, MethodClient]) -> str:
+    """A session of a person and these agents, without connections."""
+
+    def send(who: MethodClient, type: str, session: str, payload: Any) -> str:
+        body = envelope(type, "" if session == "new" else session, who.id, payload)
+        answer = who.http.post(f"/sessions/{session}/messages", json=body)
+        assert answer.status_code == 200, answer.text
+        id: str = answer.json()["session"]
+        return id
+
+    session = send(boss, "session.create", "new", {"config": SESSION_CONFIG})
+    send(boss, "session.join", session, join_payload(boss.id, roles=["admin", "driver"]))
+    for name, agent in agents.items():
+        send(agent, "session.join", session, join_payload(name, kind="agent"))
+    return session
+
+
+def test_politeness_of_two_agents_in_a_session_is_noticed_once(scene: Scene) -> None:
+    boss = scene.client("boss", kind="human", roles=["admin", "driver"])
+    pair = {name: scene.client(name) for name in ("ping", "pong")}
+    session = room_of(boss, pair)
+    for _ in range(5):
+        for name, other in (("ping", "pong"), ("pong", "ping")):
+            pair[name].post(session, "thank you!", metadata={"to": [other]})
+    eventually(lambda: notices(boss, session, "politeness_loop"))
+    pair["ping"].post(session, "no, thank you!", metadata={"to": ["pong"]})
+    boss.post(session, "back to work", metadata={"to": ["ping"]})
+    scene.settled(session)
+    assert len(notices(boss, session, "politeness_loop")) == 1
 
 
 def test_operators_who_watch_hear_of_a_silence_at_once(scene: Scene) -> None:

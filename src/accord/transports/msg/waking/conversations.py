@@ -11,6 +11,7 @@ from accord.core.attention.waking.automatic_wakes import PostedMessage
 from accord.core.attention.waking.politeness_loop import polite_run
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.effects import Relay
+from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.messages import Instant
 from accord.core.kernel.records import Record
 from accord.core.kernel.role_permissions import Kind
@@ -70,13 +71,17 @@ class Conversations:
         unread = await sessions.unanswered(session, seat.agent, read_up_to)
         member = room.members.get(seat.agent)
         is_present = member is not None and member.presence not in ABSENT_PRESENCES
-        records = await sessions.newest(session, seat.agent, TALK_MESSAGES)
-        said = [message_in_session(room, record) for record in reversed(records)]
+        said = await self.newest_in_session(session, seat.agent)
         return Conversation(unread, polite_run(said), is_present)
 
     async def session(self, seat: Seat, id: str) -> SessionThread:
         """The session or fork as this agent sees it; raises Refused."""
         return await self.threads.sessions.conversation(id, reader(seat))
+
+    async def newest_in_session(self, session: SessionThread, agent: str) -> list[PostedMessage]:
+        """The messages of a session that this agent may read, the newest first."""
+        records = await self.threads.sessions.newest(session, agent, TALK_MESSAGES)
+        return [message_in_session(session.room, record) for record in reversed(records)]
 
     async def newest_messages(self, thread: Thread, up_to: int) -> list[PostedMessage]:
         """The messages of a thread up to a `seq`, the newest first."""
@@ -152,6 +157,10 @@ def message_in_session(room: Room, record: Record) -> PostedMessage:
     if isinstance(said, PromptSubmit):
         return PostedMessage(sender=record.sender, kind=MessageKind.CHAT, by_agent=by_agent)
     message = as_message(record, {})
+    if record.sender == SYSTEM and "notice" in message.metadata:
+        return PostedMessage(
+            sender=SYSTEM, kind=MessageKind.SYSTEM, by_agent=False, metadata=message.metadata
+        )
     is_work = message.kind is MessageKind.SYSTEM
     named = message.metadata.get(ADDRESSEES)
     return PostedMessage(

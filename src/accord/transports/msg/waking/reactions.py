@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from accord.core.attention import state as attention_state
+from accord.core.attention.cursors import cursor_in
 from accord.core.attention.state import Attention, Seat, seat_of
 from accord.core.attention.waking.automatic_wakes import PostedMessage, woken_by
 from accord.core.attention.waking.deciders import wake_policy
@@ -36,6 +37,7 @@ from accord.core.room.state import Room
 from accord.core.room.threads import state as thread_state
 from accord.core.room.threads.state import Thread
 from accord.core.room.threads.thread_messages import ThreadMessage
+from accord.core.views.session_threads import SessionThread
 from accord.engine.ports import Row
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.msg.waking.conversations import message_in_session, posted_message
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("accord.waking")
 
 SWEEP_INTERVAL_S = 30.0
+LOOP_TEXT = (
+    "The last messages are chat between two agents alone. Neither is woken by further chat until "
+    "an event, a task, a commit or a person follows."
+)
 # What a row must contain to matter; looking for these bytes is cheaper than decoding every message.
 THREAD_MARKERS = (b'"to":', b'"re_review_requested"', b'"thread_escalated"')
 ATTENTION_MARKERS = (b'"wake.due"', b'"wake.ended"', b'"silence.noticed"')
@@ -144,7 +150,7 @@ class AttentionWorker:
             if cursor is not None and cursor.last_read_seq >= record.seq:
                 continue
             if agent in message.to:
-                await self._expect_answer(seat, thread, record, message)
+                await self._expect_answer(seat, thread.id, record, message)
             if self._can_be_woken(seat, attention):
                 order = WakeOrder(thread=thread.id, by=message.sender, automatic=True)
                 wake = derive_ulid_after(record.id, "wake", agent)
@@ -159,18 +165,18 @@ class AttentionWorker:
         return bool(attention.waking.runtimes) or spawns
 
     async def _expect_answer(
-        self, seat: Seat, thread: Thread, record: Record, message: PostedMessage
+        self, seat: Seat, thread: str, record: Record, message: PostedMessage
     ) -> None:
         silence = self.threads.silence
-        if silence.has_answered(seat, thread.id, record.seq):
+        if silence.has_answered(seat, thread, record.seq):
             return
-        body = AgentAddress(thread.id, record.id, record.seq, message.sender)
+        body = AgentAddress(thread, record.id, record.seq, message.sender)
         stream = attention_state.stream_of(*seat)
         id = derive_ulid_after(record.id, "address", seat.agent)
         room = stream.removeprefix(attention_state.STREAM_PREFIX)
         told = Message(id, to_iso(self.engine.clock.now()), room, SYSTEM, body)
         await self.threads.submitter.answer_to(stream, told, POLICY_ACTOR)
-        silence.record_early_answer(seat, thread.id, record.seq)
+        silence.record_early_answer(seat, thread, record.seq)
 
     # Politeness loops
 
@@ -180,14 +186,9 @@ class AttentionWorker:
 
     async def _post_loop_notice(self, thread: Thread, record: Record) -> None:
         newest = await self.threads.wakes.conversations.newest_messages(thread, thread.last_seq)
-        if loop_was_noticed(newest):
-            return
-        text = (
-            "The last messages are chat between two agents alone. Neither is woken by further "
-            "chat until an event, a task, a commit or a person follows."
-        )
-        id = derive_ulid_after(record.id, NOTICE)
-        await self.threads.post_notice(thread.id, text, {"notice": NOTICE}, id)
+        if not loop_was_noticed(newest):
+            id = derive_ulid_after(record.id, NOTICE)
+            await self.threads.post_notice(thread.id, LOOP_TEXT, {"notice": NOTICE}, id)
 
     # Sessions
 
@@ -199,11 +200,46 @@ class AttentionWorker:
             await self._wake_in_session(record, (gate.initiator,), gate_id)
 
     async def _on_session_message(self, record: Record) -> None:
-        """Those whom a chat message or event addresses."""
+        """Those whom a chat message or event addresses: they are awaited, and woken."""
         room: Room = await self.engine.state(record.stream)
         message = message_in_session(room, record)
         named = woken_by(message, sorted(room.members_in(record.fork)))
+        if room.ended or not named:
+            return
+        session = SessionThread(room, record.fork)
+        await self._notice_loop_in_session(session, record)
+        for agent in named:
+            if agent in message.to:
+                await self._expect_answer_in_session(session, agent, record, message)
         await self._wake_in_session(record, named, record.id)
+
+    async def _expect_answer_in_session(
+        self, session: SessionThread, agent: str, record: Record, message: PostedMessage
+    ) -> None:
+        """Unless it has acknowledged it, or done anything in the session since."""
+        seat = Seat(session.room.workspace, agent)
+        attention: Attention = await self.engine.state(attention_state.stream_of(*seat))
+        read_up_to = cursor_in(attention, session.id).last_read_seq
+        if read_up_to >= record.seq or not await self._is_unanswered(session, agent, record):
+            return
+        await self._expect_answer(seat, session.id, record, message)
+        if not await self._is_unanswered(session, agent, record):  # by now
+            self.threads.silence.on_answer(*seat, session.id, record.seq)
+
+    async def _is_unanswered(self, session: SessionThread, agent: str, record: Record) -> bool:
+        """Whether the agent has done nothing in the session since this message."""
+        return bool(await self.threads.sessions.unanswered(session, agent, record.seq - 1))
+
+    async def _notice_loop_in_session(self, session: SessionThread, record: Record) -> None:
+        """Say once that two agents are only being polite."""
+        said = await self.threads.wakes.conversations.newest_in_session(session, record.sender)
+        most = wake_policy(self.engine.policy).polite_messages
+        if polite_run(said) >= most and not loop_was_noticed(said):
+            id, seat = (
+                derive_ulid_after(record.id, NOTICE),
+                Seat(session.room.workspace, record.sender),
+            )
+            await self.threads.post_notice(session.id, LOOP_TEXT, {"notice": NOTICE}, id, seat)
 
     def _hears(self, agent: str, stream: str) -> bool:
         """Whether an agent gets what is said there at once, by a connection or a waiting poll."""
@@ -238,7 +274,8 @@ class AttentionWorker:
     # Notices
 
     async def _on_silence(self, record: Record, event: SilenceNoticed) -> None:
-        agent = seat_of(record.stream).agent
+        seat = seat_of(record.stream)
+        agent = seat.agent
         text = (
             f"{agent} was addressed by {event.by} at {to_iso(event.since)} (message "
             f"{event.message}) and has neither read, acknowledged nor posted since."
@@ -249,7 +286,7 @@ class AttentionWorker:
             "message_id": event.message,
         }
         await self.threads.post_notice(
-            event.thread, text, about, derive_ulid_after(record.id, "silence")
+            event.thread, text, about, derive_ulid_after(record.id, "silence"), seat
         )
 
     async def _on_wake_ended(self, record: Record, event: WakeEnded) -> None:

@@ -12,9 +12,11 @@ from accord.core.attention.waking.wake_messages import AgentAnswer
 from accord.core.kernel.actor import POLICY_ACTOR, Actor
 from accord.core.kernel.role_permissions import ThreadRole
 from accord.core.kernel.timestamps import to_iso
+from accord.core.room.state import Room
 from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
 from accord.engine.ports import EncodedRecord
+from accord.transports.http.session_index import ROOM_PREFIX
 
 MAX_ANSWERED = 10_000
 WATCHED = (AgentAddressed, AddressAnswered, SilenceNoticed)
@@ -30,6 +32,7 @@ class SilenceWatch:
         self._answered: OrderedDict[tuple[Seat, str], int] = OrderedDict()
         self.on_change: list[Callable[[str], None]] = []  # called with the workspace
         engine.on_state_change.append(of_streams(STREAM_PREFIX, self._on_change))
+        engine.on_commit.append(of_streams(ROOM_PREFIX, self._on_room_commit))
 
     def load(self, stream: str, attention: Attention) -> None:
         """Take in what the log says about an agent."""
@@ -47,6 +50,23 @@ class SilenceWatch:
             self._answered.popitem(last=False)
         if seat in self._awaited:
             self._record_answer(seat, thread, seq)
+
+    def on_session_read(self, room: Room, agent: str, seq: int) -> None:
+        """A member read a session up to `seq`, with all forks that it is in."""
+        seat = Seat(room.workspace, agent)
+        forks = [thread for thread in self._awaited.get(seat, ()) if thread in room.forks]
+        for thread in (room.id, *forks):
+            self.on_answer(*seat, thread, seq)
+
+    def _on_room_commit(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
+        """What a member does in a session answers what addressed it there."""
+        if not self._awaited:
+            return
+        room: Room = self._engine.streams[stream].base.state
+        for record in (encoded.record for encoded in fresh):
+            seat = Seat(room.workspace, record.actor)
+            if record.seq and record.sender == record.actor and seat in self._awaited:
+                self._record_answer(seat, record.fork or room.id, record.seq)
 
     def has_answered(self, seat: Seat, thread: str, seq: int) -> bool:
         """Whether an agent was lately seen to have read or written up to `seq`."""
