@@ -9,7 +9,7 @@ from accord.core.policy import paths
 from accord.core.policy.call_findings import Classification, Finding, combine, read
 from accord.core.policy.path_rules import PathRules
 from accord.core.policy.policy_toml import Policy
-from accord.core.policy.program_effects import HOST_TOOLS
+from accord.core.policy.program_effects import HOST_TOOLS, SKILL_TOOLS
 from accord.core.policy.reported_call import (
     LISTING_TOOLS,
     CallKind,
@@ -140,6 +140,9 @@ def _tool(call: ReportedCall, policy: Policy) -> Finding:
         return Finding(
             Category.EXTERNAL_API, Risk.MEDIUM, f"calls {call.tool} of {server or 'a server'}"
         )
+    if call.tool in SKILL_TOOLS:
+        why = "loads a skill, and the host runs commands that are written in it without asking"
+        return Finding(Category.SHELL_EXECUTE, Risk.HIGH, why)
     if call.tool in HOST_TOOLS:
         return read(f"{call.tool} changes nothing outside the host")
     return Finding(

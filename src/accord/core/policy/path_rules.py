@@ -22,11 +22,15 @@ SECRET_NAMES = (
 )
 # Samples that people put beside the real ones.
 NOT_SECRET = (".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub")
+# Settings, hooks and skills of hosts and editors; some of them look in every folder.
+HOST_FOLDERS = (
+    *(".claude", ".codex", ".gemini", ".cursor", ".opencode", ".agents", ".vscode", ".husky"),
+)
 # What decides which programs run, or what is gated: as dangerous to write as code that runs.
 CONTROL_FILES = (
     *(".git", ".git/**", "**/.git/hooks/**", "**/.git/config", ".accord/**", ".accord.toml"),
-    *(".claude/**", ".codex/**", ".gemini/**", ".cursor/**", ".opencode/**", "opencode.json"),
-    *(".mcp.json", ".envrc", ".vscode/**", ".husky/**", ".gitmodules", ".gitattributes"),
+    *(*HOST_FOLDERS, *(f"**/{each}/**" for each in HOST_FOLDERS), "opencode.json"),
+    *("opencode.jsonc", ".mcp.json", ".envrc", ".gitmodules", ".gitattributes"),
     *(".pre-commit-config.yaml", "lefthook.yml", ".pact/bin/**"),
 )
 

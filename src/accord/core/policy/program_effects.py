@@ -154,12 +154,15 @@ HARMLESS_VARIABLES = names(
 HOST_TOOLS = names(
     "TodoWrite TodoRead ToolSearch ExitPlanMode EnterPlanMode AskUserQuestion TaskCreate "
     "TaskUpdate TaskList TaskGet "
-    "BashOutput TaskOutput KillShell TaskStop Skill SlashCommand update_plan todowrite "
+    "BashOutput TaskOutput KillShell TaskStop update_plan todowrite "
     "todoread write_todos "
     "view_image request_user_input tool_search Task Agent ListMcpResourcesTool "
     "ReadMcpResourceTool wait_agent "
     "list_mcp_resources enter_plan_mode exit_plan_mode ask_user activate_skill"
 )
+
+# Claude Code runs the commands that a skill quotes (`!`…``) when it loads it, and tells no hook.
+SKILL_TOOLS = frozenset({"Skill", "SlashCommand"})
 
 
 def meaning_of(program: str, words: Sequence[str]) -> Finding:
