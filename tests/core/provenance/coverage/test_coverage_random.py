@@ -199,8 +199,8 @@ def blob(files: Files, path: str) -> str:
 
 
 def committed(path: str, before: Files, after: Files) -> CommittedFile:
-    modes = (MODE if path in files else "" for files in (before, after))
-    return CommittedFile(path, blob(before, path), blob(after, path), *modes)
+    old, new = (MODE if path in files else "" for files in (before, after))
+    return CommittedFile(path, blob(before, path), blob(after, path), old, new)
 
 
 def recheck(commits: Iterable[Made], before: Files, after: Files) -> Coverage:
