@@ -13,7 +13,7 @@ from accord.core.kernel.integrity.hash_chain import SignedHead, genesis_hash, li
 from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.core.kernel.messages import Instant
 from accord.core.people.signing_keys import KeyRotated
-from accord.engine.ports import EventLog, Row, StoreError
+from accord.engine.ports import DamagedError, EventLog, Row, StoreError
 from accord.engine.streams import verified_reads
 from accord.engine.streams.verified_reads import read_rows
 from accord.operations.local_log import decode_row
@@ -22,6 +22,9 @@ PEOPLE_PREFIX = "people/"
 
 # Everything that decoding a changed record can raise.
 # A decoder's message about damaged bytes is of no help, and may quote them.
+# Nor is a store's advice to run the very command that asks.
+UNREADABLE_PLACE = "cannot be read, because the store is damaged there"
+UNREADABLE_NOW = "cannot be read, because the store failed; check its disk or server, and try again"
 UNREADABLE = "is not in a form that Accord writes"
 DECODE_ERRORS = (msgspec.MsgspecError, LookupError, ValueError, TypeError, RecursionError)
 
@@ -168,7 +171,8 @@ async def _walk_stream(
     except ChainFault as fault:
         return chain.report(fault)
     except StoreError as error:
-        return chain.report(ChainFault(chain.version + 1, f"cannot be read: {error}"))
+        problem = UNREADABLE_PLACE if isinstance(error, DamagedError) else UNREADABLE_NOW
+        return chain.report(ChainFault(chain.version + 1, problem))
     except DECODE_ERRORS:
         return chain.report(ChainFault(chain.version + 1, UNREADABLE))
     return chain.report()

@@ -36,6 +36,7 @@ UNCOUNTED_SENTENCE = (
 )
 LOG_HOLDS = "The log is intact."
 LOG_BROKEN = "The log is broken."
+NO_STREAMS = "the list of streams or of signatures cannot be read, so no stream was checked"
 BROKEN_ADVICE = "Records after a bad record prove nothing; compare with a backup."
 
 
@@ -94,6 +95,7 @@ async def check_log(
     args: argparse.Namespace,
 ) -> tuple[list[str], "SignatureReport", list["StreamReport"]]:
     """Damage to the store, the state of the signatures, and a report for each stream."""
+    from accord.engine.ports import DamagedError
     from accord.operations import verify
     from accord.operations.local_log import open_existing_log
     from accord.settings.client import Settings
@@ -101,14 +103,17 @@ async def check_log(
     home = Settings.for_process(home=args.data_dir).home
     async with open_existing_log(store_url_of(home, args.store)) as events:
         damage = await verify.check_store(events)
-        keys = await verify.load_keys(events, home / KEYS_DIR_NAME)
-        signatures = await verify.check_signatures(events, keys)
-        damage += [signatures.problem] if signatures.problem else []
-        if not args.session:
-            found = [each async for each in verify.check_all_streams(events, keys)]
-        else:
-            stream = find_stream(args.session, await events.streams(), args.store or home)
-            found = [await verify.check_stream(events, stream, keys, args.expect)]
+        try:
+            keys = await verify.load_keys(events, home / KEYS_DIR_NAME)
+            signatures = await verify.check_signatures(events, keys)
+            damage += [signatures.problem] if signatures.problem else []
+            if not args.session:
+                found = [each async for each in verify.check_all_streams(events, keys)]
+            else:
+                stream = find_stream(args.session, await events.streams(), args.store or home)
+                found = [await verify.check_stream(events, stream, keys, args.expect)]
+        except DamagedError:  # its own advice is to run this command
+            return [*damage, NO_STREAMS], verify.SignatureReport(0), []
         return damage, signatures, found
 
 

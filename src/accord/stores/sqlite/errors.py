@@ -1,6 +1,7 @@
 """SQLite's errors as messages that say what to do."""
 
 import errno
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,12 @@ from accord.engine.streams.verified_reads import REPAIR_HINT
 # Changed bytes can turn a row into anything: invalid text, a number instead of text.
 MALFORMED_ROW_ERRORS = (ValueError, TypeError, msgspec.MsgspecError)
 _DAMAGE_ERRORS = (apsw.CorruptError, apsw.NotADBError, *MALFORMED_ROW_ERRORS)
+# What `PRAGMA integrity_check` says of pages and cells helps nobody who has to restore a backup.
+_DAMAGE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\bindex\b"), "the file is damaged: an index does not agree with its records"),
+    (re.compile(r"\bvalue in\b"), "the file is damaged: records lack some of their fields"),
+)
+_OTHER_DAMAGE = "the file is damaged: some of its pages are not as they were written"
 READ_ONLY_HINT = "is read-only; make it writable, or copy it to a directory where you may write"
 _HINTS: tuple[tuple[type[Exception], str], ...] = (
     (apsw.ReadOnlyError, f"{{path}} {READ_ONLY_HINT}"),
@@ -51,6 +58,11 @@ def store_error(path: str, error: BaseException) -> StoreError:
     help_ = next((text for kind, text in _HINTS if isinstance(error, kind)), "{path} failed")
     kind = DamagedError if isinstance(error, _DAMAGE_ERRORS) else StoreError
     return kind(f"{help_.format(path=path)}{detail}", path)
+
+
+def describe_damage(finding: str) -> str:
+    """A finding of SQLite's integrity check as a sentence."""
+    return next((text for words, text in _DAMAGE if words.search(finding)), _OTHER_DAMAGE)
 
 
 def is_disk_full(path: str, error: BaseException) -> bool:

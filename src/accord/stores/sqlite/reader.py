@@ -17,6 +17,7 @@ from accord.core.kernel.integrity.retention_cut import RetentionCut
 from accord.engine.ports import DamagedError, Row, Snapshot
 from accord.engine.streams.verified_reads import REPAIR_HINT
 from accord.stores.sqlite.database_file import connect
+from accord.stores.sqlite.errors import describe_damage
 from accord.stores.sqlite.integrity import integrity_problems
 from accord.stores.sqlite.pruning import CUT_SQL
 
@@ -166,8 +167,8 @@ class Reader:
         found = [str(line) for (line,) in self._db.execute("PRAGMA integrity_check")]
         if found == ["ok"]:
             return list(integrity_problems(self._db))
-        said = (line for text in found for line in text.splitlines())
-        return [f"the file is damaged ({line})" for line in said if not line.startswith("***")]
+        lines = (line for text in found for line in text.splitlines())
+        return list(dict.fromkeys(describe_damage(line) for line in lines if line[:3] != "***"))
 
     def close(self) -> None:
         """Close; may be called twice."""
