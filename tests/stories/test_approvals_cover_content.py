@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from accord.core.provenance.call_digest import call_digest
+from accord.core.views.commit_decision.decision_builder import MAX_CALL_TEXT
 from tests.helpers.attacks.approval_scene import PROMPT, error
 from tests.helpers.clients.bridge_client import send_action
 from tests.helpers.servers.server_process import ServerProcess, run_server
@@ -136,6 +138,27 @@ async def test_an_approved_write_covers_the_commit_of_its_content(scene: Scene) 
     assert tool["arguments"] == {"path": "login.py", "content": "def login(): ...\n"}
     assert (tool["outcome"], tool["paths"]) == ("success", ["login.py"])
     assert (await scene.why())["coverage"]["approved_by"] == [BOB]
+
+
+async def test_a_call_that_the_record_cuts_says_so_with_the_digest_of_all_of_it(
+    scene: Scene,
+) -> None:
+    content = "x" * MAX_CALL_TEXT + "the end\n"
+    await scene.approved_write("long.txt", content)
+    sha = await scene.commit()
+
+    (tool,) = scene.decision()["tool_executions"]
+    digest = call_digest("write_file", {"path": "long.txt", "content": content})
+    assert scene.approvers() == BOB
+    assert "the end" not in tool["arguments"]["content"]
+    assert tool["call_digest"] == digest
+    why = await asyncio.to_thread(scene.repo.accord, "why", sha)
+    assert digest in why
+    assert "the record has the beginnings of its long texts" in " ".join(why.split())
+    scene.repo.env |= {"ACCORD_URL": scene.server.url, "ACCORD_TOKEN": scene.server.admin_token}
+    await asyncio.to_thread(scene.repo.accord, "git", "export", sha, "-o", "proof.json")
+    said = await asyncio.to_thread(scene.repo.accord, "git", "verify", "proof.json")
+    assert "calls of which it has only beginnings and a digest: 1" in said
 
 
 async def test_approving_a_command_approves_no_back_door(scene: Scene) -> None:

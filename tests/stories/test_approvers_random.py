@@ -240,7 +240,7 @@ class Player:
                 await git("branch", "-f", "topic")
                 await git("reset", "-q", "--hard", self.base)
                 await git("merge", "-q", "--squash", "topic")
-                await git("commit", "-q", "--allow-empty", "-m", f"Squashed {self.number}")
+                await git("commit", "-q", "--allow-empty", "-m", f"chore: squash {self.number}")
             case "revert and pick":
                 await self.stash()
                 head = await self.scene.sha("HEAD")
@@ -337,10 +337,12 @@ async def played_scene(server: ServerProcess, folder: Path) -> AsyncIterator[Pla
     scene = await bound_repository(work, server, folder)
     clone = await bound_repository(work, server, folder.with_name("clone"))
     player = Player(scene, clone, {"bob": work.bob, "dave": dave})
-    await player.begin()
-    yield player
-    await dave.socket.close()
-    await work.leave()
+    try:
+        await player.begin()
+        yield player
+    finally:
+        await dave.socket.close()
+        await work.leave()
 
 
 @pytest.fixture(scope="module")

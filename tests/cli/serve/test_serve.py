@@ -355,3 +355,25 @@ def test_serving_other_machines_without_tls_is_said_loudly(
 
     assert bool(said) is is_exposed
     assert not said or "--tls-cert" in said
+
+
+@pytest.mark.parametrize("flags", [("--host", "0.0.0.0"), ()], ids=["exposed", "loopback"])  # noqa: S104 - the address that the warning is about
+def test_a_server_without_tls_warns_on_the_terminal_and_in_its_log(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    log = tmp_path / "log"
+    ours, theirs = pty.openpty()
+    with log.open("wb") as errors:
+        server = Serving(tmp_path, *flags, stdout=theirs, stderr=errors)
+    os.close(theirs)
+    with closing(os.fdopen(ours, "rb", buffering=0)) as screen:
+        server.wait()
+        server.end(signal.SIGINT)
+        shown = read_all(screen)
+
+    warning = "Not encrypted. Other machines can reach 0.0.0.0"
+    logged = [line for line in log.read_text().splitlines() if "serve.exposed" in line]
+    assert (warning in shown) is bool(flags)
+    assert len(logged) == bool(flags)
+    assert all("warn" in line.lower() and "--tls-cert" in line for line in logged)
+    assert not flags or shown.index(warning) < shown.index("is listening on")

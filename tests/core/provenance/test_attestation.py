@@ -120,6 +120,15 @@ def test_it_says_that_several_people_cover_it_together() -> None:
     assert "covered together by approvals of human:bob for a.py; human:eve for b.py;" in line
 
 
+def test_it_says_of_how_many_calls_it_has_only_beginnings() -> None:
+    cut = msgspec.structs.replace(DECISION.tool_executions[0], call_digest="sha256:" + "0" * 64)
+    made = msgspec.structs.replace(DECISION, tool_executions=(cut, *DECISION.tool_executions[1:]))
+
+    line = statements.explain_statement(Statement(SHA, (made,)), "K1")
+
+    assert "human:bob (calls of which it has only beginnings and a digest: 1); this" in line
+
+
 def test_it_says_that_no_approval_covers_a_decision() -> None:
     nothing = msgspec.structs.replace(DECISION, covers="none", approvals=(), coverage=())
 

@@ -81,6 +81,9 @@ def _sentence_about_file(reason: "CommitExplanation") -> str:
     return f"The approval of {who} covers {path} in this commit{together}{_confirmation(reason)}"
 
 
+CUT_CALL = "the record has the beginnings of its long texts; the whole call, redacted, is"
+
+
 def approval_values(
     made: "DecisionCommit",
     reason: "CommitExplanation",
@@ -109,6 +112,9 @@ def approval_values(
         for by in tool.standing:
             about_run = _about(made, tool.id)
             yield "standing", f"{shown(by)} had granted calls alike{about_run}; this covers nothing"
+        if tool.call_digest and not tool.elsewhere:
+            what = one_line(tool.description or tool.name)
+            yield "cut", f"{what}: {CUT_CALL} {one_line(tool.call_digest)}"
 
 
 def _entries(made: "DecisionCommit", reason: "CommitExplanation") -> "Iterator[CoveredPaths]":

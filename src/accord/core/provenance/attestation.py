@@ -138,9 +138,11 @@ def explain_statement(statement: Statement, key: str) -> str:
     names = ", ".join(decision.id for decision in made_decisions) or "no decision"
     firsts = sorted({decision.first_sha for decision in made_decisions} - {"", statement.commit})
     rewrite = f" (a rewrite of {', '.join(firsts)})" if firsts else ""
+    cut = sum(bool(tool.call_digest) for made in made_decisions for tool in made.tool_executions)
+    cuts = f" (calls of which it has only beginnings and a digest: {cut})" if cut else ""
     return (
         f"The server with the key {key} recorded {names} for commit {statement.commit}{rewrite}, "
-        f"{approval}; "
+        f"{approval}{cuts}; "
         "this does not prove that the code is correct, or that the server was honest"
     )
 

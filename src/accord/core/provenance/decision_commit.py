@@ -53,6 +53,7 @@ class ToolExecution(_Part, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: int | None = None
     output_hash: str = ""
     arguments: Mapping[str, Any] = {}
+    call_digest: str = ""  # of the whole call, redacted, if `arguments` has only beginnings
     paths: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
     execution: str = ""  # the message that let it run

@@ -34,7 +34,11 @@ from accord.core.provenance.decision_commit import (
 from accord.core.provenance.notes.note import Note
 from accord.core.room.forking.merge_approval import MAX_REPORTED_RUNS, CommitReport
 from accord.core.room.state import Room
-from accord.core.views.commit_decision.commit_coverage import contained_runs, depends_on_content
+from accord.core.views.commit_decision.commit_coverage import (
+    contained_runs,
+    depends_on_content,
+    with_recorded_calls,
+)
 from accord.core.views.commit_decision.draft_decision import DecisionDraft
 from accord.engine.engine import Engine
 from accord.transports.bridge import actions
@@ -52,6 +56,7 @@ from accord.transports.bridge.queries import (
     range_of,
     with_committer,
     with_coverage,
+    with_further_runs,
     with_git_facts,
     without_coverage,
 )
@@ -295,7 +300,9 @@ class BridgeHandlers:
             raise Refused(
                 Reason.NOT_FOUND, NO_MERGE_REFUSAL.format(forks=" and ".join(request.merges))
             )
-        masked = masked_messages(draft.thread, self.redactor_of(scope.room.id))
+        clean = self.redactor_of(scope.room.id)
+        masked = masked_messages(draft.thread, clean)
+        draft = with_recorded_calls(draft, clean)
         return CommitRecord(await self.completed(covered(draft, request), request), masked)
 
     async def decision_again(
@@ -306,8 +313,8 @@ class BridgeHandlers:
         if draft is None:
             known = without_coverage(before)
         else:
-            people = tuple(sorted({*before.decided_by, *draft.decision.decided_by}))
-            again = replace(before, decided_by=people)
+            draft = with_recorded_calls(draft, self.redactor_of(before.pvp_session))
+            again = with_further_runs(before, draft.decision)
             fresh = covered(draft._replace(decision=again), request)
             known = replace(fresh, id=before.id, since=before.since, until=before.until)
         return replace(known, first_sha=before.first_sha or before.git_sha)

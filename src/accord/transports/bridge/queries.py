@@ -336,6 +336,22 @@ def missing_facts(draft: DecisionDraft, request: ContentRequest) -> Mapping[str,
     return missing if any(missing.values()) else {}
 
 
+def with_further_runs(before: DecisionCommit, again: DecisionCommit) -> DecisionCommit:
+    """The decision as it was linked, with the runs that its rewritten commit contains as well.
+
+    The rest stays as it was redacted then.
+    """
+    known = {tool.id for tool in before.tool_executions}
+    more = tuple(tool for tool in again.tool_executions if tool.id not in known)
+    ids = {tool.id for tool in more}
+    return replace(
+        before,
+        decided_by=tuple(sorted({*before.decided_by, *again.decided_by})),
+        tool_executions=(*before.tool_executions, *more),
+        votes=(*before.votes, *(vote for vote in again.votes if vote.action in ids)),
+    )
+
+
 def without_coverage(decision: DecisionCommit) -> DecisionCommit:
     """The decision of a commit whose content is not known, so that nothing covers it."""
     return replace(decision, covers=NONE, coverage=(), context=(), approvals=(), changes=())

@@ -4,18 +4,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from accord.core.kernel.redaction import REDACTED
 from accord.core.kernel.role_permissions import Role
+from accord.core.provenance.call_digest import call_digest
 from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
 from accord.core.provenance.decision_commit import (
     Approval,
     ConversationThread,
     DecisionCommit,
     ForkMerge,
+    ToolExecution,
 )
 from accord.core.room.approval.tool_proposals import ToolResult
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.membership.leaving import SessionLeave
-from accord.core.views.commit_decision.commit_coverage import coverage_needs, covered_commit
+from accord.core.views.commit_decision.commit_coverage import (
+    coverage_needs,
+    covered_commit,
+    with_recorded_calls,
+)
 from accord.core.views.commit_decision.decision_builder import (
     MAX_CALL_TEXT,
     MAX_CALL_TEXTS,
@@ -273,3 +280,28 @@ def test_call_of_a_host_covers_what_it_wrote_from_its_own_directory() -> None:
     made = committed(room, ("lib/a.py", "1\n"))
 
     assert (made.covers, [each.by for each in made.approvals]) == ("whole", [HUMAN_BOB])
+
+
+def test_a_call_that_is_cut_is_redacted_first_and_has_the_digest_of_all_of_it() -> None:
+    secret = "correct horse battery staple"
+
+    def clean(text: str) -> str:
+        return text.replace(secret, REDACTED)
+
+    def recorded(content: str) -> ToolExecution:
+        room = room_with_approver_and_agent()
+        run(room, "t", "write_file", write(content))
+        draft = draft_commit_decision(room)
+        assert draft is not None
+        (made,) = with_recorded_calls(draft, clean).decision.tool_executions
+        return made
+
+    start = "x" * (MAX_CALL_TEXT - 10)
+    long, short = recorded(start + secret + "y" * 99), recorded("x")
+
+    assert "correct" not in long.arguments["content"]
+    assert long.arguments["content"].endswith("…")
+    whole = write(start + REDACTED + "y" * 99)
+    assert long.call_digest == call_digest("write_file", whole)
+    assert long.call_digest != recorded(start + secret + "z" * 99).call_digest
+    assert (short.arguments["content"], short.call_digest) == ("x", "")

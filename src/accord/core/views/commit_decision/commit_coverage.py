@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from accord.core.kernel.redaction import Redactor, redact_json
+from accord.core.provenance.call_digest import call_digest
 from accord.core.provenance.coverage.coverage_extent import Coverage
 from accord.core.provenance.coverage.coverage_rule import (
     ApprovedRun,
@@ -27,7 +29,7 @@ from accord.core.provenance.decision_commit import (
     ToolExecution,
 )
 from accord.core.views.commit_decision.carried_runs import uncommitted_parts
-from accord.core.views.commit_decision.decision_builder import ToolRun
+from accord.core.views.commit_decision.decision_builder import ToolRun, shortened_call
 from accord.core.views.commit_decision.draft_decision import DecisionDraft
 
 
@@ -166,6 +168,23 @@ def _inside(paths: Iterable[str], root: str) -> Iterator[str]:
     for path in paths:
         with suppress(CallDoesNotFitError):
             yield relative_path(path, root)
+
+
+def with_recorded_calls(draft: DecisionDraft, clean: Redactor) -> DecisionDraft:
+    """The draft with its calls as a record has them: redacted, then cut, with a digest if cut.
+
+    A secret that is cut first would not be recognised.
+    """
+    runs = {run.proposal: run for run in draft.runs}
+    executions = (_recorded(tool, runs[tool.id], clean) for tool in draft.decision.tool_executions)
+    return draft._replace(decision=replace(draft.decision, tool_executions=tuple(executions)))
+
+
+def _recorded(tool: ToolExecution, run: ToolRun, clean: Redactor) -> ToolExecution:
+    whole: Any = redact_json(dict(run.arguments), clean)
+    cut = shortened_call(whole, run.max_text)
+    digest = call_digest(run.tool_name, whole) if cut != whole else ""
+    return replace(tool, arguments=cut, call_digest=digest)
 
 
 def _whole_approvals(decision: DecisionCommit, coverage: Coverage) -> Iterator[Approval]:

@@ -142,6 +142,7 @@ class ToolRun(NamedTuple):
     outcome: str = UNFINISHED
     decided_by: tuple[Participant, ...] = ()  # the agent, and who prompted it
     assistant: str = ""  # `agent:model`
+    max_text: int = MAX_CALL_TEXT  # longer texts of it are cut in the record
 
     @property
     def succeeded(self) -> bool:
@@ -211,12 +212,13 @@ class DecisionBuilder:
         decided_by = tuple(dict.fromkeys(map(self.participant_of, deciders)))
         self.runs[run.proposal] = run._replace(decided_by=decided_by, assistant=assistant)
 
-    def arguments_for_record(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments_for_record(self, proposal: str) -> dict[str, Any]:
         """The arguments of a call, cut so that all calls of a decision fit into a record."""
         is_full = self.recorded_text > MAX_CALL_TEXTS
-        cut: dict[str, Any] = shortened_call(
-            dict(arguments), MAX_LATER_CALL_TEXT if is_full else MAX_CALL_TEXT
-        )
+        run = self.runs[proposal]
+        run = run._replace(max_text=MAX_LATER_CALL_TEXT if is_full else MAX_CALL_TEXT)
+        self.runs[proposal] = run
+        cut: dict[str, Any] = shortened_call(dict(run.arguments), run.max_text)
         self.recorded_text += len(msgspec.json.encode(cut))
         return cut
 

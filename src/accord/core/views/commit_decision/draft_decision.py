@@ -252,7 +252,7 @@ def on_tool_cleared(builder: DecisionBuilder, event: ToolCleared, record: Record
         outcome=UNFINISHED,
         approved_by=approvers,
         standing=tuple(map(builder.participant_of, event.said.standing)),
-        arguments=builder.arguments_for_record(said.arguments),
+        arguments=builder.arguments_for_record(proposal.id),
         execution=record.id,
         since=builder.carried_since.get(proposal.id),
     )
