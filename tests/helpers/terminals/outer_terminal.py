@@ -82,11 +82,13 @@ class OuterTerminal:
         self.shown += data
         return data
 
-    def wait_until(self, happens: Callable[[], Any], wait_s: float = WAIT_S) -> Any:
+    def wait_until(
+        self, happens: Callable[[], Any], wait_s: float = WAIT_S, about: str = "it did not happen"
+    ) -> Any:
         """What this returns once it is true, reading all the while."""
         give_up = time.monotonic() + wait_s
         while not (found := happens()):
-            assert time.monotonic() < give_up, f"it did not happen; shown: {self.shown[-2000:]!r}"
+            assert time.monotonic() < give_up, f"{about}; shown: {self.shown[-2000:]!r}"
             self.read(0.02)
         return found
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from accord.core.attention.runtimes import HumanInput, RuntimeStatus
 from accord.core.attention.waking.outcomes import WakeAction, WakeCause, WakeResult
-from accord.core.attention.waking.state import WakePhase
+from accord.core.attention.waking.state import WakeFacts, WakePhase
 from accord.core.attention.waking.wake_events import (
     RuntimeLost,
     RuntimeRegistered,
@@ -14,6 +14,8 @@ from accord.core.attention.waking.wake_events import (
 )
 from accord.core.kernel.records import Event
 from tests.core.attention.waking.scenario import (
+    AUTOMATIC,
+    MINUTE,
     Agent,
     dormant,
     live,
@@ -47,6 +49,25 @@ def test_a_host_in_the_middle_of_a_turn_is_not_disturbed() -> None:
     assert event.open.next_at == agent.now + agent.policy.working_ms
     (event,) = agent.look(live(agent))
     assert isinstance(event, WakeStarted)
+
+
+def test_a_message_waits_for_a_supervisor_that_is_not_connected_until_it_is() -> None:
+    agent, facts = supervised()
+    (event,) = agent.ask(AUTOMATIC, replace(facts, reachable=frozenset()))
+    assert isinstance(event, WakeDeferred)
+    assert (event.open.phase, event.open.cause) == (WakePhase.WAITING, WakeCause.SUPERVISOR_AWAY)
+    assert event.open.next_at == agent.now + agent.policy.reconnect_ms
+    (event,) = agent.look(live(agent))
+    assert isinstance(event, WakeStarted)
+
+
+def test_a_message_that_waited_for_a_supervisor_in_vain_is_said_to_have_failed() -> None:
+    agent, facts = supervised()
+    agent.ask(AUTOMATIC, replace(facts, reachable=frozenset()))
+    agent.after(2 * MINUTE)
+    (event,) = agent.look(WakeFacts(unread=3))
+    assert isinstance(event, WakeEnded)
+    assert (event.outcome.result, event.outcome.cause) == (WakeResult.FAILED, WakeCause.UNMANAGED)
 
 
 def test_a_draft_elsewhere_does_not_hide_that_the_host_works() -> None:

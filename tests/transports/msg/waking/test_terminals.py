@@ -189,3 +189,16 @@ async def test_a_terminal_that_takes_nothing_is_a_failed_wake(server: Server) ->
     assert refused.value.reason is Reason.WAKE_FAILED
     terminal.fails = False
     assert (await trigger(server, thread)).result == "delivered"
+
+
+async def test_a_report_that_the_end_of_its_supervisor_overtook_does_not_hold_the_runtime(
+    server: Server,
+) -> None:
+    said = {"runtime": "codex_cli", "management_mode": "managed", "line_empty": True}
+    first, second = said | {"instance_id": "first"}, said | {"instance_id": "second"}
+    await call(server, SUPERVISOR, "take_wakes", **first, status="idle")
+    await call(server, SUPERVISOR, "take_wakes", **first, status="offline")
+    with pytest.raises(Refused) as refused:
+        await call(server, SUPERVISOR, "take_wakes", **first, status="idle")
+    assert refused.value.reason is Reason.WRONG_STATE
+    await call(server, SUPERVISOR, "take_wakes", **second, status="idle")

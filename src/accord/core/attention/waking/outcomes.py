@@ -38,6 +38,7 @@ class WakeCause(StrEnum):
     COST_BOUND = "wakes_per_hour"
     POLITENESS_LOOP = "politeness_loop"
     AWAKE = "already_active"
+    SUPERVISOR_AWAY = "supervisor_away"
     HUMAN_INPUT = "human_input_busy"
     HUMAN_COLLISION = "human_input_collision"
     UNMANAGED = "unmanaged_runtime"
@@ -68,6 +69,7 @@ SENTENCES: dict[WakeCause, str] = {
         "person has to follow before one of them is woken again"
     ),
     WakeCause.AWAKE: "It is active and will see the messages without being woken",
+    WakeCause.SUPERVISOR_AWAY: "Its supervisor is not connected at the moment",
     WakeCause.HUMAN_INPUT: "A person is typing in its terminal",
     WakeCause.HUMAN_COLLISION: (
         "A person's input is in its terminal, and no other way to wake it is set up"

@@ -193,6 +193,10 @@ def _managed(question: Question) -> WakeDecision | None:
     target = newest_live(question.runtimes, managed=True)
     if target is None:
         return None
+    if target.session_id not in question.facts.reachable and question.waits:
+        # Its server or its link was started anew: until it counts as offline, it may come back.
+        later = question.now + question.policy.reconnect_ms
+        return Wait(WakeCause.SUPERVISOR_AWAY, WakePhase.WAITING, later)
     if target.session_id not in question.facts.reachable:
         spawns = Start(question.why, question.spawn)
         return spawns if question.spawn else Refuse(WakeCause.NO_FALLBACK)

@@ -19,6 +19,8 @@ class WakePolicy(msgspec.Struct, frozen=True):
     # The same for a supervised host in the middle of a turn; its supervisor says earlier that it
     # has stopped.
     working_ms: int = 5 * MINUTE_MS
+    # The same for a supervisor that is not connected; it says itself that it is back.
+    reconnect_ms: int = 30 * SECOND_MS
     silence_ms: int = 15 * MINUTE_MS
     wakes_per_hour: int = 12  # of one agent, over all threads: what a loop can cost at most
     polite_messages: int = 6

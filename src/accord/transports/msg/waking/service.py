@@ -70,6 +70,9 @@ STOPPED_DETAIL = "The server stopped and ended the command"
 ERROR_DETAIL = "An error of the server, which its log describes at wake.failed"
 
 
+FOR_A_TERMINAL = frozenset({WakeCause.AWAKE, WakeCause.SUPERVISOR_AWAY})
+
+
 class Answered(NamedTuple):
     """What a caller is told: the outcome, and that of the earlier wake if one made it unneeded."""
 
@@ -295,10 +298,10 @@ class WakeService:
             await asyncio.sleep(0)
 
     async def look_at_waiting(self, seat: Seat) -> None:
-        """A host has stopped working: look at the wakes that waited for that."""
+        """A host has stopped working, or is back: look at the wakes that waited for that."""
         waking = (await self._attention(seat)).waking
         for one in list(waking.open.values()):
-            if one.phase is WakePhase.WAITING and one.cause is WakeCause.AWAKE:
+            if one.phase is WakePhase.WAITING and one.cause in FOR_A_TERMINAL:
                 await self.look_again(seat, one.wake, one.order.thread)
 
     async def stop(self) -> None:

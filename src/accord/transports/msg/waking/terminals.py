@@ -18,6 +18,8 @@ from accord.core.kernel.refusal import Reason, Refused
 
 # A supervisor that has asked for nothing for so long is not there.
 CONNECTED_MS = 40 * SECOND_MS
+# How long a report of one that has ended may be on its way.
+STRAGGLES_MS = 10 * SECOND_MS
 # How long a supervisor may take to type a prompt and look, once it has it.
 TYPING_S = 60.0
 MAX_TERMINALS = 10_000
@@ -58,6 +60,7 @@ class SupervisedTerminals:
     def __init__(self, now: Callable[[], Instant]) -> None:
         self._now = now
         self._terminals: dict[TerminalKey, Terminal] = {}
+        self._ended_at: dict[str, Instant] = {}  # by instance
         self._is_stopped = False
 
     async def human_input(self, target: WakeTarget) -> Mapping[str, HumanInput]:
@@ -104,6 +107,18 @@ class SupervisedTerminals:
                     WakeCause.INTERRUPTED,
                     "Its supervisor is gone",
                 )
+
+    def ensure_goes_on(self, instance: str) -> None:
+        """Refuse a report that was overtaken by the last one: it would hold the runtime."""
+        if self._now() - self._ended_at.get(instance, -STRAGGLES_MS) < STRAGGLES_MS:
+            raise Refused(Reason.WRONG_STATE, "This supervisor has said that its host has ended")
+
+    def note_end(self, key: TerminalKey, instance: str) -> None:
+        """A supervisor says that its host has ended."""
+        now = self._now()
+        recent = {each: at for each, at in self._ended_at.items() if now - at < STRAGGLES_MS}
+        self._ended_at = {**recent, instance: now}
+        self.forget(key)
 
     def note(self, key: TerminalKey, request: api.TakeWakes, human: HumanInput) -> None:
         """Take in what a supervisor reports; raises Refused if another one has this runtime."""

@@ -54,11 +54,12 @@ async def take_wakes(
         detail = "Only a supervisor takes wakes; its token needs the capability supervise"
         raise Refused(Reason.NO_AUTHORITY, detail)
     wakes = service.wakes
+    wakes.supervised.ensure_goes_on(request.instance_id)
     at = await wakes.registry.heartbeat(actor, request)
     seat, session_id = Seat(actor.workspace, actor.principal), actor.runtime or UNNAMED_SESSION
     key = TerminalKey(WakeTarget(*seat), session_id)
     if RuntimeStatus(request.status) is RuntimeStatus.OFFLINE:
-        wakes.supervised.forget(key)
+        wakes.supervised.note_end(key, request.instance_id)
         return api.TakenWakes(wakes=(), recorded_at=to_iso(at))
     before = (await wakes.supervised.human_input(key.target)).get(session_id)
     seen = human_input_of(request, at) or HumanInput()
