@@ -19,7 +19,14 @@ from accord.core.room.approval.tool_proposals import ToolStarted
 from accord.core.room.approval.votes import GatePassed
 from accord.engine.ports import Row
 from accord.stores.postgres import PostgresLog
-from tests.helpers.history.checker import History, chain_violations, streams_of, violations
+from tests.helpers.history.checker import (
+    NUMBERED_TEXT,
+    Heard,
+    History,
+    chain_violations,
+    streams_of,
+    violations,
+)
 from tests.helpers.history.faults import FAULTS, run_cluster
 from tests.helpers.history.workload import Workload
 from tests.helpers.seeds import LONG, run_seed
@@ -111,6 +118,14 @@ async def test_checker_finds_seeded_bugs(tmp_path: Path) -> None:
     assert "used twice" in found([*streams[room], started])
     again = history._replace(readings=[reading._replace(heard=swapped)])
     assert "another order" in found(streams[room], again)
+    inside = next(r for r in streams[room] if r.fork and r.said and not r.event.room_wide)
+    carol = next(each for each in history.readings if each.reader == "carol")
+    peeked = carol._replace(heard=[*carol.heard, Heard(inside.id, inside.seq)])
+    assert "of a fork of others" in found(streams[room], history._replace(readings=[peeked]))
+    posted = [r for r in streams[room] if NUMBERED_TEXT.fullmatch(getattr(r.said, "content", ""))]
+    first, second = [r for r in posted if r.sender == posted[0].sender][:2]
+    changed = {first: replace(first, said=second.said), second: replace(second, said=first.said)}
+    assert "behind a later one" in found([changed.get(r, r) for r in streams[room]])
     missed = history._replace(readings=[reading._replace(heard=numbered[:-1])])
     assert "never heard" in found(streams[room], missed)
     assert list(chain_violations([*rows[:row], *rows[row + 1 :]])) != []

@@ -2,9 +2,11 @@
 
 The clients note what was acknowledged to them and what they heard. `violations` names everything
 that contradicts the log, or the rules in it: a message lost or stored twice, readers with different
-orders, a gate that passed without its quorum, a vote or a grant that counted twice.
+orders, a message of a fork heard by someone who is not in it, a sender's messages in another order
+than they were sent, a gate that passed without its quorum, a vote or a grant that counted twice.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -15,6 +17,8 @@ from accord.core.kernel.records import Record
 from accord.core.room.approval.grants import ToolCleared
 from accord.core.room.approval.tool_proposals import ToolStarted
 from accord.core.room.approval.votes import GateApproved, GatePassed
+from accord.core.room.conversation.prompts import PromptSubmit
+from accord.core.room.forking.forks import ForkCreated
 from accord.engine.ports import Row
 
 
@@ -80,6 +84,7 @@ def violations(history: History, streams: Streams, *, is_complete: bool = False)
     found = list[str]()
     for stream, records in streams.items():
         found += storage_violations(stream, records)
+        found += order_violations(records)
         found += vote_violations(history, records)
         found += grant_violations(records)
     found += acknowledgement_violations(history.acknowledged, streams)
@@ -116,9 +121,36 @@ def acknowledgement_violations(
             yield f"{each.id} of {each.sender} was acknowledged at {each.seq}, not {record.seq}"
 
 
+# The texts of a workload: who sends, and a number that grows with each message.
+NUMBERED_TEXT = re.compile(r"\w+ (\d+)")
+
+
+def order_violations(records: Iterable[Record]) -> Iterator[str]:
+    """The messages of one sender are stored in the order in which they were sent."""
+    latest: dict[str, int] = defaultdict(int)
+    for record in records:
+        said = record.said
+        text = NUMBERED_TEXT.fullmatch(said.content) if isinstance(said, PromptSubmit) else None
+        if text is None:
+            continue
+        if int(text[1]) < latest[record.sender]:
+            yield f"{record.sender}'s message {text[1]} is stored behind a later one"
+        latest[record.sender] = int(text[1])
+
+
+def members_of_forks(records: Iterable[Record]) -> dict[str, frozenset[str]]:
+    """Who may hear the messages of each fork."""
+    return {
+        record.fork: frozenset(record.event.members)
+        for record in records
+        if isinstance(record.event, ForkCreated) and record.fork is not None
+    }
+
+
 def reading_violations(reading: Reading, streams: Streams, *, is_complete: bool) -> Iterator[str]:
-    """Readers hear the log's order, each message once, and in the end all that is for everyone."""
+    """Readers hear the log's order, each message once, and in the end all that is for them."""
     records = streams.get(f"room/{reading.session}", [])
+    forks = members_of_forks(records)
     places = {record.id: record.seq for record in records}
     numbered = [heard for heard in reading.heard if heard.seq]
     for heard in numbered:
@@ -130,10 +162,14 @@ def reading_violations(reading: Reading, streams: Streams, *, is_complete: bool)
     last = None if is_complete else max(numbers, default=0)
     heard_ids = {heard.id for heard in numbered}
     for record in records:
-        for_everyone = record.said is not None and record.to is None and record.fork is None
+        is_inside = record.fork is None or reading.reader in forks.get(record.fork, ())
+        is_for_reader = record.said is not None and record.to is None and is_inside
         is_due = record.seq > reading.joined_at and (last is None or record.seq <= last)
-        if for_everyone and is_due and record.id not in heard_ids:
+        if is_for_reader and is_due and record.id not in heard_ids:
             yield f"{reading.reader} never heard {record.id} ({record.seq})"
+        is_hidden = not is_inside and not record.event.room_wide
+        if is_hidden and record.id in heard_ids:
+            yield f"{reading.reader} heard {record.id} of a fork of others"
 
 
 def vote_violations(history: History, records: Iterable[Record]) -> Iterator[str]:

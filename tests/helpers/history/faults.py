@@ -77,7 +77,7 @@ async def lost_answers(cluster: Cluster, rng: random.Random) -> None:
 
 
 async def slow_database(cluster: Cluster, rng: random.Random) -> None:
-    """All answers of the database come late, as from a slow disk."""
+    """All answers of the database come late."""
     for _ in range(3):
         for proxy in cluster.proxies:
             proxy.hold_answers()
@@ -88,7 +88,7 @@ async def slow_database(cluster: Cluster, rng: random.Random) -> None:
 
 
 async def suspended_server(cluster: Cluster, rng: random.Random) -> None:
-    """A server stands still, and its time jumps when it goes on."""
+    """A server stands still for a while, as a suspended machine does."""
     server, _ = cluster.one(rng)
     cluster.group.hidden.add(server)
     server.suspend()

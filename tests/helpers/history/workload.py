@@ -9,7 +9,7 @@ from typing import Any, Self
 from accord.client import AcceptedMessage, Client, Envelope, RetryPolicy, ServerRefused, Session
 from accord.client.session_defaults import default_config
 from accord.core.kernel.ballot import AnyOf
-from accord.core.room.approval.tool_proposals import ToolPropose
+from accord.core.room.approval.tool_proposals import ToolApprove, ToolPropose
 from accord.core.room.conversation.prompts import PromptSubmit
 from tests.helpers.clients.listener import SessionListener
 from tests.helpers.history.checker import Acknowledged, Heard, History, Reading
@@ -48,11 +48,12 @@ class Ear(SessionListener):
 
 
 class Member:
-    """A member of the session on a connection of its own, through a balancer of its own."""
+    """A member of the session on two connections, each through a balancer of its own."""
 
-    def __init__(self, id: str, session: Session, balancer: TcpProxy) -> None:
+    def __init__(self, id: str, session: Session, second: Session, balancer: TcpProxy) -> None:
         self.id = id
         self.session = session
+        self.second = second
         self.balancer = balancer
         self.acknowledged: list[AcceptedMessage] = []
         self.joined_at = 0
@@ -89,15 +90,12 @@ class Workload:
         tokens = {id: await asyncio.to_thread(issue, id, *rights_of(id)) for id in MEMBERS}
         id = ""
         for name, token in tokens.items():
-            balancer = TcpProxy(0)
-            balancer.choose_target = self._choose_port
-            await balancer.start()
-            self._stack.push_async_callback(balancer.close)
-            client = Client(f"http://127.0.0.1:{balancer.port}", token=token, retry=SOON)
-            await self._stack.enter_async_context(client)
+            balancer, client = await self._connect(token)
             session = await (client.join(id) if id else client.create(config))
             id = session.id
-            self.members[name] = Member(name, session, balancer)
+            _, other = await self._connect(token)
+            second = await other.join(id, listen=False)
+            self.members[name] = Member(name, session, second, balancer)
             vote = self._vote_soon(name) if name in PEOPLE[1:] else None
             self.ears[name] = await self._stack.enter_async_context(Ear(session, vote))
         for work in (
@@ -107,6 +105,15 @@ class Workload:
         ):
             self._spawn(work)
         return self
+
+    async def _connect(self, token: str) -> tuple[TcpProxy, Client]:
+        """A client behind a balancer that chooses a server for each connection."""
+        balancer = TcpProxy(0)
+        balancer.choose_target = self._choose_port
+        await balancer.start()
+        self._stack.push_async_callback(balancer.close)
+        client = Client(f"http://127.0.0.1:{balancer.port}", token=token, retry=SOON)
+        return balancer, await self._stack.enter_async_context(client)
 
     async def __aexit__(self, *error: object) -> None:
         for task in self._tasks:
@@ -171,17 +178,17 @@ class Workload:
         await asyncio.gather(*waiting)
 
     async def _count(self, member: Member, sent: Awaitable[AcceptedMessage]) -> None:
-        await member.note(sent)
-        self.done += 1
+        if await member.note(sent) is not None:
+            self.done += 1
 
     async def _execute(self, member: Member) -> None:
-        """Propose, wait for the votes, and try to use the grant twice at once."""
+        """Propose, wait for the votes, and try to use the grant on two connections at once."""
         session = member.session
         while not self._enough.is_set():
             proposal = await session.propose("shell", {"command": "make"}, category="shell_execute")
             granted = await session.decision(proposal)
             await asyncio.gather(
-                member.note(session.execute(granted)), member.note(session.execute(granted))
+                member.note(session.execute(granted)), member.note(member.second.execute(granted))
             )
             await member.note(session.result(granted, success=True, duration_ms=1))
             self.executed += 1
@@ -190,9 +197,10 @@ class Workload:
         return lambda proposal: self._spawn(self._vote(self.members[name], proposal))
 
     async def _vote(self, member: Member, proposal: str) -> None:
-        """Try to vote twice at once."""
-        votes = [member.note(member.session.approve(proposal)) for _ in range(2)]
-        await asyncio.gather(*votes)
+        """Try to vote on two connections at once."""
+        vote = ToolApprove(tool_proposal=proposal, approver=member.id)
+        sessions = (member.session, member.second)
+        await asyncio.gather(*(member.note(each.send(vote, proposal)) for each in sessions))
 
     async def _fork(self, member: Member) -> None:
         while not self._enough.is_set():
