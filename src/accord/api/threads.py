@@ -371,10 +371,15 @@ class RuntimeDetail(ResponseObject, frozen=True, kw_only=True):
 
 
 class AgentDetail(ResponseObject, frozen=True, kw_only=True):
-    """An agent; `awaited_in` are the threads that wait for it, `paused_by` who paused it."""
+    """An agent; `awaited_in` are the threads that wait for it, `paused_by` who paused it.
+
+    `status` is that of its liveliest program, or of its own requests if these say more.
+    """
 
     agent_id: str
     workspace_id: str
+    status: RuntimeStatus
+    last_seen_at: str | None
     runtimes: tuple[RuntimeDetail, ...]
     paused_by: str | None
     awaited_in: tuple[str, ...]

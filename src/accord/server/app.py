@@ -75,6 +75,7 @@ from accord.transports.msg.endpoints import MethodEndpoints
 from accord.transports.msg.service import ThreadService
 from accord.transports.msg.thread_index import save_index
 from accord.transports.msg.waking.reactions import AttentionWorker
+from accord.transports.msg.waking.wake_methods import state_of_agent
 from accord.transports.msg.watching import ThreadWatcher
 from accord.transports.websocket.registry import WebSocketRegistry
 from accord.waking.configuration import load_wake_file
@@ -258,8 +259,10 @@ class Server:
         return people
 
     async def _agents(self, caller: Caller) -> list[dict[str, Any]]:
-        """The agents of the caller's workspace that have a token."""
-        return agents_in(self.known_people(), caller.actor.workspace, self.engine.clock.now())
+        """The agents of the caller's workspace that have a token, and how they are."""
+        workspace = caller.actor.workspace
+        enrolled = agents_in(self.known_people(), workspace, self.engine.clock.now())
+        return [each | state_of_agent(self.threads, workspace, each["id"]) for each in enrolled]
 
     def revoked_tokens(self) -> Container[str]:
         return self.known_people().revoked

@@ -32,6 +32,7 @@ from accord.identity.token_signing import (
     ensure_token_live,
     trusted_actor,
 )
+from accord.transports.agent_traffic import AgentTraffic
 from accord.transports.rate_limit import Buckets
 from accord.transports.refusal_log import RefusalLog
 
@@ -170,6 +171,7 @@ class Intake:
         self.session_quota = SessionQuota(engine, self.limits)
         self.closed = False
         self.refusal_log = RefusalLog()
+        self.traffic = AgentTraffic(engine.clock.now)
         # Takes what is sent to a thread; set where threads are served.
         self.watch_thread: Submit = refuse_thread
         # Whether a member is connected to another server; set where there may be others.
@@ -208,6 +210,7 @@ class Intake:
     def take(self, submission: Submission) -> None:
         """Submit a message to the engine; raises Refused when it is not even admissible."""
         message = submission.message
+        self.traffic.note(submission.actor)
         stream = f"room/{message.room}"
         if self.is_elsewhere is not None and type(message.body) is SecretShare:
             ensure_in_reach(stream, message.body, self.is_elsewhere)

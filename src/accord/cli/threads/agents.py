@@ -1,7 +1,8 @@
 """See which agents are here, across vendors and machines, and pause one.
 
-An agent appears with the programs in which it was seen, and with the threads that wait for it. A
-paused agent is not woken until a person resumes it; its messages wait for it.
+An agent appears with its first request, with the programs in which it was seen, and with the
+threads that wait for it. A paused agent is not woken until a person resumes it; its messages wait
+for it.
 
 Examples:
   accord agents
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 VERB_WITHOUT_WORDS = "list"
 NO_AGENTS = (
-    "No agent has been seen yet. An agent appears when `accord mcp` runs for it, or when it "
-    "reports with `heartbeat_session`."
+    "No agent has been seen yet. An agent appears with its first request, and when `accord mcp` "
+    "runs for it."
 )
 
 
@@ -70,7 +71,9 @@ def rows_of(agent: "AgentDetail") -> list[tuple[str, ...]]:
     awaited = ", ".join(agent.awaited_in)
     paused = f"paused by {agent.paused_by}" if agent.paused_by else ""
     if not agent.runtimes:
-        return [(agent.agent_id, "", paused or "never seen", "", "", awaited)]
+        seen = moment(agent.last_seen_at) if agent.last_seen_at else ""
+        state = agent.status if agent.last_seen_at else "never seen"
+        return [(agent.agent_id, "", paused or state, seen, "", awaited)]
     return [
         (
             *(agent.agent_id, each.runtime, paused or each.status),

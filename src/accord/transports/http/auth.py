@@ -64,6 +64,7 @@ class Authenticator:
     def authenticate_counted(self, request: Request) -> Caller:
         """Authenticate, and charge the request against the rate limit."""
         caller = self.authenticate(request)
+        self.intake.traffic.note(caller.actor)
         self.charge_request(caller.actor)
         return caller
 

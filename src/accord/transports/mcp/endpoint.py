@@ -104,6 +104,7 @@ class McpEndpoint:
         try:
             caller = self._authenticate(scope, headers, are_single=are_single)
             self.authenticator.charge_request(caller.actor)
+            self.intake.traffic.note(caller.actor)
             if scope["method"] != "POST":
                 await self._by_sdk(scope, receive, send, caller)
                 return

@@ -25,6 +25,8 @@ from accord.transports.http.responses import (
 from accord.transports.msg.method_table import METHODS, Method, call_method
 from accord.transports.msg.service import ThreadService
 
+# What programs send on their own, whether or not their agent does anything.
+HEARTBEATS = frozenset({"heartbeat_session", "take_wakes"})
 _encode = msgspec.json.Encoder().encode
 _DECODERS = {name: msgspec.json.Decoder(method.request).decode for name, method in METHODS.items()}
 
@@ -68,6 +70,8 @@ class MethodEndpoints:
             data = await read_envelope(request, self.authenticator.intake.limits, reserve)
         self.authenticator.ensure_still_valid(caller)
         self._charge(caller, len(data))
+        if method.name not in HEARTBEATS:
+            self.authenticator.intake.traffic.note(caller.actor)
         arguments = decode_arguments(method.name, data)
         return _encode(await call_method(self.service, caller, method.name, arguments))
 

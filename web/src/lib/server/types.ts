@@ -35,10 +35,12 @@ export interface AddParticipants {
   idempotency_key?: string | null;
 }
 
-/** An agent; `awaited_in` are the threads that wait for it, `paused_by` who paused it. */
+/** An agent; `awaited_in` are the threads that wait for it, `paused_by` who paused it. `status` is that of its liveliest program, or of its own requests if these say more. */
 export interface AgentDetail {
   agent_id: string;
   workspace_id: string;
+  status: RuntimeStatus;
+  last_seen_at: string | null;
   runtimes: RuntimeDetail[];
   paused_by: string | null;
   awaited_in: string[];

@@ -1,6 +1,7 @@
 """The methods about runtimes and wakes."""
 
 from collections.abc import Collection
+from typing import Any
 
 from accord.api import threads as api
 from accord.core.attention.runtimes import (
@@ -34,6 +35,8 @@ from accord.transports.msg.waking.service import Answered
 from accord.transports.msg.waking.terminals import TerminalKey
 
 TRIGGER = "trigger_participant"
+LIVELIEST_FIRST = tuple(RuntimeStatus)
+NOTHING_KNOWN = Attention("", "")
 
 
 async def heartbeat_session(
@@ -161,11 +164,13 @@ async def list_agents(
 ) -> api.AgentList:
     """The agents of your workspace, and the runtimes in which they were seen."""
     service.ensure_open()
-    found = await service.wakes.agents(actor.workspace)
+    found = dict(await service.wakes.agents(actor.workspace))
+    heard = {seat.agent for seat in service.intake.traffic.seats_in(actor.workspace)}
     listed = [
         detail_of(service, Seat(actor.workspace, agent), attention)
-        for agent, attention in found
-        if (request.target_agent_id in {None, agent}) and is_listed(attention)
+        for agent in sorted(found.keys() | heard)
+        if request.target_agent_id in {None, agent}
+        and (is_listed(attention := found.get(agent, NOTHING_KNOWN)) or agent in heard)
     ]
     return api.AgentList(agents=tuple(listed[: api.MAX_LISTED]))
 
@@ -228,13 +233,32 @@ def detail_of(service: ThreadService, seat: Seat, attention: Attention) -> api.A
     waking = attention.waking
     now = service.engine.clock.now()
     beats = service.wakes.registry.beats_of(seat, waking.runtimes.values())
+    runtimes = observe_all(waking.runtimes, beats, now)
+    traffic = service.intake.traffic
+    statuses = {traffic.status(seat), *(one.status for one in runtimes)}
+    times = [traffic.last_seen(seat), *(one.last_heartbeat_at for one in runtimes)]
+    last = max((at for at in times if at is not None), default=None)
     return api.AgentDetail(
         agent_id=seat.agent,
         workspace_id=seat.workspace,
-        runtimes=tuple(map(runtime_row, observe_all(waking.runtimes, beats, now))),
+        status=min(statuses, key=LIVELIEST_FIRST.index),
+        last_seen_at=None if last is None else to_iso(last),
+        runtimes=tuple(map(runtime_row, runtimes)),
         paused_by=waking.paused_by or None,
         awaited_in=tuple(sorted(waking.awaited)),
     )
+
+
+def state_of_agent(service: ThreadService, workspace: str, agent: str) -> dict[str, Any]:
+    """How an agent is, from what is in memory: reads nothing, for lists of many agents."""
+    seat = Seat(workspace, agent)
+    opened = service.engine.streams.get(stream_of(workspace, agent))
+    detail = detail_of(service, seat, NOTHING_KNOWN if opened is None else opened.base.state)
+    return {
+        "status": detail.status,
+        "last_seen_at": detail.last_seen_at,
+        "paused_by": detail.paused_by,
+    }
 
 
 def runtime_row(one: ObservedRuntime) -> api.RuntimeDetail:
