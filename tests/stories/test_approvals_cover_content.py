@@ -255,6 +255,24 @@ async def test_a_lying_list_of_files_covers_nothing(scene: Scene) -> None:
     assert scene.decision()["coverage"][0]["paths"] == ["a.py"]
 
 
+async def test_an_agent_that_says_how_it_left_its_work_tree_is_not_believed(scene: Scene) -> None:
+    """Only the record of a token with the label `executor` counts, and this agent has none."""
+    base = (await scene.git("rev-parse", "HEAD^{tree}")).strip()
+    prompt = await scene.work.prompt("Run the tests")
+    proposal = await scene.work.tool(prompt, finish=False, arguments={"argv": ["pytest"]})
+    scene.write("login.py", BACK_DOOR)
+    await scene.git("add", "-A")
+    after = (await scene.git("write-tree")).strip()
+    blob = (await scene.git("rev-parse", ":login.py")).strip()
+    changes = [{"path": "login.py", "after": blob, "mode": "100644"}]
+    record = {"base": base, "before": base, "after": after, "changes": changes}
+    await scene.work.finish(proposal, metadata={"work_tree": record})
+    await scene.commit()
+
+    assert await scene.is_nobodys()
+    assert scene.decision()["covers"] == "none"
+
+
 @pytest.mark.parametrize("reported", ["failure", "nothing"])
 async def test_a_run_that_did_not_succeed_covers_nothing(scene: Scene, reported: str) -> None:
     if reported == "failure":

@@ -6,9 +6,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from accord.agents import shell
 from accord.agents.file_tools import FILE_TOOLS, FileToolError, run_file_tool
 from accord.agents.tools.reading import READING_TOOLS, run_reading_tool
+from accord.agents.tools.work_tree_record import RunRecord, WorkTreeRecorder
 from accord.client import ClientError, ServerRefused, Session
 from accord.core.room.approval.grants import ToolExecute
 from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
@@ -30,12 +33,29 @@ async def run_granted(
     workdir: Path,
     limits: shell.CommandLimits,
     extra_env: Mapping[str, str],
+    recorder: WorkTreeRecorder | None = None,
 ) -> ExecutionResult:
     """Run a granted call: the only place where anything is run.
 
     The server hears of the start first, which uses up the grant. Cancelling kills the command and
-    reports that to the session.
+    reports that to the session. In a work tree of its own, what it changes is recorded.
     """
+    is_recorded = recorder is not None and body.tool_name not in READING_TOOLS
+    if recorder is None or not is_recorded:
+        return await _run(session, granted, body, workdir, limits, extra_env, None)
+    async with recorder.run() as record:
+        return await _run(session, granted, body, workdir, limits, extra_env, record)
+
+
+async def _run(
+    session: Session,
+    granted: ToolExecute,
+    body: ToolPropose,
+    workdir: Path,
+    limits: shell.CommandLimits,
+    extra_env: Mapping[str, str],
+    record: RunRecord | None,
+) -> ExecutionResult:
     try:
         await session.execute(granted)
     except ServerRefused as refusal:
@@ -57,7 +77,10 @@ async def run_granted(
             )
             _ = session.say(result, granted.tool_proposal)
         raise
-    await session.send(build_tool_result(granted, done), granted.tool_proposal)
+    result = replace(
+        build_tool_result(granted, done), metadata=await record.metadata() if record else None
+    )
+    await session.send(result, granted.tool_proposal)
     return ExecutionResult(
         done.exit_code, done.duration_ms, done.error, done.truncated, "".join(output).strip()
     )

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 from accord.agents import executor, shell
 from accord.agents.grant_check import NotGrantedError, check_grant
 from accord.agents.prompt_queue import Prompt, PromptQueue
+from accord.agents.tools.work_tree_record import WorkTreeRecorder
 from accord.client import Envelope, Rejected, ServerRefused, Session, SessionOver
 from accord.core.room.approval.grants import ToolExecute
 from accord.core.room.approval.tool_proposals import ToolPropose
@@ -73,6 +74,8 @@ class Agent:
         self._behavior = behavior
         self._on_refused = on_refused
         self._on_message = on_message
+        # What records runs in a directory that was made for them.
+        self.recorder_of: Callable[[Path], WorkTreeRecorder | None] = lambda _: None
         self._joined = asyncio.Event()
         self._prompt_pending = asyncio.Event()
         self._unpaused = asyncio.Event()
@@ -201,7 +204,8 @@ class Agent:
         session = self.session.within(prompt.fork)
         env = {**self._extra_env, **session_environment(self.session.id, prompt.fork)}
         where = workdir or self.workdir
-        done = await executor.run_granted(session, granted, body, where, self.limits, env)
+        recorder = self.recorder_of(where)
+        done = await executor.run_granted(session, granted, body, where, self.limits, env, recorder)
         return ToolOutcome(done.started, done.success, done.output, done.error or "")
 
     async def request_grant(

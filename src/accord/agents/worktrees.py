@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from accord.agents.loop import BehaviorError
+from accord.agents.tools.work_tree_record import WorkTreeRecorder
 from accord.core.provenance.commit_message.trailer_values import branch_of
 from accord.git.process import GitError
 from accord.git.repository import Repository
@@ -26,13 +27,20 @@ class Worktrees:
         self._repository = repository
         self._session = session
         self._lock = asyncio.Lock()
+        self._recorders: dict[Path, WorkTreeRecorder] = {}
 
     async def directory(self, fork: str | None) -> Path:
         """The work tree of a fork, made if it is not there; the trunk has the repository's own."""
         if fork is None:
             return self._repository.root
         async with self._lock:
-            return await asyncio.to_thread(self._ensure, fork)
+            path = await asyncio.to_thread(self._ensure, fork)
+            self._recorders.setdefault(path, WorkTreeRecorder(path))
+            return path
+
+    def recorder(self, path: Path) -> WorkTreeRecorder | None:
+        """Records runs in a work tree of a fork; None for any other directory."""
+        return self._recorders.get(path)
 
     def _ensure(self, fork: str) -> Path:
         name = worktree_name(self._session, fork)

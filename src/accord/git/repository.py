@@ -161,13 +161,15 @@ class Repository:
         hooks: bool = False,
         prompt: bool = False,
         index: bool = False,
+        index_file: str = "",
     ) -> GitResult:
         """Run git and return its result, whatever the exit code.
 
-        `index` keeps the index that a hook's commit is made from.
+        `index` keeps the index that a hook's commit is made from; `index_file` is used instead of
+        that of the work tree.
         """
         line, env = self._command_line(words, hooks=hooks, prompt=prompt)
-        if index and (file := os.environ.get("GIT_INDEX_FILE")):
+        if file := index_file or (os.environ.get("GIT_INDEX_FILE") if index else ""):
             env["GIT_INDEX_FILE"] = file
         return process.run_git(line, env, data, GitLimits(timeout_s, max_bytes))
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from accord.core.provenance.coverage.coverage_rule import blob_id
+from accord.core.provenance.coverage.file_states import blob_id
 from accord.core.provenance.decision_commit import decisions_of
 from tests.helpers.attacks.approval_scene import PROMPT, PROPOSAL, Scene, scene
 from tests.helpers.clients import bridge_client

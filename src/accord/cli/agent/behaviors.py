@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from accord.agents.loop import AgentBehavior
     from accord.agents.prompt_text import ReadContext
     from accord.agents.tools.call_report import CallReporter
-    from accord.agents.worktrees import FindWorkdir
+    from accord.agents.tools.work_tree_record import WorkTreeRecorder
+    from accord.agents.worktrees import FindWorkdir, Worktrees
     from accord.client import Client
     from accord.git.repository import Repository
 
@@ -26,12 +28,29 @@ class BehaviorMaker:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.metadata: dict[str, str] = {}
+        self._trees: Worktrees | None = None
 
     def make(
         self, client: "Client", session: str, conversation: "Conversation", workdir: Path
     ) -> "AgentBehavior":
         """What answers prompts."""
         raise NotImplementedError
+
+    def find_workdir(self, session: str, workdir: Path) -> "FindWorkdir":
+        """Finds the directory for a fork."""
+        from accord.agents.worktrees import Worktrees
+
+        repository = find_repository(workdir) if self.args.worktree else None
+        trees = self._trees = Worktrees(repository, session) if repository else None
+
+        async def find(fork: str | None) -> Path:
+            return workdir if fork is None or trees is None else await trees.directory(fork)
+
+        return find
+
+    def recorder_of(self, directory: Path) -> "WorkTreeRecorder | None":
+        """What records runs in the work tree of a fork."""
+        return self._trees.recorder(directory) if self._trees else None
 
     async def close(self) -> None:
         """End what was started."""
@@ -58,7 +77,7 @@ class ScriptMaker(BehaviorMaker):
         from accord.agents.scripted_behavior import ScriptedBehavior
 
         del client, conversation
-        return ScriptedBehavior(self._script, workdir_finder(self.args, session, workdir))
+        return ScriptedBehavior(self._script, self.find_workdir(session, workdir))
 
 
 class ModelMaker(BehaviorMaker):
@@ -94,7 +113,7 @@ class ModelMaker(BehaviorMaker):
             conversation,
             call_reporter(client, workdir),
             context_reader(client, session),
-            workdir_finder(self.args, session, workdir),
+            self.find_workdir(session, workdir),
         )
 
 
@@ -111,6 +130,8 @@ class HostMaker(BehaviorMaker):
             raise Refused(Reason.NOT_FOUND, f"{words[0]} is not installed, or not on PATH")
         self._words = (program, *words[1:])
         self._behavior: HostBehavior | None = None
+        self._work_trees: set[Path] = set()
+        self._working = AsyncExitStack()
         name = args.host or Path(words[0]).name
         self.metadata = {"host": name, **({"model": args.model} if args.model else {})}
 
@@ -121,6 +142,7 @@ class HostMaker(BehaviorMaker):
         from accord.agents.host_programs.host_behavior import HostBehavior
 
         async def start(directory: Path, fork: str | None) -> "HostDriver":
+            await self._work_in(directory)
             if self.args.host == "claude":
                 from accord.agents.host_programs.claude_stream import ClaudeDriver
 
@@ -135,14 +157,23 @@ class HostMaker(BehaviorMaker):
             conversation,
             call_reporter(client, workdir, self.metadata["host"]),
             context_reader(client, session),
-            workdir_finder(self.args, session, workdir),
+            self.find_workdir(session, workdir),
         )
         return self._behavior
+
+    async def _work_in(self, directory: Path) -> None:
+        """Let other agents know that a host writes here, until the end."""
+        from accord.agents.tools.work_tree_record import host_at_work
+
+        if self.recorder_of(directory) is not None and directory not in self._work_trees:
+            self._work_trees.add(directory)
+            await self._working.enter_async_context(host_at_work(directory))
 
     async def close(self) -> None:
         """End the programs."""
         if self._behavior is not None:
             await self._behavior.close()
+        await self._working.aclose()
 
 
 def host_command(args: argparse.Namespace) -> list[str]:
@@ -201,16 +232,3 @@ def find_repository(workdir: Path) -> "Repository | None":
 
     found = find(workdir)
     return None if found is None or found.is_bare else found
-
-
-def workdir_finder(args: argparse.Namespace, session: str, workdir: Path) -> "FindWorkdir":
-    """Finds the directory for a fork."""
-    from accord.agents.worktrees import Worktrees
-
-    repository = find_repository(workdir) if args.worktree else None
-    trees = Worktrees(repository, session) if repository else None
-
-    async def find(fork: str | None) -> Path:
-        return workdir if fork is None or trees is None else await trees.directory(fork)
-
-    return find

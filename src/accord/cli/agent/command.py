@@ -114,6 +114,7 @@ async def take_part(
                 limits=CommandLimits(timeout_s=args.timeout),
                 on_message=conversation.receive,
             )
+            agent.recorder_of = maker.recorder_of
             print(f"{seat.me} is in {session} and works in {workdir}. Ctrl-C ends it.", flush=True)
             try:
                 await until_terminated(agent.run())

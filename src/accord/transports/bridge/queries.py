@@ -22,7 +22,8 @@ from accord.core.provenance.commit_message.trailer_values import (
     participant_for,
 )
 from accord.core.provenance.coverage.coverage_extent import NONE
-from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent
+from accord.core.provenance.coverage.coverage_rule import CommitContent
+from accord.core.provenance.coverage.file_states import ChangedFile
 from accord.core.provenance.decision_commit import (
     DecisionCommit,
     LogPosition,

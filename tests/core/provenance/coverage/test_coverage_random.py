@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from accord.core.provenance.coverage.coverage_extent import NONE, WHOLE, Coverage
 from accord.core.provenance.coverage.coverage_rule import (
     ApprovedRun,
-    ChangedFile,
     CommitContent,
     FileOperation,
-    blob_id,
     cover_commit,
 )
+from accord.core.provenance.coverage.file_states import ChangedFile, blob_id
 from accord.core.provenance.coverage.recheck import CommittedFile, recheck_coverage
 from accord.core.provenance.coverage.text_changes import ReplaceText, WriteText
 from tests.spec import proves

@@ -6,14 +6,12 @@ from hypothesis import strategies as st
 
 from accord.core.provenance.coverage.coverage_extent import NONE, PART, WHOLE, CoveredPaths
 from accord.core.provenance.coverage.coverage_rule import (
-    MAX_STATES,
     ApprovedRun,
-    ChangedFile,
     CommitContent,
     FileOperation,
-    blob_id,
     cover_commit,
 )
+from accord.core.provenance.coverage.file_states import MAX_STATES, ChangedFile, blob_id
 from accord.core.provenance.coverage.text_changes import DeleteText, ReplaceText, WriteText
 
 ALICE, BOB = "human:alice", "human:bob"

@@ -6,7 +6,8 @@ import pytest
 
 from accord.core.kernel.actor import POLICY_ACTOR
 from accord.core.kernel.records import Record
-from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
+from accord.core.provenance.coverage.coverage_rule import CommitContent
+from accord.core.provenance.coverage.file_states import ChangedFile, blob_id
 from accord.core.provenance.decision_commit import DecisionCommit, ToolExecution
 from accord.core.provenance.waiting_runs import ENTIRE_CALL, CarriedRun
 from accord.core.room.conversation.prompts import PromptAmend

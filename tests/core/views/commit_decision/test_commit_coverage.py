@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from accord.core.kernel.redaction import REDACTED
 from accord.core.kernel.role_permissions import Role
 from accord.core.provenance.call_digest import call_digest
-from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
+from accord.core.provenance.coverage.coverage_rule import CommitContent
+from accord.core.provenance.coverage.file_states import ChangedFile, blob_id
 from accord.core.provenance.decision_commit import (
     Approval,
     ConversationThread,

@@ -3,7 +3,8 @@
 from typing import Any
 
 from accord.core.kernel.actor import POLICY_ACTOR
-from accord.core.provenance.coverage.coverage_rule import ChangedFile, CommitContent, blob_id
+from accord.core.provenance.coverage.coverage_rule import CommitContent
+from accord.core.provenance.coverage.file_states import ChangedFile, blob_id
 from accord.core.provenance.decision_commit import DecisionCommit, ToolExecution
 from accord.core.room.conversation.prompts import PromptAmend
 from accord.core.room.conversation.responses import ResponseChunk, ResponseEnd, ResponseStart

@@ -4,6 +4,9 @@
 - An edit or patch covers it if the blob is the call applied to the blob of the parent commit, or
   to a covered one.
 - A commit call covers every path if the tree that it showed is the tree of the commit.
+- A run that our executor recorded in a work tree of its own covers a path if the run changed it
+  from the blob of the parent commit, or a covered one, to the committed blob. What lay there before
+  the run must be the checked-out commit, or what covered runs left.
 - A merge gate covers every path if the head that it showed is the merged parent, except those
   that were resolved by hand.
 
@@ -17,24 +20,29 @@ Every other call, a shell command above all, and every call with an argument tha
 table, is context.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha1, sha256
 from typing import Any, NamedTuple
 
 from accord.core.kernel.command_line import COMMAND, FULL_COMMAND, lines_agree
 from accord.core.provenance.coverage.codex_patch import parse_codex_patch
 from accord.core.provenance.coverage.coverage_extent import Coverage, combine_coverage
+from accord.core.provenance.coverage.file_states import (
+    ChangedFile,
+    ContentState,
+    committed_state,
+    first_states,
+    limited_states,
+    version_of,
+)
+from accord.core.provenance.coverage.recorded_run import TREE_PATTERN, RecordedRun
 from accord.core.provenance.coverage.text_changes import (
     CallDoesNotFitError,
     ReplaceText,
     TextChange,
     WriteText,
-    with_line_feeds,
 )
 
 MAX_OPERATIONS = 200
-TREE_PATTERN = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 GIT_PROGRAM, COMMIT_COMMAND, TREE_ARGUMENT = "git", "commit", "tree"
 PATH_KEYS = ("path", "file_path")
 PATCH_KEYS = (COMMAND, "input", "patch")
@@ -43,10 +51,6 @@ EDIT_KEYS = OLD_AND_NEW | {"replace_all"}
 # The binding to a step of a decision changes nothing about a file; relative paths start at `cwd`.
 CWD = "cwd"
 HARMLESS_KEYS = frozenset({"decision", CWD})
-REGULAR, EXECUTABLE = "100644", "100755"
-FILE_MODES = (REGULAR, EXECUTABLE)
-SHA1_LENGTH = 40
-MAX_STATES = 16  # versions of one file that are followed at once
 
 
 class FileOperation(NamedTuple):
@@ -81,23 +85,7 @@ class ApprovedRun(NamedTuple):
     operations: tuple[FileOperation, ...] = ()
     tree: str = ""
     head: str = ""
-
-
-class ChangedFile(NamedTuple):
-    """One changed path of a commit, by the ids and modes of its blobs; empty where there is none.
-
-    `content` is that of the blob before, where it is known; `converts` is whether git stores line
-    feeds for the line endings of the work tree; `by_hand` is whether a merge did not yield it.
-    """
-
-    path: str
-    before: str = ""
-    after: str = ""
-    old_mode: str = ""
-    mode: str = ""
-    content: str | None = None
-    converts: bool = False
-    by_hand: bool = True
+    recorded: RecordedRun | None = None
 
 
 class CommitContent(NamedTuple):
@@ -106,13 +94,6 @@ class CommitContent(NamedTuple):
     files: tuple[ChangedFile, ...]
     tree: str = ""
     parents: tuple[str, ...] = ()
-
-
-class _FileState(NamedTuple):
-    """Content that a file had or could have had, and the runs that led to it."""
-
-    content: str | None
-    runs: tuple[str, ...]
 
 
 def _write(arguments: Mapping[str, Any]) -> Iterator[FileOperation]:
@@ -302,87 +283,71 @@ def _covered(runs: Sequence[ApprovedRun], commit: CommitContent) -> dict[str, tu
 def _covered_by_operations(
     runs: Sequence[ApprovedRun], files: Sequence[ChangedFile]
 ) -> dict[str, tuple[str, ...]]:
-    states = {file.path: _first_states(file) for file in files}
+    states = {file.path: first_states(file) for file in files}
     converts = {file.path for file in files if file.converts}
+    # The trees that approved runs left, each with the runs since the commit that was checked out.
+    left: dict[str, tuple[str, ...]] = {}
     for run in runs:
         for operation in run.operations:
             if operation.path in states:
                 reached = _states_after(operation, run.proposal, states, converts)
-                states[operation.path] = _limited([*states[operation.path], *reached])
+                states[operation.path] = limited_states([*states[operation.path], *reached])
+        if run.recorded is not None:
+            _follow_record(run.recorded, run.proposal, states, left, files)
     return {
         file.path: state.runs
         for file in files
-        if (state := _committed_state(file, states[file.path])) is not None
+        if (state := committed_state(file, states[file.path])) is not None
     }
 
 
-def _first_states(file: ChangedFile) -> list[_FileState]:
-    """The content before the commit, if it is known."""
-    if not file.before:
-        return [_FileState(None, ())]
-    is_known = (
-        file.content is not None and blob_id(file.content.encode(), file.before) == file.before
-    )
-    return [_FileState(file.content, ())] if is_known else []
+def _follow_record(
+    record: RecordedRun,
+    proposal: str,
+    states: dict[str, list[ContentState]],
+    left: dict[str, tuple[str, ...]],
+    files: Sequence[ChangedFile],
+) -> None:
+    """Add what a recorded run left, if all that it found is committed or was left by these runs."""
+    is_clean = record.before == record.base
+    if not is_clean and record.before not in left:
+        return
+    chain = (*(() if is_clean else left[record.before]), proposal)
+    left.setdefault(record.after, chain)
+    changed = {change.path: change for change in record.changes}
+    for file in files:
+        if (change := changed.get(file.path)) is not None:
+            states[file.path] += [
+                ContentState(
+                    None, tuple(dict.fromkeys((*state.runs, *chain))), change.after, is_known=False
+                )
+                for state in states[file.path]
+                if version_of(state, file) == change.before
+            ]
+            states[file.path] = limited_states(states[file.path])
 
 
 def _states_after(
     operation: FileOperation,
     proposal: str,
-    states: Mapping[str, list[_FileState]],
+    states: Mapping[str, list[ContentState]],
     converts: Iterable[str],
-) -> Iterable[_FileState]:
+) -> Iterable[ContentState]:
     """What the file contains after the operation, for each content that it may start from."""
     change: TextChange = operation.change
     if operation.path in converts:
         change = change.with_line_feeds()
     if change.is_complete:
-        yield _FileState(change.apply(None), (proposal,))
+        yield ContentState(change.apply(None), (proposal,))
         return
     for state in states.get(operation.starts_from, ()):
+        if not state.is_known:
+            continue
         try:
             content = change.apply(state.content)
         except CallDoesNotFitError:
             continue
-        yield _FileState(content, (*(run for run in state.runs if run != proposal), proposal))
-
-
-def _limited(states: list[_FileState]) -> list[_FileState]:
-    """Without duplicates, and of too many the first and the newest."""
-    unique = list({state.content: state for state in states}.values())
-    return unique if len(unique) <= MAX_STATES else [unique[0], *unique[1 - MAX_STATES :]]
-
-
-def _committed_state(file: ChangedFile, states: Sequence[_FileState]) -> _FileState | None:
-    """The state that was committed, if runs led to it and the mode is what they leave."""
-    if not _is_usual_mode(file):
-        return None
-    for state in states:
-        if state.runs and _stored_id(state.content, file) == file.after:
-            return state
-    return None
-
-
-def _is_usual_mode(file: ChangedFile) -> bool:
-    """Whether calls on files leave this mode: they make no links and nothing executable."""
-    if not file.after:
-        return file.old_mode in FILE_MODES
-    return file.mode == (file.old_mode if file.before else REGULAR) and file.mode in FILE_MODES
-
-
-def _stored_id(content: str | None, file: ChangedFile) -> str:
-    if content is None:
-        return ""
-    stored = with_line_feeds(content) if file.converts else content
-    return blob_id(stored.encode(), file.after)
-
-
-def blob_id(content: bytes, like: str = "") -> str:
-    """The id that git gives a blob, by the hash function of an id that is known."""
-    data = b"blob %d\0%b" % (len(content), content)
-    if len(like) <= SHA1_LENGTH:
-        return sha1(data, usedforsecurity=False).hexdigest()
-    return sha256(data).hexdigest()
+        yield ContentState(content, (*(run for run in state.runs if run != proposal), proposal))
 
 
 SHAPES: tuple[CallShape, ...] = (

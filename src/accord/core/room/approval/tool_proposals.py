@@ -28,6 +28,8 @@ from accord.core.room.visibility import check_same_fork, outcome_of
 # Using a proposal that ended so is refused with GATE_FAILED; any other end is a wrong state.
 FAILED_OUTCOMES = ("rejected", "timed out", "expired")
 MAX_VALUE_LENGTH = 32
+# A token with this label belongs to our executor, whose records of work trees count as evidence.
+EXECUTOR_LABEL = "executor"
 
 
 class ToolPropose(Body, frozen=True, omit_defaults=True, gc=False):
@@ -144,6 +146,8 @@ class ToolFinished(Event, frozen=True, kw_only=True, gc=False):
     name = "tool.finished"
 
     said: ToolResult
+    # Unset, not false: a record without it encodes to the bytes it was stored as.
+    by_executor: bool | UnsetType = UNSET
 
 
 class ToolRanLate(Event, frozen=True, kw_only=True, gc=False):
@@ -342,7 +346,9 @@ def finish_tool(room: Room, command: Command, body: ToolResult) -> Iterator[Even
         yield ToolRanLate(said=late, fork=room.taken_back[body.tool_proposal].fork)
         return
     tool = find_granted(room, command, body.tool_proposal, body.grant)
-    yield ToolFinished(said=body, fork=tool.fork)
+    labels = room.members[command.actor.principal].labels
+    by_executor = True if EXECUTOR_LABEL in labels else UNSET
+    yield ToolFinished(said=body, fork=tool.fork, by_executor=by_executor)
     if (link := decision_binding.decision_link_of(tool)) is not None:
         yield from rulings.rule_on_step_run(room, command, tool, link, step_result_of(body))
 

@@ -1,6 +1,6 @@
 """Which approvals of a session cover a commit: the rule applied to the calls that ran."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from accord.core.provenance.coverage.coverage_extent import Coverage
 from accord.core.provenance.coverage.coverage_rule import (
     ApprovedRun,
     CommitContent,
+    FileOperation,
     cover_commit,
     file_operations,
     is_file_call,
@@ -19,6 +20,7 @@ from accord.core.provenance.coverage.coverage_rule import (
     relative_path,
     shown_tree,
 )
+from accord.core.provenance.coverage.recorded_run import RecordedRun
 from accord.core.provenance.coverage.text_changes import CallDoesNotFitError
 from accord.core.provenance.decision_commit import (
     Approval,
@@ -46,9 +48,21 @@ def approved_runs(draft: DecisionDraft, root: str) -> tuple[ApprovedRun, ...]:
 def _approved_run(run: ToolRun, root: str) -> ApprovedRun | None:
     operations = file_operations(run.tool_name, run.arguments, root) if run.succeeded else ()
     tree = shown_tree(run.arguments) if run.succeeded or not run.ended else ""
-    if not (operations or tree):
+    recorded = run.recorded if run.succeeded else None
+    if recorded and operations:
+        recorded = _record_of_file_call(recorded, operations)
+    if not (operations or tree or recorded):
         return None
-    return ApprovedRun(run.proposal, run.approvers, operations, tree)
+    return ApprovedRun(run.proposal, run.approvers, operations, tree, recorded=recorded)
+
+
+def _record_of_file_call(
+    recorded: RecordedRun, operations: Sequence[FileOperation]
+) -> RecordedRun | None:
+    """Its trees; what it did to files is computed from the call. None if others changed as well."""
+    named = {path for each in operations for path in (each.path, each.starts_from)}
+    only_named = all(change.path in named for change in recorded.changes)
+    return recorded._replace(changes=()) if only_named else None
 
 
 def _approved_merge(merge: ForkMerge, decision: DecisionCommit) -> ApprovedRun | None:
@@ -202,16 +216,18 @@ def _with_paths(
     root: str,
 ) -> Iterator[ToolExecution]:
     """The executions with the files that each call changes, and what of it is not committed."""
-    paths = {
-        run.proposal: {each.path for each in file_operations(run.tool_name, run.arguments, root)}
-        for run in draft.runs
-    }
+    paths = {run.proposal: set(_paths_of(run, root)) for run in draft.runs}
     for tool in decision.tool_executions:
         yield replace(
             tool,
             paths=tuple(sorted(paths.get(tool.id, ()))),
             uncommitted=uncommitted.get(tool.id, ()),
         )
+
+
+def _paths_of(run: ToolRun, root: str) -> Iterator[str]:
+    yield from (each.path for each in file_operations(run.tool_name, run.arguments, root))
+    yield from (each.path for each in (run.recorded.changes if run.recorded else ()))
 
 
 class CoverageNeeds(NamedTuple):

@@ -11,6 +11,7 @@ from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.kernel.ulid import derive_ulid
 from accord.core.provenance.commit_message.trailer_values import participant_for
+from accord.core.provenance.coverage.recorded_run import RecordedRun
 from accord.core.provenance.decision_commit import (
     Alternative,
     Approval,
@@ -143,6 +144,7 @@ class ToolRun(NamedTuple):
     decided_by: tuple[Participant, ...] = ()  # the agent, and who prompted it
     assistant: str = ""  # `agent:model`
     max_text: int = MAX_CALL_TEXT  # longer texts of it are cut in the record
+    recorded: RecordedRun | None = None  # what our executor says it did to its work tree
 
     @property
     def succeeded(self) -> bool:
@@ -222,9 +224,10 @@ class DecisionBuilder:
         self.recorded_text += len(msgspec.json.encode(cut))
         return cut
 
-    def finish_run(self, proposal: str, outcome: str) -> None:
+    def finish_run(self, proposal: str, outcome: str, recorded: RecordedRun | None = None) -> None:
         """Note how it ended; the order of runs is that in which they ended."""
-        self.runs[proposal] = self.runs.pop(proposal)._replace(outcome=outcome)
+        run = self.runs.pop(proposal)
+        self.runs[proposal] = run._replace(outcome=outcome, recorded=recorded)
 
     def end_grant(self, proposal: str, outcome: str) -> None:
         """Note that a call may no longer run, if it belongs to this range."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from accord.core.kernel.records import Event, Record
 from accord.core.provenance.commit_message.trailer_values import branch_of
+from accord.core.provenance.coverage.recorded_run import parse_recorded_run
 from accord.core.provenance.decision_commit import (
     Alternative,
     ConversationThread,
@@ -282,7 +283,8 @@ def on_tool_result(builder: DecisionBuilder, event: ToolFinished, record: Record
     tool = builder.tools[said.tool_proposal]
     outcome = SUCCESS if said.success else FAILURE
     reported = reported_files(said.result, said.metadata)
-    builder.finish_run(tool.id, outcome)
+    recorded = parse_recorded_run(said.metadata) if event.by_executor else None
+    builder.finish_run(tool.id, outcome, recorded)
     builder.tools[tool.id] = replace(
         tool, outcome=outcome, duration_ms=said.duration_ms, reported=reported
     )
