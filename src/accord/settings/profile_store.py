@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import secrets
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,7 +59,9 @@ def new_proof(profile: Profile, now_ms: int) -> dict[str, Any]:
     except ValueError:
         detail = f"The key of the profile {profile.name!r} is damaged; log in again"
         raise ProfileError(detail) from None
-    statement = ProofStatement(profile.url, profile.device, now_ms, secrets.token_urlsafe(24))
+    # What `secrets.token_urlsafe` does, but hooks have no time to import what that imports.
+    nonce = base64.urlsafe_b64encode(os.urandom(24)).decode()
+    statement = ProofStatement(profile.url, profile.device, now_ms, nonce)
     return {**statement._asdict(), "signature": _base64(key.sign(statement.to_bytes()))}
 
 

@@ -224,15 +224,22 @@ def _no_address(url: str) -> ProfileError:
 
 def may_carry_token(url: str) -> bool:
     """Whether a token may be sent there: over TLS, or to this machine."""
-    from ipaddress import ip_address
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        if parts.scheme in {"https", "wss"} or host == "localhost":
-            return True
-        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+    return parts.scheme in {"https", "wss"} or is_this_machine(host)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether the host is `localhost` or a loopback address."""
+    from ipaddress import ip_address
+
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
 

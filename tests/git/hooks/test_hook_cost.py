@@ -1,6 +1,9 @@
 """What hooks cost: CPU time with all that they start, and how many processes of git that is."""
 
 import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -9,12 +12,15 @@ import pytest
 
 from accord.git.hooks.dispatch import HOOK_NAMES
 from tests.git.conftest import SESSION
+from tests.helpers.git.server_elsewhere import ServerElsewhere, profiles_file, sign_in
 from tests.helpers.git.work_tree import WorkTree
 from tests.helpers.measure.cpu_time import (
     interpreter_start_cpu,
     machine_slowdown,
     measure_child_cpu,
 )
+from tests.helpers.servers.certificates import CertificateAuthority, trust_authority
+from tests.helpers.servers.server_process import ServerProcess, run_server
 
 MOST_S = 0.1
 RUNS, ROUNDS = 5, 3  # what a hook usually takes; a machine that is busy is asked again, twice
@@ -37,6 +43,8 @@ GITS = {
         "pre-push": 8,
     },
 }
+# What asks a server at every commit; the first one changes nothing there.
+ASKING = ("prepare-commit-msg", "post-commit", "post-merge")
 RECORDS = ("refs/notes/pvp", "refs/accord/decisions")
 
 
@@ -77,15 +85,22 @@ def scene(work: WorkTree, trailers: str) -> dict[str, Call]:
     }
 
 
+def nothing() -> None:
+    """What is done before a hook that needs nothing."""
+
+
 class Bench:
     """Runs a hook again and again from the same state."""
 
-    def __init__(self, work: WorkTree, name: str, call: Call) -> None:
-        self.work, self.call = work, call
+    def __init__(
+        self, work: WorkTree, name: str, call: Call, prepare: Callable[[], None] = nothing
+    ) -> None:
+        self.work, self.call, self.prepare = work, call, prepare
         self.words = (str(work.path / ".git/hooks" / name), *call.words)
 
     def run(self, **env: str) -> float:
         """CPU seconds of one run."""
+        self.prepare()
         (self.work.path / "message").write_text(self.call.draft)
         self.work.git("update-ref", "--stdin", data=self.call.records.encode())
         someone = self.work.with_environment(**env)
@@ -127,6 +142,56 @@ def test_every_hook_takes_less_than_a_tenth_of_a_second(
     assert set(took) == set(HOOK_NAMES)
     assert {name: each for name, each in took.items() if each >= MOST_S} == {}
     assert gits == GITS["within" if session else "without"]
+
+
+@contextmanager
+def server_with(folder: Path, kind: str) -> Iterator[tuple[ServerProcess, dict[str, str]]]:
+    """A server, and the environment of those who ask it; a directory has their authorities."""
+    if kind == "HTTP server":
+        with run_server(folder / "server") as server:
+            yield server, {}
+        return
+    authority = CertificateAuthority(folder / "authority")
+    flags = authority.issue_certificate().server_flags
+    with trust_authority(authority), run_server(folder / "server", "token", *flags) as server:
+        yield server, {"SSL_CERT_DIR": str(authority.hashed_directory())}
+
+
+def let_token_expire(work: WorkTree) -> None:
+    """The token of the profile is over, as it is an hour after the last commit."""
+    file = profiles_file(work)
+    ended = re.sub(r"expires_at = \d+", "expires_at = 1", file.read_text())
+    file.write_text(re.sub(r'token = "[^"]*"', 'token = "ended"', ended))
+
+
+@pytest.mark.parametrize("kind", ["HTTP server", "HTTPS server", "token due for renewal"])
+def test_every_hook_that_asks_a_server_takes_less_than_a_tenth_of_a_second(
+    work: WorkTree, tmp_path: Path, kind: str
+) -> None:
+    """The server of a profile, in a session with an approved edit of what is committed."""
+    with server_with(tmp_path, kind) as (server, env):
+        elsewhere = ServerElsewhere(server)
+        alice = work.with_environment(**env)
+        sign_in(alice, server)
+        elsewhere.bind(alice)
+        trailers = f"PVP-Session: {elsewhere.session}\nDecision-By: human:alice\n"
+        calls = scene(alice, trailers)
+        elsewhere.prompt("Begin")
+        elsewhere.edit("b.txt", "aside", "beside")
+        alice.write("b.txt", "feat: beside\n")
+        is_due = kind == "token due for renewal"
+        benches = {
+            name: Bench(alice, name, call, (lambda: let_token_expire(alice)) if is_due else nothing)
+            for name, call in calls.items()
+            if name in ASKING
+        }
+        took = {"prepare-commit-msg": benches.pop("prepare-commit-msg").seconds()}
+        draft = (alice.path / "message").read_text()
+        took |= {name: bench.seconds() for name, bench in benches.items()}
+
+    assert {name: each for name, each in took.items() if each >= MOST_S} == {}
+    assert "Approved-By: human:alice" in draft  # the server was asked, also what is covered
+    assert "Begin" in alice.note()
 
 
 def test_after_an_amend_nothing_is_left_to_carry(session: WorkTree, tmp_path: Path) -> None:

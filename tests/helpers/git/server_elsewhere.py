@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from tests.helpers.attacks.approval_scene import PROPOSAL
 from tests.helpers.clients.cli import CommandRun
 from tests.helpers.clients.http_client import envelope, join_payload, tls_verification
 from tests.helpers.clients.websocket_client import SESSION_CONFIG
@@ -26,8 +27,8 @@ class ServerElsewhere:
             self.token, "alice", "session.create", {"config": SESSION_CONFIG}, "new"
         )
         self.session = created["session"]
-        bot = server.issue_token("bot", "agent")
-        self.send(bot, "bot", "session.join", join_payload("bot", "agent"))
+        self.bot = server.issue_token("bot", "agent")
+        self.send(self.bot, "bot", "session.join", join_payload("bot", "agent"))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -56,6 +57,16 @@ class ServerElsewhere:
         """Alice asks the agent for something."""
         payload = {"content": text, "target_agent": "bot", "contributors": [], "context_keys": []}
         self.send(self.token, "alice", "prompt.submit", payload)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """The agent edits a file, as Alice approves."""
+        arguments = {"path": path, "old_string": old, "new_string": new}
+        call = {"tool_name": "edit_file", "arguments": arguments, "category": "file_write"}
+        proposal = self.send(self.bot, "bot", "tool.propose", PROPOSAL | call)["id"]
+        vote = {"tool_proposal": proposal, "approver": "alice"}
+        self.send(self.token, "alice", "tool.approve", vote)
+        result = {"tool_proposal": proposal, "success": True, "duration_ms": 5}
+        self.send(self.bot, "bot", "tool.result", result)
 
     def bind(self, work: WorkTree) -> CommandRun:
         """Bind the session to a repository, and let its hooks wait on a busy machine."""

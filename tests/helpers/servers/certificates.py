@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from hashlib import sha1
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from cryptography.x509.oid import NameOID
 from tests.helpers.servers.server_process import ServerProcess, run_server
 
 DAY = timedelta(days=1)
+AUTHORITY_NAME = "An authority for tests"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -45,11 +47,9 @@ class CertificateAuthority:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.key = ec.generate_private_key(ec.SECP256R1())
-        self.name = x509_name("An authority for tests")
+        self.name = x509_name(AUTHORITY_NAME)
         now = datetime.now(UTC)
-        builder = self._certificate_builder(
-            "An authority for tests", self.key, now - DAY, now + DAY
-        )
+        builder = self._certificate_builder(AUTHORITY_NAME, self.key, now - DAY, now + DAY)
         key_usage = x509.KeyUsage(
             digital_signature=True,
             content_commitment=False,
@@ -102,6 +102,23 @@ class CertificateAuthority:
         with os.fdopen(os.open(files.key, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
             file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption))
         return files
+
+    def hashed_directory(self) -> Path:
+        """A directory in which OpenSSL finds the authority by the hash of its name."""
+        text = AUTHORITY_NAME.lower().encode()
+        # The canonical form: one set of one pair of the identifier and the text, as UTF-8.
+        pair = _der(0x30, b"\x06\x03\x55\x04\x03" + _der(0x0C, text))
+        digest = sha1(_der(0x31, pair), usedforsecurity=False).digest()
+        directory = self.folder / "hashed"
+        directory.mkdir(exist_ok=True)
+        name = f"{int.from_bytes(digest[:4], 'little'):08x}.0"
+        (directory / name).write_bytes(self.file.read_bytes())
+        return directory
+
+
+def _der(tag: int, content: bytes) -> bytes:
+    """A value in DER, shorter than 128 bytes."""
+    return bytes([tag, len(content)]) + content
 
 
 def x509_name(name: str) -> x509.Name:

@@ -348,6 +348,7 @@ class Bridge:
         if self._find is not None:
             self._server = self._found(self._find)
             return self._server
+        from accord.git.http.connection import close_kept
         from accord.git.remote_server import find_server
         from accord.settings.profiles import ProfileError
 
@@ -355,6 +356,8 @@ class Bridge:
             found = find_server(self.env, time.monotonic() + RENEW_TIMEOUT_S)
         except ProfileError as error:
             raise BridgeError(f"accord mcp: {error}") from error
+        finally:
+            close_kept()
         if found is None:
             raise BridgeError(NO_PROFILE)
         self._server = found

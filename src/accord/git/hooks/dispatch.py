@@ -46,10 +46,13 @@ def main(arguments: Sequence[str]) -> int:
         with Repository(where=repository.directories_from_env(os.environ)) as repo:
             if name in HOOKS_WITH_SERVER:
                 bridge_client.apply_settings_file(repo, os.environ)
+                bridge_client.hook_wait.begin(bridge_client.response_timeout(os.environ))
             return HOOK_FUNCTIONS[name](repo, rest) if name in HOOK_FUNCTIONS else 0
     except Exception as error:  # noqa: BLE001 - a hook that fails must not fail the commit
         _print_traceback(error)
         return 0
+    finally:
+        bridge_client.hook_wait.end()
 
 
 def _print_traceback(error: Exception) -> None:
@@ -98,7 +101,9 @@ def _prepare_message(repo: Repository, arguments: Sequence[str]) -> None:
     if source not in SOURCES_WITH_TRAILERS or _is_copying_commit(repo):
         return
     has_bridge = not waits_for and bridge_client.is_reachable(os.environ)
-    if not has_bridge and marker_files.is_bound(repo):
+    if waits_for:
+        marker_files.mark_unanswered(repo)
+    if waits_for or (not has_bridge and marker_files.is_bound(repo)):
         marker_files.mark_unreached(repo, waits_for or marker_files.no_answer_reason(os.environ))
     has_variables = any(name.startswith("PVP_") for name in os.environ)
     if has_bridge or has_variables or b"pvp" in draft.lower():
@@ -162,6 +167,7 @@ def run_commit_msg(repo: Repository, arguments: Sequence[str]) -> int:
 def run_post_commit(repo: Repository, words: Sequence[str]) -> int:
     """Record the commit if it has PVP context or squashed other commits."""
     del words
+    _ask_nobody_again(repo)
     commit = repo.head_commit()
     record = _record_commit(repo, commit)
     if not marker_files.is_marked(repo):
@@ -169,6 +175,12 @@ def run_post_commit(repo: Repository, words: Sequence[str]) -> int:
     _let_commit_wait(repo, commit, record)
     _report_replaced_hooks(repo)
     return 0
+
+
+def _ask_nobody_again(repo: Repository) -> None:
+    """If no server answered while the message was made, record the commit without one."""
+    if marker_files.take_unanswered(repo):
+        bridge_client.hook_wait.begin(0.0)
 
 
 def _report_to_session(repo: Repository, commit: Commit) -> None:
@@ -234,6 +246,7 @@ def _report_replaced_hooks(repo: Repository) -> None:
 
 def run_post_merge(repo: Repository, arguments: Sequence[str]) -> int:
     """Record the merge commit, for which git does not run `post-commit`."""
+    _ask_nobody_again(repo)
     commit = repo.head_commit()
     is_squash = arguments[:1] == ["1"]
     is_fast_forward = (

@@ -8,7 +8,8 @@ Commits made while no server answered, in a repository that is bound to a sessio
 the git directory that all work trees share: `accord-bound` exists once a server said that the
 repository is bound; `accord-pending-commits` lists commits whose record waits for a server;
 `accord-told` exists once the person was told so. `accord-unreached`, in the git directory of the
-work tree, carries the reason from `prepare-commit-msg` to `post-commit`. Nothing is recorded
+work tree, carries the reason from `prepare-commit-msg` to `post-commit`, and `accord-unanswered`
+that no server needs to be asked again for this commit. Nothing is recorded
 without an answer: the list only says what to ask for later, and when each commit was made, so that
 it gets what was said before it and nothing else.
 """
@@ -137,6 +138,7 @@ def _installed_path(repo: Repository) -> str:
 
 BOUND_FILE, TOLD_FILE = "accord-bound", "accord-told"
 PENDING_FILE, UNREACHED_FILE = "accord-pending-commits", "accord-unreached"
+UNANSWERED_FILE = "accord-unanswered"
 APPROVERS_FILE = "accord-approvers"
 SESSION_VARIABLE = "PVP_SESSION_ID"  # names the session without any binding
 MAX_PENDING = 200
@@ -191,6 +193,8 @@ def note_answer(
 ) -> None:
     """Keep from a response to `commit-context` what a later commit without a server needs."""
     code, message = refusal_in(response)
+    if response is None:
+        mark_unanswered(repo)
     if response is None or code in RETRY_CODES:
         if expects_server(repo, env):
             mark_unreached(repo, message or no_answer_reason(env))
@@ -233,8 +237,22 @@ def now_ms() -> int:
 
 
 def clear_unreached(repo: Repository) -> None:
-    """Forget a mark that an aborted commit left."""
+    """Forget the marks that an aborted commit left."""
     _remove(repo.git_file(UNREACHED_FILE))
+    _remove(repo.git_file(UNANSWERED_FILE))
+
+
+def mark_unanswered(repo: Repository) -> None:
+    """Let `post-commit` ask no server, so that a silent one costs a commit its second only once."""
+    _create(repo.git_file(UNANSWERED_FILE))
+
+
+def take_unanswered(repo: Repository) -> bool:
+    """Whether no server is to be asked for this commit; clears the mark."""
+    if not repo.has_git_file(UNANSWERED_FILE):
+        return False
+    _remove(repo.git_file(UNANSWERED_FILE))
+    return True
 
 
 def is_marked(repo: Repository) -> bool:

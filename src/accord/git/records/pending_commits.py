@@ -36,7 +36,7 @@ def record_pending(repo: Repository) -> RecordedCommits:
     recorded: dict[str, frozenset[str]] = {}
     unknown = 0
     for pending in marker_files.pending_commits(repo):
-        left = deadline - time.monotonic()
+        left = min(deadline - time.monotonic(), bridge_client.hook_wait.left_s)
         if left <= 0:
             return RecordedCommits(recorded, TOO_SLOW)
         if repo.resolve(pending.sha) is not None:

@@ -1,0 +1,1 @@
+"""HTTP for git hooks, on the standard library alone: one connection, within one deadline."""
