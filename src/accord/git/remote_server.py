@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from accord.git.http.response import Response
+    from accord.git.http.response import WholeResponse
 
 URL_VARIABLE, TOKEN_VARIABLE = "ACCORD_URL", "ACCORD_TOKEN"
 # A token that ends sooner is renewed first.
@@ -120,7 +120,7 @@ def _render(server: RemoteServer, action: str, facts: Mapping[str, Any]) -> byte
     return render_request(server.url, f"/git/{action}", body, server.token)
 
 
-def _parse(response: Response) -> dict[str, Any] | None:
+def _parse(response: WholeResponse) -> dict[str, Any] | None:
     """The JSON object of a response; an error of the server is one too."""
     import json
 

@@ -355,7 +355,7 @@ async def test_gates_are_watched_until_they_end(
 
 async def read_until(out: asyncio.StreamReader, words: str) -> None:
     """Read lines up to one with these words."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while words not in (line := (await out.readline()).decode()):
             assert line, "the command has ended"
 

@@ -108,7 +108,7 @@ async def test_following_ends_with_a_sentence_when_the_membership_ends(
 
     await asyncio.to_thread(bob.output_of, "session", "leave", session)
 
-    out, err = await asyncio.wait_for(following.communicate(), 20)
+    out, err = await asyncio.wait_for(following.communicate(), 60)
     assert "leaves" in out.decode() or "left" in out.decode()
     assert "accord: you are no longer a member, so nothing more will follow" in err.decode()
 
@@ -120,7 +120,7 @@ async def test_following_ends_with_a_sentence_when_the_session_ends(
 
     await asyncio.to_thread(alice.output_of, "session", "end", session)
 
-    _, err = await asyncio.wait_for(following.communicate(), 20)
+    _, err = await asyncio.wait_for(following.communicate(), 60)
     assert "accord: the session has ended (completed); nothing more will follow" in err.decode()
 
 
@@ -145,5 +145,5 @@ async def follow(who: UserShell, session: str, cwd: Path) -> asyncio.subprocess.
         cwd=cwd,
     )
     assert process.stdout is not None
-    await asyncio.wait_for(process.stdout.readline(), 20)
+    await asyncio.wait_for(process.stdout.readline(), 60)
     return process

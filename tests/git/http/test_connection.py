@@ -54,7 +54,7 @@ def answering(*answers: bytes) -> Serve:
     return serve
 
 
-def ask(url: str) -> response.Response:
+def ask(url: str) -> response.WholeResponse:
     return exchange(url, render_request(url, "/git/status", b"{}"), time.monotonic() + SOON_S, {})
 
 

@@ -6,9 +6,9 @@ hook has one context and one connection, however often it asks.
 
 from __future__ import annotations
 
-from accord.git.http.address import split_netloc, split_url
 from accord.git.http.connecting import connect, send
-from accord.git.http.response import Response, read_response
+from accord.git.http.response import WholeResponse, read_response
+from accord.git.http.url_parts import split_netloc, split_url
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _kept: dict[str, socket.socket] = {}
 
 
-def exchange(url: str, data: bytes, deadline: float, env: Mapping[str, str]) -> Response:
+def exchange(url: str, data: bytes, deadline: float, env: Mapping[str, str]) -> WholeResponse:
     """Send a request and return its response; raises OSError or ValueError.
 
     A connection that was kept may have been closed since by the server. Then the request is sent
@@ -43,7 +43,7 @@ def close_kept() -> None:
         _kept.popitem()[1].close()
 
 
-def _exchange(url: str, connection: socket.socket, data: bytes, deadline: float) -> Response:
+def _exchange(url: str, connection: socket.socket, data: bytes, deadline: float) -> WholeResponse:
     try:
         send(connection, data, deadline)
         response = read_response(connection, deadline)
@@ -63,7 +63,7 @@ def _open(url: str, deadline: float, env: Mapping[str, str]) -> socket.socket:
     if scheme == "http":  # to this machine alone
         return connect(host, port, deadline)
     from accord.git.http.proxies import open_tunnel, proxy_for
-    from accord.git.http.tls import open_tls
+    from accord.git.http.tls_client import open_tls
 
     proxy = proxy_for(host, port, env)
 

@@ -47,7 +47,7 @@ def _is_excepted(host: str, port: int, env: Mapping[str, str]) -> bool:
 
 def open_tunnel(proxy: str, host: str, port: int, deadline: float) -> socket.socket:
     """A connection to the server through the proxy; raises OSError or ValueError."""
-    from accord.git.http.address import split_netloc
+    from accord.git.http.url_parts import split_netloc
 
     scheme, found, rest = proxy.partition("://")
     if found and scheme.lower() not in {"http", "https"}:

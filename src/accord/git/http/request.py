@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accord.git.http.address import split_url
+from accord.git.http.url_parts import split_url
 
 
 def render_request(url: str, path: str, body: bytes, token: str = "") -> bytes:

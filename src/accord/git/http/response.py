@@ -13,8 +13,8 @@ CHUNK_BYTES = 1 << 16
 HEAD_END, LINE_END = b"\r\n\r\n", b"\r\n"
 
 
-class Response:
-    """Status and body; whether the connection can be used again."""
+class WholeResponse:
+    """Status and body, read to the end; whether the connection can be used again."""
 
     __slots__ = ("body", "is_kept", "status")
 
@@ -22,7 +22,7 @@ class Response:
         self.status, self.body, self.is_kept = status, body, is_kept
 
 
-def read_response(connection: socket.socket, deadline: float) -> Response:
+def read_response(connection: socket.socket, deadline: float) -> WholeResponse:
     """The response, up to the limit of its size; raises OSError or ValueError."""
     stream = _Stream(connection, deadline)
     first, *lines = stream.until(HEAD_END).split(LINE_END)
@@ -36,7 +36,7 @@ def read_response(connection: socket.socket, deadline: float) -> Response:
         body = stream.take(int(headers[b"content-length"]))
     else:
         body, is_kept = stream.rest(), False
-    return Response(int(status), body, is_kept=is_kept)
+    return WholeResponse(int(status), body, is_kept=is_kept)
 
 
 class _Stream:
