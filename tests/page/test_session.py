@@ -156,6 +156,31 @@ async def test_stop_acts_at_once_and_a_prompt_lets_the_agent_go_on(
         await expect(page.get_by_text("claude is stopped.")).to_have_count(0)
 
 
+async def test_secret_is_shared_by_a_pointer_for_whom_it_is_and_revoked(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Secret", "jonas", "maya", "claude")
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.open(f"/s/{room['maya'].id}")
+        await page.get_by_role("button", name="Put something on the shelf").click()
+        await page.get_by_role("button", name="Share a secret…").click()
+        dialog = page.get_by_role("dialog", name="Share a secret")
+        await dialog.get_by_label("Name").fill("staging database")
+        await dialog.get_by_label("Pointer").fill("hunter2")  # a value, not where it is
+        share = dialog.get_by_role("button", name="Share the pointer")
+        await expect(share).to_be_disabled()
+        await dialog.get_by_label("Pointer").fill("vault:db/staging")
+        assert await serious_findings(page) == []
+        await share.click()
+        panel = page.get_by_role("complementary", name="Room")
+        await expect(panel).to_contain_text("staging database")
+        history = await page.request.get(f"{page_server.url}/sessions/{room['maya'].id}/messages")
+        assert "secret.share" in await history.text()
+        assert "vault:db/staging" not in await history.text()
+        await page.get_by_role("button", name="Revoke the secret staging database").click()
+        await expect(panel).not_to_contain_text("staging database")
+
+
 async def test_an_observer_reads_and_cannot_write(
     browser: Browser, page_server: ServerProcess, team: Team
 ) -> None:
@@ -194,7 +219,8 @@ async def test_replay_shows_an_earlier_moment(
             await slider.press("ArrowRight")
         await expect(page.get_by_text("Second question")).to_have_count(0)
         await expect(page.get_by_label("Prompt, written together")).to_have_count(0)
-        await page.get_by_role("button", name="Back to now").click()
+        await expect(page.get_by_role("button", name="Back to now")).to_be_visible()
+        await page.keyboard.press("Escape")
         await expect(page.get_by_text("Second question")).to_be_visible()
 
 

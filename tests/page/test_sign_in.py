@@ -46,7 +46,7 @@ async def test_pasted_link_signs_in(browser: Browser, page_server: ServerProcess
         await expect(page.get_by_role("heading", level=1, name="Settings")).to_be_visible()
 
 
-async def test_second_device_is_signed_out_within_a_second(
+async def test_second_device_is_signed_out_without_being_touched(
     browser: Browser, page_server: ServerProcess
 ) -> None:
     async with (
@@ -58,9 +58,7 @@ async def test_second_device_is_signed_out_within_a_second(
         page = await laptop.open("/settings")
         await page.get_by_role("button", name="Sign out", exact=True).click()
 
-        await expect(on_phone.get_by_role("heading", level=1, name="Come in")).to_be_visible(
-            timeout=5_000
-        )
+        await expect(on_phone.get_by_role("heading", level=1, name="Come in")).to_be_visible()
         await expect(page.get_by_role("button", name="Sign out", exact=True)).to_have_count(0)
         await page.get_by_role("button", name="Sign out here").click()
         await expect(page.get_by_text("You signed out.")).to_be_visible()

@@ -12,7 +12,6 @@ export type Route =
   | { screen: "grants" }
   | { screen: "people" }
   | { screen: "settings" }
-  | { screen: "sign-in" }
   | { screen: "unknown" };
 
 type Pattern = [RegExp, (found: string[], query: URLSearchParams) => Route];
@@ -52,7 +51,8 @@ const PATTERNS: Pattern[] = [
   [/^\/grants$/, () => ({ screen: "grants" })],
   [/^\/people$/, () => ({ screen: "people" })],
   [/^\/settings$/, () => ({ screen: "settings" })],
-  [/^\/sign-in$/, () => ({ screen: "sign-in" })],
+  // Whoever is not signed in sees how to come in at any address.
+  [/^\/sign-in$/, () => ({ screen: "home" })],
 ];
 
 function sessionRoute([session = "", fork]: string[], query: URLSearchParams): Route {

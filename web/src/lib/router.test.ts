@@ -29,6 +29,13 @@ describe("addresses", () => {
     });
   });
 
+  it.each([
+    ...["/", "/s/01ABC", "/s/01ABC/f/01DEF", "/g/01ABC", "/why", "/board", "/board/T1"],
+    ...["/threads", "/docket/a/b/c", "/people", "/settings", "/grants", "/sign-in"],
+  ])("%s has a screen, as the server answers there with the page", (path) => {
+    expect(routeOf(path).screen).not.toBe("unknown");
+  });
+
   it("that nobody knows say so, and broken ones do not throw", () => {
     expect(routeOf("/nowhere").screen).toBe("unknown");
     expect(routeOf("/g/%E0%A4%A")).toEqual({ screen: "gate", gate: "" });

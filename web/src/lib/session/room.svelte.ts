@@ -310,6 +310,21 @@ export class SessionRoom {
     );
   }
 
+  /** A pointer to a secret, for some; it is never on the record. */
+  async shareSecret(key: string, pointer: string, scope: string[], minutes: number): Promise<void> {
+    const until = minutes ? new Date(Date.now() + minutes * 60_000).toISOString() : null;
+    await this.socket.send("secret.share", {
+      key,
+      scope,
+      value_ref: pointer,
+      ...(until ? { expires_at: until } : {}),
+    });
+  }
+
+  async revokeSecret(key: string): Promise<void> {
+    await this.socket.send("secret.revoke", { key, reason: "Revoked from the page" });
+  }
+
   /** Anyone who may approve ends a standing grant. */
   async endGrant(grant: string): Promise<void> {
     const path = `/sessions/${encodeURIComponent(this.id)}/standing-grants/${encodeURIComponent(grant)}`;
