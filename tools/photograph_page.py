@@ -1,6 +1,6 @@
 """Photographs every screen of the page with realistic content: light, dark, and on a phone.
 
-python tools/photograph_page.py [DIR]      default: build/pictures
+python -m tools.photograph_page [DIR]      default: build/pictures
 """
 
 import asyncio
@@ -11,8 +11,10 @@ from typing import Any
 
 from playwright.async_api import Browser, Page
 
+from accord.api.policies import StandingGrantRequest
 from tests.helpers.page.board_scene import pact_of_an_afternoon
 from tests.helpers.page.browser import launch, signed_in, visitor
+from tests.helpers.page.docket_scene import release
 from tests.helpers.page.forks_scene import two_ways
 from tests.helpers.page.harbor import afternoon
 from tests.helpers.page.team import team_at
@@ -39,6 +41,13 @@ async def main(folder: Path) -> None:
                 session["forks"] = f"/s/{(await two_ways(team))['maya'].id}/forks"
                 await pact_of_an_afternoon(team, Path(data) / "harbor" / ".pact")
                 session |= {"board": "/board", "task": "/board/T44"}
+                release_42 = (await release(team, "Release 42"))["maya"].id
+                session |= {"docket": f"/docket/{release_42}/release/ROTATE", "grants": "/grants"}
+                session["replay"] = f"/s/{login['maya'].id}?at=4"
+                grant = StandingGrantRequest(
+                    agent="claude", run=("uv run pytest **",), count=20, seconds=1800
+                )
+                await team.clients["jonas"].give_standing_grant(login["maya"].id, grant)
                 threads = {"threads": "/threads", "thread": f"/threads/{review}", "why": "/why"}
                 for look in LOOKS:
                     await photograph(browser, server, folder, look, SCREENS | session | threads)

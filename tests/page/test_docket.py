@@ -1,44 +1,18 @@
 """Docket: what the rules say of each item, who judged it apart, what holds it, and its gate."""
 
-from typing import Any
-
 import pytest
 from playwright.async_api import Browser, expect
 
-from accord.client import Session
 from tests.helpers.docket.batch_text import item, valid_judgement
 from tests.helpers.page.accessibility import serious_findings
 from tests.helpers.page.browser import signed_in
+from tests.helpers.page.docket_scene import HEAD, SUITE, release
 from tests.helpers.page.hostile import CORPUS
 from tests.helpers.page.team import Team
 from tests.helpers.servers.server_process import ServerProcess
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MAYA = ("maya", "admin", "driver", "approver")
-HEAD = "<<<B exec_capability=RUNTIME_OK close_policy=REAL_ONLY>>>\n"
-SUITE = "Run suite -> suite_green=YES/NO | timebox<=20m | fail_if=any_test_red"
-OTHERS = item("TESTS", valid_judgement("TESTS", "suite", steps=[SUITE])) + item(
-    "DEPLOY", valid_judgement("DEPLOY", "errors"), attrs="depends_on=TESTS"
-)
-ROTATE = valid_judgement("ROTATE", "keys")
-DOUBT = valid_judgement("ROTATE", "keys", proposed_verdict="DISCARD", confidence="LOW")
-
-
-async def release(team: Team, name: str) -> dict[str, Session]:
-    """Jonas asked, Maya judged one item otherwise, and claude proposes what comes first."""
-    room = await team.session(name, "jonas", "maya", "claude")
-    await room["jonas"].add_context("decision:release", HEAD + OTHERS + item("ROTATE", ROTATE))
-    judged = HEAD + OTHERS + item("ROTATE", DOUBT)
-    await room["maya"].add_context("decision:release:maya", judged)
-    await propose_step(room["claude"], "make test", "TESTS", "suite_green=YES/NO")
-    await propose_step(room["claude"], "make rotate", "ROTATE", "ROTATE_shipped=YES/NO")
-    return room
-
-
-async def propose_step(claude: Session, command: str, name: str, step: str) -> None:
-    link = {"batch": "release", "item": name, "step": step}
-    arguments: dict[str, Any] = {"command": command, "decision": link}
-    await claude.propose("shell", arguments, category="shell_execute")
 
 
 async def test_judges_who_differ_hold_an_item_and_the_page_names_blocker_and_gate(
@@ -53,9 +27,8 @@ async def test_judges_who_differ_hold_an_item_and_the_page_names_blocker_and_gat
         await expect(page.get_by_role("heading", level=1)).to_have_text("Docket")
         await expect(page.get_by_text("One thing can be done now.")).to_be_visible()
         rows = page.get_by_role("row")
-        await expect(rows.filter(has_text="DEPLOY")).to_contain_text("Waits for TESTS")
+        await expect(rows.filter(has_text="DEPLOY: ")).to_contain_text("Waits for TESTS")
         await expect(rows.filter(has_text="ROTATE")).to_contain_text("The judges differ")
-        await expect(rows.filter(has_text="TESTS: ")).to_have_count(0)
         assert await serious_findings(page) == []
 
         await page.get_by_role("link", name="ROTATE").click()
@@ -69,7 +42,7 @@ async def test_judges_who_differ_hold_an_item_and_the_page_names_blocker_and_gat
         assert await serious_findings(page) == []
 
         await page.get_by_role("link", name="Gate open: waits for you").click()
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("make test")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("uv run pytest -q")
         await page.go_back()
         await expect(page).to_have_url(f"{page_server.url}/docket/{room['maya'].id}/release/ROTATE")
     await room["jonas"].end("The test is over")
@@ -80,7 +53,7 @@ async def test_docket_is_empty_for_whoever_is_in_no_such_session_and_hostile_wor
 ) -> None:
     room = await team.session("Hostile docket", "jonas", "maya", "claude")
     words = " ".join(text.replace("\n", " ").replace(">>>", "") for text in CORPUS)[:400]
-    judged = valid_judgement("A", "drv", steps=[SUITE.replace("Run suite", "Run <img src=x>")])
+    judged = valid_judgement("A", "drv", steps=[SUITE.replace("Run the suite", "Run <img src=x>")])
     batch = HEAD + item("A", judged, attrs=f'title="{words.replace(chr(34), "")}"')
     await room["jonas"].add_context("decision:hostile", batch)
     async with (

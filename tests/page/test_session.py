@@ -108,6 +108,8 @@ async def test_draft_of_one_writer_outlives_reload_home_and_sign_in_and_is_not_s
     ):
         hers, his = await maya.open(path), await jonas.open(path)
         mine, theirs = (page.get_by_label("Prompt, written together") for page in (hers, his))
+        for each in (hers, his):
+            await expect(each.get_by_role("button", name="Send")).to_be_visible()
         await mine.fill("Allow 5 tries")
         await expect(theirs).to_have_value("Allow 5 tries")
         await hers.reload()
@@ -220,6 +222,9 @@ async def test_replay_shows_an_earlier_moment(
         await expect(page.get_by_text("Second question")).to_have_count(0)
         await expect(page.get_by_label("Prompt, written together")).to_have_count(0)
         await expect(page.get_by_role("button", name="Back to now")).to_be_visible()
+        end = await slider.get_attribute("max")
+        await page.goto(f"{page.url.split('?')[0]}?at=2")  # goes on from there, too
+        await expect(slider).to_have_attribute("max", end or "")
         await page.keyboard.press("Escape")
         await expect(page.get_by_text("Second question")).to_be_visible()
 

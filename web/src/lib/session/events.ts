@@ -23,6 +23,10 @@ const ENDED: Record<string, string> = {
   timeout: "let the session run out",
 };
 
+/** What the server itself puts on the shelf. */
+const RULED = /^decision:([\w-]+(?::[\w@.-]+)?)#(snapshot|convergence)$/;
+const GRANT = "standing_grant:";
+
 const PRESENCE: Record<string, Told["presence"]> = {
   "session.create": "in",
   "session.join": "in",
@@ -60,10 +64,24 @@ const TELLERS: Record<string, Teller> = {
     const now = textsOf(fields.new_roles);
     return told(now.length ? `made ${who} ${list(now)}` : `removed ${who}`, fields.reason);
   },
-  "context.add": (fields) =>
-    told(`put ${textOf(fields.key)} on the shelf`, readers(fields.visible_to)),
+  "context.add": (fields, message) => {
+    const key = textOf(fields.key);
+    const rules = message.sender === "system" ? RULED.exec(key) : null;
+    if (rules)
+      return told(
+        rules[2] === "snapshot"
+          ? `The rules decide on ${rules[1]}`
+          : `The judgements of ${rules[1]} are compared`,
+      );
+    if (key.startsWith(GRANT)) return told("gave a standing grant");
+    return told(`put ${key} on the shelf`, readers(fields.visible_to));
+  },
   "context.update": (fields) => told(`changed ${textOf(fields.key)} on the shelf`, fields.reason),
-  "context.remove": (fields) => told(`took ${textOf(fields.key)} off the shelf`, fields.reason),
+  "context.remove": (fields) => {
+    const key = textOf(fields.key);
+    const words = key.startsWith(GRANT) ? "ended a standing grant" : `took ${key} off the shelf`;
+    return told(words, fields.reason);
+  },
   "secret.share": (fields) =>
     told(`shared the secret ${textOf(fields.key)} with ${list(textsOf(fields.scope))}`),
   "secret.revoke": (fields) => told(`took back the secret ${textOf(fields.key)}`, fields.reason),

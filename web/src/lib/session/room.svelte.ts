@@ -31,6 +31,9 @@ const MOST_CHARACTERS = 1 << 20;
 const CHANGES_DETAIL =
   /^(session|participant|context|secret|gate|fork|merge|interrupt)\.|^tool\.(propose|approve|reject|execute|result)$|^prompt\.submit$/;
 
+/** Where sessions ended when they were looked at last: each moment of a replay is a room of its own. */
+const ends = new Map<string, number>();
+
 export class SessionRoom {
   detail = $state.raw<SessionDetail | null>(null);
   rows = $state.raw<Row[]>([]);
@@ -117,6 +120,7 @@ export class SessionRoom {
       if (this.#stopped) return;
       this.#take(page);
       await this.#readForkBegin();
+      if (this.until !== null) this.lastSeq = await this.#readEnd(this.until);
       this.#draw();
       if (this.until === null && !this.isEnded) {
         const { RoomDraft } = await import("./room_draft.svelte");
@@ -160,10 +164,18 @@ export class SessionRoom {
     }
   }
 
-  #readTurns(before: number): Promise<TurnsPage> {
+  #readTurns(before: number, limit = TURNS_AT_ONCE): Promise<TurnsPage> {
     return get<TurnsPage>(
-      `/sessions/${encodeURIComponent(this.id)}/turns?before=${before}&limit=${TURNS_AT_ONCE}`,
+      `/sessions/${encodeURIComponent(this.id)}/turns?before=${before}&limit=${limit}`,
     );
+  }
+
+  /** How far a replay can go. */
+  async #readEnd(until: number): Promise<number> {
+    const known = ends.get(this.id) ?? 0;
+    const end = known > until ? known : (await this.#readTurns(0, 1)).last;
+    ends.set(this.id, end);
+    return Math.max(end, until);
   }
 
   #take(page: TurnsPage): void {

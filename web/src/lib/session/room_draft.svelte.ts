@@ -25,6 +25,7 @@ export class RoomDraft {
   readonly #me = account.current?.id ?? "";
   readonly #place: string;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #isAskedAgain = false;
   /** Until a prompt is heard back, its text stays kept. */
   #isSending = false;
 
@@ -69,6 +70,7 @@ export class RoomDraft {
       this.typing = new Map(this.typing).set(message.sender, Date.now() + TYPING_MS);
     this.#show();
     if (this.#draft.unsent) this.later();
+    if (this.#isAskedAgain) this.#sayAgain();
   }
 
   /** A prompt was sent, perhaps this draft. */
@@ -80,7 +82,12 @@ export class RoomDraft {
 
   /** Someone came who has not heard the drafts before: whoever wrote last says it again. */
   joined(who: string): void {
-    if (who === this.#me) return;
+    if (who !== this.#me) this.#sayAgain();
+  }
+
+  #sayAgain(): void {
+    // One under way may have left before the other came.
+    this.#isAskedAgain = this.#draft.inFlight;
     const key = messageId();
     const again = this.#draft.again(key);
     if (again) this.#put(key, again);
