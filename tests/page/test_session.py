@@ -214,6 +214,7 @@ async def test_replay_shows_an_earlier_moment(
         await page.get_by_role("link", name="Replay", exact=True).click()
         slider = page.get_by_role("slider", name="Moment of the session")
         await expect(slider).to_be_visible()
+        end = await slider.get_attribute("max")
         marks = page.get_by_role("button", name="Prompt at seq", include_hidden=True)
         await expect(marks).to_have_count(2)
         await slider.press("Home")
@@ -222,7 +223,6 @@ async def test_replay_shows_an_earlier_moment(
         await expect(page.get_by_text("Second question")).to_have_count(0)
         await expect(page.get_by_label("Prompt, written together")).to_have_count(0)
         await expect(page.get_by_role("button", name="Back to now")).to_be_visible()
-        end = await slider.get_attribute("max")
         await page.goto(f"{page.url.split('?')[0]}?at=2")  # goes on from there, too
         await expect(slider).to_have_attribute("max", end or "")
         await page.keyboard.press("Escape")

@@ -8,7 +8,7 @@ export function outcomeOf(gate: EndedGate, me: string): string {
   const nameOf = namesIn(gate, me);
   const by = list(gate.by.map(nameOf));
   const asker = nameOf(gate.initiator);
-  const reason = gate.reason ? `: “${oneLine(gate.reason, 160)}”` : "";
+  const reason = gate.reason ? `: “${oneLine(gate.reason, 160).replace(/\.$/, "")}”` : "";
   if (gate.taken_back) return `Approved, then taken back${reason}.`;
   switch (gate.outcome) {
     case "approved":

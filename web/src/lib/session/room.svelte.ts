@@ -63,6 +63,7 @@ export class SessionRoom {
     readonly fork: string | null,
     readonly until: number | null,
   ) {
+    if (until !== null) this.lastSeq = Math.max(until, ends.get(id) ?? 0);
     this.socket = new SessionSocket(id, {
       received: (messages) => this.received(messages),
       // A draft that was written before the session was joined, or while the server was away.
@@ -237,6 +238,7 @@ export class SessionRoom {
       });
     }
     this.lastSeq = Math.max(facts.lastSeq, this.lastSeq);
+    if (!this.isReplay) ends.set(this.id, this.lastSeq);
     this.#work.update(facts, onlyGrew ? changed : null);
     if (this.#work.names.join() !== this.working.join()) this.working = this.#work.names;
     if (this.#work.tokens !== this.tokens) this.tokens = this.#work.tokens;

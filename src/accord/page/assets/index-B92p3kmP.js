@@ -1,0 +1,1 @@
+import{V as e,W as t,Xt as n}from"./first-DoC_Vi.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
