@@ -39,6 +39,7 @@ SHARED_MODULE_NAMES: Reasons = {
     "who somebody is: a key file, and the options that choose one": ["identity"],
     "what was said, as a reader of it needs it": ["conversation"],
     "the words of a subject": ["vocabulary"],
+    "what the rules note of a delivery, and where the server asks for it": ["delivery_marks"],
     "the data of a subject": ["model"],
     "what is told about calls, and about items": ["reports"],
     "a repository on this machine": ["repository"],
@@ -93,8 +94,8 @@ def class_names() -> Iterator[tuple[str, Path]]:
                 yield node.name, path.parent
 
 
-def listed(table: Reasons) -> list[str]:
-    return sorted(name for names in table.values() for name in names)
+def listed(table: Reasons) -> set[str]:
+    return {name for names in table.values() for name in names}
 
 
 def test_no_folder_has_too_many_modules() -> None:
@@ -115,8 +116,8 @@ def test_no_file_is_too_long() -> None:
 
 
 def test_module_names_in_several_packages_are_listed_with_a_reason() -> None:
-    assert sorted(shared(module_names())) == listed(SHARED_MODULE_NAMES)
+    assert shared(module_names()) ^ listed(SHARED_MODULE_NAMES) == set()
 
 
 def test_class_names_in_several_packages_are_listed_with_a_reason() -> None:
-    assert sorted(shared(class_names())) == listed(SHARED_CLASS_NAMES)
+    assert shared(class_names()) ^ listed(SHARED_CLASS_NAMES) == set()
