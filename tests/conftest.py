@@ -15,6 +15,7 @@ from tests.helpers.measure.slow_tests import limit_time
 from tests.helpers.seeds import LONG
 from tests.helpers.servers.fork_server import FORK_SERVER
 from tests.helpers.servers.server_process import ServerProcess, run_server
+from tests.helpers.skip_policy import SkipPolicy
 
 # Importing a log imports the whole server, which few tests need.
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ PARTS_WITHOUT_COVERAGE = frozenset(
         *("security", "setup", "show", "stores", "stories"),
     }
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With CI=true a skipped test is a failure, unless it is listed."""
+    config.pluginmanager.register(SkipPolicy(os.environ))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,8 +40,6 @@ SLACK_S = 120
 PARALLEL_RUNS = 2
 FinishedRun = subprocess.CompletedProcess[str]
 
-long_only = pytest.mark.skipif(not LONG, reason="hunts by time: make soak, or ACCORD_LONG=1")
-
 
 def fuzz(name: str, seconds: int, *flags: str) -> FinishedRun:
     """Run libFuzzer on one target."""
@@ -119,7 +117,7 @@ def test_libfuzzer_finds_a_planted_defect_and_prints_how_to_replay_it(
     assert f"python -m tests.fuzz {name} --replay " in run.stdout
 
 
-@long_only
+@pytest.mark.long
 @pytest.mark.timeout(len(TARGETS) * (fuzz_seconds() + SLACK_S))
 @pytest.mark.parametrize("hunted", TARGETS)
 def test_libfuzzer_finds_nothing_in_its_time(

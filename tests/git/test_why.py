@@ -237,12 +237,7 @@ def test_aliases_find_what_trailers_say_and_nothing_else(work: WorkTree, tmp_pat
 
 SIZES = [
     2000,
-    pytest.param(
-        50_000,
-        marks=pytest.mark.skipif(
-            not os.environ.get("ACCORD_LONG"), reason="ACCORD_LONG asks for it"
-        ),
-    ),
+    pytest.param(50_000, marks=pytest.mark.long),
 ]
 
 
