@@ -145,6 +145,7 @@ def talk_in_a_thread(accord: RecordedOutput, server: ServerProcess) -> None:
     accord("thread", "add", thread, "claude")
     accord("thread", "wake", thread, "claude", code=None)  # there is no runtime to wake
     accord("thread", "status", thread, "resolved")
+    accord("wakes")
     accord("agents", "list")
     accord("agents", "pause", "claude")
     accord("agents", "resume", "claude")

@@ -59,7 +59,7 @@ def test_the_commands_of_this_version_are_there() -> None:
         *("verify", "backup", "restore", "compact", "stdio", "decide", "git", "pact", "why"),
         *("login", "whoami", "logout", "invite", "people", "mcp", "daemon"),
         *("connect", "disconnect", "policy"),
-        *("thread", "inbox", "agent", "agents", "store", "supervise"),
+        *("thread", "inbox", "agent", "agents", "wakes", "store", "supervise"),
     }
 
 

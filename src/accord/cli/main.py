@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "inbox": CommandEntry("threads.inbox", "see which threads you have not read"),
         "agent": CommandEntry("agent.command", "put an agent into a session"),
         "agents": CommandEntry("threads.agents", "see which agents are here, and pause one"),
+        "wakes": CommandEntry("threads.wakes", "see which agents were woken, how, and why"),
         "pact": CommandEntry(
             "pact.command", "tasks in a repository, accepted by a reviewer who is not the owner"
         ),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from accord.api import threads as api
+from accord.api import wakes as wakes_api
 from accord.client.connection.backoff import Backoff, RetryPolicy
 from accord.client.connection.home_events import thread_events
 from accord.client.connection.router import new_id
@@ -184,6 +185,13 @@ class Threads:
         """The agents of the workspace, with the programs in which they were seen."""
         found = await self._call("list_agents", api.ListAgents(), api.AgentList)
         return found.agents
+
+    async def wakes(
+        self, *, agent: str | None = None, thread: str | None = None, limit: int = 50
+    ) -> tuple[wakes_api.WakeRow, ...]:
+        """What was woken, how, and why; newest first."""
+        request = wakes_api.ListWakes(target_agent_id=agent, thread_id=thread, limit=limit)
+        return (await self._call("list_wakes", request, wakes_api.WakeList)).wakes
 
     async def pause_agent(self, agent: str, *, paused: bool = True) -> api.PausedAgent:
         """Keep an agent from being woken, or end that; for people who lead."""

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from accord.api import threads as api
+from accord.api import wakes as wakes_api
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.refusal import Reason, Refused
 from accord.transports.http.auth import Caller
 from accord.transports.msg import read_methods, write_methods
 from accord.transports.msg.argument_checks import check_request
 from accord.transports.msg.service import ThreadService
+from accord.transports.msg.waking import wake_history
 from accord.transports.msg.waking import wake_methods as waking
 
 # Each handler takes the request type of its own row.
@@ -99,6 +101,14 @@ TABLE = (
         waking.trigger_participant,
     ),
     Method("list_agents", api.ListAgents, api.AgentList, waking.list_agents, READS, on_mcp=False),
+    Method(
+        "list_wakes",
+        wakes_api.ListWakes,
+        wakes_api.WakeList,
+        wake_history.list_wakes,
+        READS,
+        on_mcp=False,
+    ),
     Method("pause_agent", api.PauseAgent, api.PausedAgent, waking.pause_agent, on_mcp=False),
 )
 METHODS: Mapping[str, Method] = {method.name: method for method in TABLE}

@@ -621,6 +621,15 @@ export interface ListThreads {
   limit?: number;
 }
 
+/** List wakes, newest first: for an operator or orchestrator all, for an agent its own. */
+export interface ListWakes {
+  schema_version?: number;
+  thread_id?: string | null;
+  target_agent_id?: string | null;
+  workspace_id?: string | null;
+  limit?: number;
+}
+
 /** A signed-in device; a browser holds a cookie instead of a key. `by` is the person who enrolled an agent, empty for a person's own device. */
 export interface ListedDevice {
   id: string;
@@ -1382,6 +1391,29 @@ export interface WakeDone {
   wake_id: string;
   result: 'delivered' | 'failed' | 'host_working' | 'human_input_busy';
   detail?: string;
+}
+
+/** Wakes, newest first. */
+export interface WakeList {
+  wakes: WakeRow[];
+}
+
+/** One wake: who asked for whom, what was done, what came of it, and why. */
+export interface WakeRow {
+  wake_id: string;
+  target_agent_id: string;
+  thread_id: string;
+  asked_by: string;
+  automatic: boolean;
+  forced: boolean;
+  reason: string;
+  action: 'none' | 'resume_session' | 'spawn_session' | 'trigger_runtime';
+  result: 'deferred' | 'delivered' | 'failed' | 'fallback_used' | 'skipped' | 'under_way';
+  why: string;
+  detail: string;
+  runtime_command: string | null;
+  asked_at: string;
+  ended_at: string | null;
 }
 
 /** Add a context item. */
