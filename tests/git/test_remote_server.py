@@ -12,6 +12,7 @@ import pytest
 
 from accord.git import bridge_client, remote_server
 from accord.git.repository import Repository
+from tests.helpers.git.hook_timeout import HOOK_TIMEOUT_S
 from tests.helpers.git.server_elsewhere import ServerElsewhere, profiles_file, sign_in
 from tests.helpers.git.work_tree import WorkTree
 from tests.helpers.servers.certificates import CertificateAuthority, trust_authority
@@ -234,7 +235,7 @@ def test_a_server_that_is_named_is_asked_instead_of_one_s_own_on_this_machine(
         own = {"XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path)}
         (tmp_path / "data").mkdir()
         (tmp_path / "data" / "accord").symlink_to(server.home)
-        assert bridge_client.request("status", own, {"repo": "x"}) is not None
+        assert bridge_client.request("status", own, {"repo": "x"}, HOOK_TIMEOUT_S) is not None
         trust = {"SSL_CERT_FILE": str(authority.file), "ACCORD_TIMEOUT": "60"}
         named = {**elsewhere.environment, **trust, "ACCORD_HOME": ""}
         alice = work.with_environment(**own, **named)
