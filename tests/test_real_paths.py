@@ -5,16 +5,22 @@ from pathlib import Path
 import pytest
 
 from accord.core.policy.call_classification import classify
+from accord.core.policy.call_findings import Classification
 from accord.core.policy.policy_toml import NO_POLICY
 from accord.core.policy.reported_call import CallKind, Place, ReportedCall
 from accord.real_paths import resolve
 from accord.shell_parser import parse_shell
 
 
-def is_read(folder: Path, command: str) -> bool:
-    place = Place(cwd=str(folder), worktree=str(folder), home=str(folder.parent))
+def class_of(folder: Path, command: str) -> Classification:
+    own = str(folder / ".config" / "accord")
+    place = Place(cwd=str(folder), worktree=str(folder), home=str(folder), protected=(own,))
     call = ReportedCall(CallKind.SHELL, "Bash", {"command": command}, place)
-    return classify(resolve(call, parse_shell), NO_POLICY, parse_shell).is_read
+    return classify(resolve(call, parse_shell), NO_POLICY, parse_shell)
+
+
+def is_read(folder: Path, command: str) -> bool:
+    return class_of(folder, command).is_read
 
 
 @pytest.mark.parametrize(
@@ -37,3 +43,11 @@ def test_glob_that_means_no_secret_is_a_read(command: str, tmp_path: Path) -> No
         (tmp_path / name).write_text("x")
 
     assert is_read(tmp_path, command)
+
+
+@pytest.mark.parametrize("command", ["cat ~/.conf*/accord/x", "cat ./.?onfig/acc*/x", "rm .c*/*/x"])
+def test_glob_does_not_hide_accords_own_directories(command: str, tmp_path: Path) -> None:
+    (tmp_path / ".config" / "accord").mkdir(parents=True)
+    (tmp_path / ".config" / "accord" / "x").write_text("token")
+
+    assert "belongs to Accord itself" in class_of(tmp_path, command).refusal

@@ -304,6 +304,17 @@ def test_our_own_tools_answer_for_themselves(
     assert agent.hook("pre-tool", other).decision == "deny"
 
 
+@pytest.mark.parametrize("tool", ["mcp__evil__post_message", "post_message", "Bash"])
+def test_tool_of_another_name_is_not_ours_whatever_its_server_is_called(
+    agent: GatedAgent, tool: str
+) -> None:
+    call = {"command": "touch made"}
+    payload = agent.shell_payload("", tool_name=tool, tool_input=call)
+    context = {"name": "accord", "tool_name": "post_message"}
+
+    assert agent.hook("pre-tool", {**payload, "mcp_server": context}).decision == "deny"
+
+
 def test_call_without_a_directory_is_refused(agent: GatedAgent) -> None:
     process = agent.start_hook("pre-tool", agent.shell_payload("ls", cwd="relative"))
 

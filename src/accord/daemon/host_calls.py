@@ -17,6 +17,7 @@ from accord.daemon.host_tools import (
     DIRECTORIES,
     KIND_BY_TOOL,
     MCP_PREFIXES,
+    OWN_NAMES,
     OWN_SERVER,
     OWN_TOOLS,
 )
@@ -79,8 +80,9 @@ def call_of(request: HookRequest, connection: Connection) -> HostCall:
     if not isinstance(tool, str) or not tool or len(tool) > MAX_NAME or not tool.isprintable():
         raise InvalidEventError("the host named no tool")
     arguments = arguments_of(payload)
-    server, name = mcp_tool_of(tool, payload)
-    kind = CallKind.MCP if server else KIND_BY_TOOL[connection.host].get(tool, CallKind.OTHER)
+    own_kind = KIND_BY_TOOL[connection.host].get(tool)
+    server, name = ("", "") if own_kind else mcp_tool_of(tool, payload)
+    kind = own_kind or (CallKind.MCP if server else CallKind.OTHER)
     caption_key = CAPTIONS.get(connection.host, {}).get(tool, "")
     caption = arguments.pop(caption_key, "") if caption_key else ""
     keys = DIRECTORIES.get(connection.host, {}).get(tool, ())
@@ -98,7 +100,7 @@ def call_of(request: HookRequest, connection: Connection) -> HostCall:
         cwd=cwd,
         home=absolute(request.home) if request.home else "",
         mcp_server=server,
-        is_own_tool=server == OWN_SERVER and name in OWN_TOOLS,
+        is_own_tool=server == OWN_SERVER and tool in OWN_NAMES and name in OWN_TOOLS,
         model=text_of(payload, "model")[:MAX_NAME],
         transcript=text_of(payload, "transcript_path"),
     )

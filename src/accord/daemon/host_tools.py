@@ -18,6 +18,12 @@ OWN_TOOLS = frozenset(
         *("pvp_send", "pvp_read", "propose_and_wait", "report_result", "whats_waiting"),
     }
 )
+# What hosts call them: Claude Code and Codex, Gemini CLI, Cursor.
+OWN_NAMES = frozenset(
+    name
+    for tool in OWN_TOOLS
+    for name in (f"mcp__{OWN_SERVER}__{tool}", f"mcp_{OWN_SERVER}_{tool}", f"MCP:{tool}")
+)
 
 
 KIND_BY_TOOL: Mapping[str, Mapping[str, CallKind]] = {

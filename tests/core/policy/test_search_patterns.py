@@ -113,6 +113,7 @@ def test_paths_that_rules_name_are_special(name: str, *, special: bool) -> None:
     text = 'version = 1\n[[path]]\nwrite = ["docs/**"]\ncategory = "file_write"\nrisk = "low"\n'
     rules = PathRules(PLACE, parse_policy(text))
 
+    assert rules.is_special(f"{HOME}/.config/accord/profiles.toml")
     assert rules.is_special(f"{WORKTREE}/{name}") is special
 
 

@@ -88,7 +88,8 @@ class PathRules:
         """Whether rules name this path, so that a glob which stands for it is not any other."""
         name = self.relative(path)
         return (
-            self.is_secret(path)
+            paths.within_any(path.lower(), self._protected)
+            or self.is_secret(path)
             or is_control_file(name)
             or any(rule.matching(name) is not None for rule in self._policy.path)
         )
