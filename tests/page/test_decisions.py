@@ -33,8 +33,8 @@ async def propose_ways(agent: Session, *ways: tuple[str, str]) -> list[str]:
 
 
 async def scroll_to_end(box: Locator) -> None:
+    await box.scroll_into_view_if_needed()
     await box.evaluate("box => box.scrollTo(0, box.scrollHeight)")
-    await box.locator("i").last.scroll_into_view_if_needed()
 
 
 async def test_calls_alike_are_approved_together_each_by_a_vote_of_its_own(
@@ -201,7 +201,7 @@ async def test_critical_change_waits_until_its_last_line_was_on_screen_for_each_
     browser: Browser, page_server: ServerProcess, team: Team
 ) -> None:
     session = await team.session("Critical", "jonas", "maya", "claude")
-    lines = "\n".join(f"line {number}" for number in range(80))
+    lines = "\n".join(f"line {number}" for number in range(1200))
     for content in ("short", lines):
         await session["claude"].propose(
             "write",
@@ -215,12 +215,17 @@ async def test_critical_change_waits_until_its_last_line_was_on_screen_for_each_
         approve = page.get_by_role("button", name="Approve")
         await expect(approve).to_be_enabled()
         await page.keyboard.press("j")
-        await expect(page.get_by_text("line 79")).to_be_attached()
+        await expect(page.get_by_text("of 1,200 lines")).to_be_visible()
         await expect(page.get_by_text("Read the change to its end first.")).to_be_visible()
         await expect(approve).to_be_disabled()
         await page.keyboard.press("a")
         await expect(page.get_by_role("button", name="Yes, run exactly this")).to_have_count(0)
-        await scroll_to_end(page.get_by_label("Changes of deploy.sh"))
+        change = page.get_by_label("Changes of deploy.sh")
+        await expect(page.get_by_text("line 1199")).to_have_count(0)  # drawn as it is read
+        for drawn in ("line 423", "line 823", "line 1199"):
+            await expect(change.get_by_text(drawn)).to_be_attached()
+            await expect(approve).to_be_disabled()
+            await scroll_to_end(change)
         await expect(approve).to_be_enabled()
     assert second.request.action_ref != first.request.action_ref
     await session["jonas"].end("The test is over")
