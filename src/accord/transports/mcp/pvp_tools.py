@@ -1,7 +1,8 @@
 """The five PVP tools: the same handlers as HTTP and WebSocket, with results made for models."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import SYSTEM
 from accord.core.kernel.refusal import Reason, Refused
+from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.approval.computed_class import REPORTED_KEY
 from accord.core.room.state import Room, ToolProposal
@@ -35,7 +37,10 @@ MAX_WAITING = 20
 WAITING_LIMITS = home.HomeLimits(
     MAX_WAITING, MAX_WAITING, MAX_WAITING, questions=MAX_WAITING, argument_bytes=16 << 10
 )
-THREAD_FIELDS = ("thread_id", "title", "status", "unread", "last_seq", "last_read_seq")
+THREAD_FIELDS = (
+    *("thread_id", "title", "created_by", "status", "unread"),
+    *("last_seq", "last_read_seq"),
+)
 NEXT = {
     "started": "Approved. Run exactly this call now, then call report_result.",
     "approved": "Approved, and it was started before. If you did not run it yet, run it once, then "
@@ -55,6 +60,11 @@ class PvpServices(NamedTuple):
     agents: Callable[[Caller], Awaitable[list[dict[str, Any]]]]
     public_url: Callable[[], str]
 
+    def kind_in(self, workspace: str) -> Callable[[str], Kind | None]:
+        """The kind of a principal of this workspace, as far as its tokens tell."""
+        directory = self.threads.engine.policy.directory
+        return nobody if directory is None else partial(directory.kind_of, workspace)
+
     @property
     def poster(self) -> MessagePoster:
         return self.messages.poster
@@ -67,9 +77,21 @@ class PvpServices(NamedTuple):
 # Quoted content
 
 
-def provenance(rooms: Iterable[Room], senders: Iterable[str], *, verified: bool) -> api.Provenance:
-    """Who wrote what a result quotes: their kind as the session knows it, not as they say."""
-    known = {}
+def nobody(_: str) -> Kind | None:
+    """Where nothing says who an id is."""
+    return None
+
+
+def provenance(
+    rooms: Iterable[Room],
+    senders: Collection[str],
+    *,
+    verified: bool,
+    kind_of: Callable[[str], Kind | None] = nobody,
+) -> api.Provenance:
+    """Who wrote what a result quotes: their kind as the server knows it, not as they say."""
+    enrolled = {id: kind for id in senders if (kind := kind_of(id)) is not None}
+    known = {id: api.Sender(kind.value, verified) for id, kind in enrolled.items()}
     for room in rooms:
         for id in senders:
             member = room.members.get(id) or room.former.get(id)
@@ -324,15 +346,21 @@ async def whats_waiting(
     """What concerns the caller in all sessions and threads, and which agents there are."""
     actor = call.caller.actor
     mine = await services.home.read(actor, WAITING_LIMITS)
+    unread = msgspec.to_builtins(list(mine["unread_threads"])[:MAX_WAITING])
     names = {entry["session"] for entries in ("gates", "stalls") for entry in mine[entries]}
     rooms = [
         await services.poller.reader.sessions.readable_room(name, actor) for name in sorted(names)
     ]
     senders = {gate["initiator"] for gate in mine["gates"]}
     senders |= {question["by"] for question in mine["questions"]}
-    marks = provenance(rooms, senders, verified=call.caller.identity is not None)
+    senders |= {thread["created_by"] for thread in unread}
+    marks = provenance(
+        rooms,
+        senders,
+        verified=call.caller.identity is not None,
+        kind_of=services.kind_in(actor.workspace),
+    )
     agents = await services.agents(call.caller)
-    unread = msgspec.to_builtins(list(mine["unread_threads"])[:MAX_WAITING])
     return api.Waiting(
         gates=mine["gates"],
         stalls=mine["stalls"],
