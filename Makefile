@@ -55,7 +55,7 @@ soak: setup ## The long rounds, before a release: fuzzing by time, chaos, proper
 	ACCORD_LONG=1 TEST_HOSTS=$(HOSTS) $(BIN)/python -m tests.helpers.hosts.installation
 	ACCORD_LONG=1 TEST_HOSTS=$(HOSTS) ACCORD_FUZZ_SECONDS=$(FUZZ_SECONDS) ACCORD_SOAK=$(SOAK) $(BIN)/pytest \
 		--capture=no tests/fuzz tests/properties tests/core/docket tests/stores tests/chaos \
-		tests/pact tests/git/test_why.py tests/hosts $(ARGS)
+		tests/pact tests/git/test_why.py tests/transports/http/api_docs tests/hosts $(ARGS)
 
 lint: setup ## Style, formatting, and that the generated pages are up to date.
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ from tests.helpers.threads.thread_rules import WORKER, agent
 HIDDEN = "plugh-xyzzy"
 # Inputs name threads by these words, because their ids differ in every run.
 OWN_THREAD, FOREIGN_THREAD = b"th_OWN", b"th_FOREIGN"
+REF = "0199a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"
 UNEXPECTED = frozenset({Reason.INTERNAL, Reason.UNAVAILABLE, Reason.DAMAGED})
 
 
@@ -41,10 +42,23 @@ def seeds() -> Iterator[bytes]:
             "post_message": about
             | {"schema_version": 1, "body": "hi", "kind": "event", "idempotency_key": "k"}
             | {"metadata": {"event_type": "fix_pushed", "to": ["worker"]}},
+            "trigger_participant": about
+            | {"target_agent_id": "worker", "reason": "x", "trigger_prompt": "go", "force": False}
+            | {"idempotency_key": "k"},
         }
         for name, arguments in calls.items():
             yield name.encode() + b"\n" + msgspec.json.encode(arguments)
     yield b'create_thread\n{"title":"T","participants":["a","a"],"type":"incident"}'
+    place = {"runtime_ref": REF, "machine": "m", "directory": "/w"}
+    beat = {"runtime": "codex_cli", "status": "idle", "resumable": True, **place}
+    others = {
+        "heartbeat_session": beat,
+        "take_wakes": beat | {"working": False, "line_empty": True, "wait_seconds": 0},
+        "list_agents": {"target_agent_id": "worker"},
+        "pause_agent": {"target_agent_id": "worker", "paused": True},
+    }
+    for name, arguments in others.items():
+        yield name.encode() + b"\n" + msgspec.json.encode(arguments)
     yield b'list_threads\n{"unread_only":true,"limit":1,"status":"active"}'
 
 
