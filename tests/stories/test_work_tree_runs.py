@@ -1,12 +1,14 @@
 """`accord agent --worktree`: an approved command covers what it left in the fork's work tree."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from accord.agents.tools.work_tree_record import WorkTreeRecorder
 from accord.core.room.approval.gates import GateRequest
 from accord.core.room.approval.tool_proposals import ToolPropose, ToolResult
 from tests.agents.test_loop import open_session
@@ -17,6 +19,7 @@ from tests.helpers.git.work_tree import WorkTree
 from tests.helpers.servers.server_process import ServerProcess
 from tests.spec import proves
 
+ACP_EXAMPLE = Path(__file__).parents[1] / "helpers" / "hosts" / "acp_example.py"
 BACK_DOOR = "import os; os.system(input())\n"
 RUNS = (
     ["cp", "base.py", "copy.py"],
@@ -139,3 +142,31 @@ async def test_the_record_of_a_token_without_the_label_is_no_evidence(
 
     assert approvers(tree) is None
     assert decision(tree)["covers"] == "none"
+
+
+async def test_a_host_in_a_work_tree_is_not_recorded_and_keeps_others_from_recording(
+    server: ServerProcess, repo: WorkTree
+) -> None:
+    folder = repo.path.parent
+    id = repo.accord("session", "create", "--name", "Copies").out.strip()
+    env = agent_env(server, folder / "helper") | {
+        "ACCORD_TOKEN": server.issue_token("helper", "agent", ["driver"], ["executor"])
+    }
+    words = ("--acp", f"{sys.executable} {ACP_EXAMPLE}", "--worktree")
+    async with open_session(server, id) as room:
+        with agent_process(id, *words, cwd=repo.path, log=folder / "log", env=env):
+            await joined(room, "helper")
+            fork = await room.alice.fork("Try it", ["helper"])
+            aside = room.alice.within(fork)
+            await aside.prompt("touch", "helper")
+            await room.wait_for(GateRequest)
+            (directory,) = (folder / f"{repo.path.name}.worktrees").iterdir()
+            async with WorkTreeRecorder(directory).run() as run:
+                assert await run.metadata() is None
+            await aside.approve(room.messages_of(ToolPropose)[-1].id)
+            result: ToolResult = await room.wait_for(ToolResult)
+    async with WorkTreeRecorder(directory).run() as run:
+        assert await run.metadata() is not None
+
+    assert (result.success, result.metadata) == (True, None)
+    assert (directory / "mark").exists()
