@@ -8,13 +8,16 @@ Between two commands no person is connected: each is one request from a plain sh
 in its environment, and the agent sends single HTTP requests too.
 """
 
+import asyncio
 import json
 import os
 import pty
 import re
+import signal
 import subprocess
+import time
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,8 @@ from tests.helpers.servers.server_process import Process, ServerProcess
 
 PEOPLE = ["human:bob", "human:carol", "human:olga"]
 LOGIN = "def login(user, password):\n    return check(user, password)\n"
+SCRIPT = '[[reply]]\n[[reply.steps]]\nsay = "Here I am."\n'
+PATIENCE_S, POLL_S = 90, 0.1
 BACK_DOOR = "check = lambda user, password: True\n"
 
 
@@ -352,6 +357,141 @@ async def test_the_record_is_true_after_two_days(
     assert signed_approvers(olga, back_door, key) == []
     verified = machine.accord("verify", "--data-dir", str(server.home))
     assert (verified.code, "The log is intact" in verified.out) == (0, True), verified
+
+
+class Sleeper:
+    """A process on a laptop whose lid is closed: it is stopped, and told nothing."""
+
+    def __init__(self, person: Person, log: Path, *words: str) -> None:
+        self.log = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [person.clock.python, "-u", "-m", "accord", *words],
+                env=person.env,
+                cwd=person.home,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def shown(self) -> str:
+        return self.log.read_text("utf-8")
+
+    def close_lid(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)
+
+    def open_lid(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+async def until(is_so: Callable[[], Awaitable[bool]], what: Callable[[], str]) -> None:
+    """Wait for something that other processes bring about."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not await is_so():
+        assert time.monotonic() < deadline, what()
+        await asyncio.sleep(POLL_S)
+
+
+async def until_shown(process: Sleeper, *words: str) -> None:
+    async def is_shown() -> bool:
+        assert process.process.poll() is None, process.shown
+        return all(each in process.shown for each in words)
+
+    await until(is_shown, lambda: f"{words} is not in: {process.shown}")
+
+
+async def answers_of(scribe: Agent, agent: str, number: int) -> list[str]:
+    """The answers of an agent, once there are as many."""
+
+    async def found() -> list[str]:
+        page = await scribe.client.poll(scribe.session)
+        return [
+            each["id"]
+            for each in page["messages"]
+            if each["type"] == "response.end" and each["sender"] == agent
+        ]
+
+    async def are_there() -> bool:
+        return len(await found()) >= number
+
+    await until(are_there, lambda: f"{agent} has not answered {number} times")
+    return await found()
+
+
+def members_present(olga: Person, session: str) -> dict[str, str]:
+    shown = olga.json("session", "show", session)
+    return {each["id"]: each["presence"] for each in shown["members"]}
+
+
+async def until_member(olga: Person, session: str, id: str) -> None:
+    async def is_member() -> bool:
+        return id in await asyncio.to_thread(members_present, olga, session)
+
+    await until(is_member, lambda: f"{id} has not joined")
+
+
+async def test_a_watch_and_an_agent_that_slept_through_restarts_miss_and_repeat_nothing(
+    tmp_path: Path, machine: Machine, clock: MovedClock
+) -> None:
+    olga, bob, laptop = (
+        Person(name, tmp_path / "homes", clock) for name in ("olga", "bob", "helper")
+    )
+    sign_in(machine, olga, bob)
+    session = olga.says("session", "create", "--name", "Night")
+    bob.says("session", "join", session)
+    issue = ("token", "issue", "--type", "agent", "--roles", "driver", "--ttl", "7d")
+    url = olga.json("whoami")["url"]
+    scribe = Agent(url, olga.says(*issue, "--id", "scribe"), session)
+    await scribe.client.join(session, kind="agent")
+    laptop.env |= {"ACCORD_URL": url, "ACCORD_TOKEN": olga.says(*issue, "--id", "helper")}
+    (laptop.home / "script.toml").write_text(SCRIPT)
+    words = ("agent", session, "--provider", "scripted", "--script", "script.toml")
+    watch = Sleeper(bob, tmp_path / "watch.log", "gates", "--watch")
+    agent = Sleeper(laptop, tmp_path / "agent.log", *words)
+    try:
+        await until_shown(watch, "new gates appear here")
+        await until_member(olga, session, "helper")
+        prompt = olga.says("session", "prompt", session, "helper", "Good evening")
+        assert len(await answers_of(scribe, "helper", 1)) == 1
+        first = await scribe.propose(prompt, description="The first call")
+        await until_shown(watch, "The first call")
+
+        # Both laptops are closed for fourteen hours, in which the server restarts twice.
+        for process in (watch, agent):
+            process.close_lid()
+        machine.sleep_through(5, clean=False)
+        olga.says("approve", first)
+        second = await scribe.propose(prompt, description="The second call")
+        olga.says("session", "prompt", session, "helper", "Good night")
+        clock.move(3)
+        machine.sleep_through(6, clean=True)
+        present = members_present(olga, session)
+        assert present == dict.fromkeys(("olga", "bob", "scribe", "helper"), "disconnected")
+        for process in (watch, agent):
+            process.open_lid()
+
+        await until_shown(watch, "was approved by olga", "The second call")
+        assert len(await answers_of(scribe, "helper", 2)) == 2
+        assert "that was enough" in bob.says("approve", second)
+        assert (await scribe.begin(second)).status_code == 200
+        await until_shown(watch, "was approved by bob")
+        await scribe.propose(prompt, description="The third call")
+        await until_shown(watch, "The third call")
+        olga.says("session", "prompt", session, "helper", "Good morning")
+        assert len(await answers_of(scribe, "helper", 3)) == 3
+        for told in ("The first call", "The second call", "was approved by olga"):
+            assert watch.shown.count(told) == 1, watch.shown
+        assert members_present(olga, session)["helper"] == "active"
+    finally:
+        for process in (watch, agent):
+            process.end()
+    await scribe.client.close()
 
 
 @pytest.mark.skipif(
