@@ -38,17 +38,25 @@ def posted(sender: str = "coder", kind: str = "chat", **changes: object) -> Post
         (posted(kind="system", to=("reviewer",)), ()),
         (posted(kind="unknown", to=("reviewer",)), ()),
         (posted(kind="event", event_type="fix_pushed", to=("planner",)), ("planner",)),
-        (posted(kind="event", event_type="re_review_requested"), ()),  # by a worker
+        (posted(kind="event", event_type="fix_pushed"), ("reviewer",)),
+        (posted(kind="event", event_type="finding_reported"), ("reviewer",)),
+        (posted("reviewer", "event", event_type="finding_reported", role="reviewer"), ()),
+        (posted(kind="event", event_type="finding_verified"), ()),
+        (posted(kind="event", event_type="re_review_requested"), ("reviewer",)),  # by a worker
         (posted(kind="event", event_type="re_review_requested", to=("planner",)), ("planner",)),
         (
             posted(kind="event", event_type="re_review_requested", role="orchestrator"),
             ("planner", "reviewer"),
         ),
-        (posted(kind="event", event_type="thread_escalated", role="unheard_of"), ()),
+        (posted(kind="event", event_type="thread_escalated", role="unheard_of"), ("reviewer",)),
     ],
 )
 def test_whom_a_message_wakes(message: PostedMessage, woken: tuple[str, ...]) -> None:
-    assert woken_by(message, PARTICIPANTS) == woken
+    assert woken_by(message, PARTICIPANTS, ("reviewer", "stranger")) == woken
+
+
+def test_a_review_request_where_nobody_reviews_wakes_nobody() -> None:
+    assert woken_by(posted(kind="event", event_type="re_review_requested"), PARTICIPANTS) == ()
 
 
 def talk(*senders: str) -> list[PostedMessage]:

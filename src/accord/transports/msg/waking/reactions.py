@@ -41,6 +41,7 @@ from accord.core.views.session_threads import SessionThread
 from accord.engine.ports import Row
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.msg.waking.conversations import message_in_session, posted_message
+from accord.transports.msg.waking.reviewers import reviewers_for
 from accord.transports.msg.waking.service import SETTLE_S
 
 if TYPE_CHECKING:
@@ -54,7 +55,13 @@ LOOP_TEXT = (
     "an event, a task, a commit or a person follows."
 )
 # What a row must contain to matter; looking for these bytes is cheaper than decoding every message.
-THREAD_MARKERS = (b'"to":', b'"re_review_requested"', b'"thread_escalated"')
+THREAD_MARKERS = (
+    b'"to":',
+    b'"finding_reported"',
+    b'"fix_pushed"',
+    b'"re_review_requested"',
+    b'"thread_escalated"',
+)
 ATTENTION_MARKERS = (b'"wake.due"', b'"wake.ended"', b'"silence.noticed"')
 # Prompts, decided gates, and chat whose metadata (a text inside the record) addresses an agent.
 ROOM_MARKERS = (
@@ -140,7 +147,11 @@ class AttentionWorker:
         """Those who are named are awaited; those whom it wakes are woken."""
         thread: Thread = await self.engine.state(record.stream)
         message = posted_message(record, event)
-        woken = woken_by(message, thread.participants)
+        reviewers: tuple[str, ...] = ()
+        if message.event_type and not message.to:
+            newest = await self.threads.wakes.conversations.newest_messages(thread, record.seq)
+            reviewers = reviewers_for(thread, record, event, newest)
+        woken = woken_by(message, thread.participants, reviewers)
         if woken and await self._is_politeness_loop(thread, record):
             await self._post_loop_notice(thread, record)
         for agent in woken:
