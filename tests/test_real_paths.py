@@ -51,3 +51,28 @@ def test_glob_does_not_hide_accords_own_directories(command: str, tmp_path: Path
     (tmp_path / ".config" / "accord" / "x").write_text("token")
 
     assert "belongs to Accord itself" in class_of(tmp_path, command).refusal
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat link/../x",
+        "cd link && cat ../x",
+        "cat ./l*/../x",
+        "cat sub/up/../../x",
+        "wc < link/../x",
+    ],
+)
+def test_parent_of_a_link_is_where_the_link_leads(command: str, tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / "sub" / "inner", outside / "inner"):
+        folder.mkdir(parents=True)
+    (outside / "x").write_text("private")
+    (root / "x").write_text("public")
+    (root / "link").symlink_to(outside / "inner")
+    (root / "sub" / "up").symlink_to(outside / "inner")
+
+    found = class_of(root, command)
+
+    assert (found.category, found.is_read) == ("secret_access", False)
+    assert is_read(root, "cat sub/../x && cat sub/inner/../../x")

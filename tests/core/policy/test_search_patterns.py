@@ -128,3 +128,11 @@ def test_accords_own_directories_are_refused_in_any_case() -> None:
     own = replace(PLACE, protected=(f"{HOME}/.config/Accord",))
     call = call_of(CallKind.READ, "Read", {"file_path": f"{HOME}/.config/accord/x"}, own)
     assert class_of(call, NO_POLICY).refusal
+
+
+def test_parent_of_a_link_is_the_parent_of_what_it_stands_for() -> None:
+    link = f"{WORKTREE}/link"
+    call = call_of(CallKind.SHELL, "Bash", {"command": "cat link/../x"})
+
+    assert class_of(call).is_read
+    assert f"{HOME}/x" in class_of(call, links={link: f"{HOME}/other"}).explanation

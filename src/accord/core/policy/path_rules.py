@@ -52,7 +52,20 @@ class PathRules:
 
     def absolute(self, path: str, cwd: str) -> str:
         """A path as the call names it, from a working directory."""
-        return paths.normalize(paths.expand_home(path, self._place.home), cwd)
+        return self.below(paths.expand_home(path, self._place.home), cwd)
+
+    def below(self, path: str, cwd: str) -> str:
+        """The absolute path without `..`: behind a link, that is the parent of where it leads."""
+        whole = path if path.startswith("/") else f"{cwd}/{path}"
+        done: list[str] = []
+        for part in whole.split("/"):
+            if part == "..":
+                if done and (elsewhere := self.real(f"/{'/'.join(done)}")[1:]):
+                    done = elsewhere[0].strip("/").split("/")
+                del done[-1:]
+            elif part not in ("", "."):
+                done.append(part)
+        return f"/{'/'.join(done)}"
 
     def real(self, path: str) -> tuple[str, ...]:
         """What a path stands for: itself, and what the caller found behind links."""

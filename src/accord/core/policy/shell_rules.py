@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from accord.core.policy import paths
 from accord.core.policy.call_findings import Finding, read, refused
 from accord.core.policy.forbidden_commands import decides, hides_decision, opens_prompt
 from accord.core.policy.git_commands import git_meaning, git_read_paths, take_apart
@@ -213,7 +212,7 @@ class ShellRules:
             return [self._places.absolute(text, "/")]
         # A quoted `~` is a name like any other.
         text = f"./{text}" if text.startswith("~") else text
-        return [paths.normalize(text, folder) for folder in self._folders]
+        return [self._places.below(text, folder) for folder in self._folders]
 
     def _own_directories(self, program: str, words: tuple[Word, ...]) -> Iterator[Finding]:
         """Refuse every word that leads into Accord's directories, and searches from above them."""
