@@ -14,8 +14,8 @@ from accord.engine.ports import Snapshot
 from accord.engine.streams import stream_cache
 from accord.identity.token_signing import Keyring
 from accord.transports.http.auth import Caller
+from accord.transports.msg import delivery_marks
 from accord.transports.msg import post_quota as quotas
-from accord.transports.msg import service as services
 from accord.transports.msg import thread_index as indexes
 from accord.transports.msg.method_table import call_method
 from tests.helpers.engine.harness import RecordingPeer
@@ -168,7 +168,7 @@ async def test_threads_of_another_process_are_listed(local: LocalService) -> Non
 
 
 async def test_marks_are_bounded(local: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "MAX_MARKS", 1)
+    monkeypatch.setattr(delivery_marks, "MAX_MARKS", 1)
     thread = await new_thread(local, "worker", "other", "reviewer")
     await local.post(WORKER, thread, "x")
     for reader in (OTHER, REVIEWER):
