@@ -25,8 +25,8 @@ LOCKS = ROOT / "requirements"
 SETS = {"runtime": ("runtime", "build"), "dev": ("dev",)}
 PINNED = re.compile(r"^([\w.-]+)==([\w.!+]+)", re.MULTILINE)
 
-# What uv is told of what pip was told: its own names for the same settings.
-MEANT = {
+# pip's settings, and uv's variables with the same meaning.
+UV_VARIABLES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
@@ -35,11 +35,11 @@ MEANT = {
     "cert": "SSL_CERT_FILE",
     "proxy": "ALL_PROXY",
 }
-SAME = {
+OTHER_NAMES = {
     "UV_DEFAULT_INDEX": ("UV_INDEX_URL",),
     "UV_INDEX": ("UV_EXTRA_INDEX_URL",),
 }
-APART_BY_COMMAS = frozenset({"UV_FIND_LINKS"})
+COMMA_SEPARATED = frozenset({"UV_FIND_LINKS"})
 # From the weakest to the strongest.
 PLACES = ("global.", "install.", ":env:.")
 
@@ -66,34 +66,35 @@ class Environment:
 
     def fill(self, names: tuple[str, ...]) -> None:
         """Have exactly what these locks name, and accord."""
-        if not works(self.python):
-            # One that is broken goes; a folder that never was an environment is nobody's to empty.
-            anew = ["--clear"] if (self.folder / "pyvenv.cfg").exists() else []
-            with step(f"Making the environment in {self.folder.name}"):
-                run([sys.executable, "-m", "venv", *anew, str(self.folder)])
+        if not runs(self.python):
+            # A broken environment is cleared; a folder that never was an environment is left alone.
+            clear = ["--clear"] if (self.folder / "pyvenv.cfg").exists() else []
+            with timed_step(f"Making the environment in {self.folder.name}"):
+                run([sys.executable, "-m", "venv", *clear, str(self.folder)])
         wanted = "uv " + " ".join(version for _, version in pinned("uv"))
-        if wanted not in said([str(self.uv), "--version"]):
-            with step(f"Installing {wanted}"):
+        if wanted not in output_of([str(self.uv), "--version"]):
+            with timed_step(f"Installing {wanted}"):
                 install = ["install", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
                 run([*self.pip, *install, "-r", str(lock("uv"))])
         self._sync(names)
 
     def _sync(self, names: tuple[str, ...]) -> None:
         settings = [*self.pip[:-1], "config", "list"]
-        env = {**os.environ, **translated(said(settings), os.environ)}
-        where = ["--quiet", "--python", str(self.python)]
+        env = {**os.environ, **translated(output_of(settings), os.environ)}
+        options = ["--quiet", "--python", str(self.python)]
         count = len({name for each in names for name, _ in pinned(each)})
-        told = " and ".join(f"requirements/{each}.txt" for each in names)
-        with step(f"Installing the {count} packages of {told}"):
+        files = " and ".join(f"requirements/{each}.txt" for each in names)
+        with timed_step(f"Installing the {count} packages of {files}"):
             locks = [str(lock(each)) for each in names]
             run(
-                [str(self.uv), "pip", "sync", *where, "--require-hashes", "--no-build", *locks], env
+                [str(self.uv), "pip", "sync", *options, "--require-hashes", "--no-build", *locks],
+                env,
             )
-        with step("Installing accord from this checkout"):
+        with timed_step("Installing accord from this checkout"):
             alone = ["--no-deps", "--no-build-isolation", "--offline"]
-            run([str(self.uv), "pip", "install", *where, *alone, "--editable", str(ROOT)], env)
-        with step("Checking that nothing is missing"):
-            run([str(self.uv), "pip", "check", *where], env)
+            run([str(self.uv), "pip", "install", *options, *alone, "--editable", str(ROOT)], env)
+        with timed_step("Checking that nothing is missing"):
+            run([str(self.uv), "pip", "check", *options], env)
 
 
 def lock(name: str) -> Path:
@@ -107,17 +108,17 @@ def pinned(name: str) -> list[tuple[str, str]]:
 
 
 def translated(listed: str, env: Mapping[str, str]) -> dict[str, str]:
-    """What `pip config list` prints, for uv; what uv was told itself is left alone."""
+    """What `pip config list` prints, for uv; what is set for uv itself is left alone."""
     found: dict[str, str] = {}
     for place in PLACES:
         for key, value in settings(listed):
-            name = MEANT.get(key.removeprefix(place))
+            name = UV_VARIABLES.get(key.removeprefix(place))
             if key.startswith(place) and name and value.strip():
-                found[name] = ("," if name in APART_BY_COMMAS else " ").join(value.split())
+                found[name] = ("," if name in COMMA_SEPARATED else " ").join(value.split())
     kept = {
         name: value
         for name, value in found.items()
-        if not any(each in env for each in (name, *SAME.get(name, ())))
+        if not any(each in env for each in (name, *OTHER_NAMES.get(name, ())))
     }
     if "UV_INDEX" in kept:
         # As pip does it: whichever index has the file. Its hash says that it is the right one.
@@ -133,13 +134,13 @@ def settings(listed: str) -> Iterator[tuple[str, str]]:
             yield key, str(ast.literal_eval(value))
 
 
-def works(python: Path) -> bool:
+def runs(python: Path) -> bool:
     """Whether it runs: an environment does not outlive the Python that it was made with."""
-    return said([str(python), "-m", "pip", "--version"]) != ""
+    return output_of([str(python), "-m", "pip", "--version"]) != ""
 
 
-def said(words: Iterable[str]) -> str:
-    """What a program prints; nothing, if it is not there or fails."""
+def output_of(words: Iterable[str]) -> str:
+    """What a program prints; empty if it is missing or fails."""
     try:
         done = subprocess.run(list(words), capture_output=True, text=True, check=False)
     except OSError:
@@ -148,7 +149,7 @@ def said(words: Iterable[str]) -> str:
 
 
 def run(words: list[str], env: Mapping[str, str] | None = None) -> None:
-    """Run it to its end; what it says is of interest when it fails."""
+    """Run a command; its output is shown if it fails."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, env=env, check=False)
     except OSError as error:
@@ -158,14 +159,14 @@ def run(words: list[str], env: Mapping[str, str] | None = None) -> None:
 
 
 def fail(words: list[str], why: str) -> NoReturn:
-    """End with what was tried and what came of it."""
+    """End with the command and its output."""
     print(" failed", flush=True)
     print(f"\n$ {' '.join(words)}\n{why}", file=sys.stderr)
     sys.exit(1)
 
 
 @contextmanager
-def step(what: str) -> Iterator[None]:
+def timed_step(what: str) -> Iterator[None]:
     """A line that says what is done, and then how long it took."""
     began = time.monotonic()
     print(f"{what} …", end="", flush=True)

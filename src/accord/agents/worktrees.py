@@ -49,7 +49,7 @@ class Worktrees:
         if str(path) in self._known():
             return path
         if path.exists():
-            raise WorktreeError(f"{path} exists and is no work tree of {root}; move it away")
+            raise WorktreeError(f"{path} exists, but is not a work tree of {root}; move it away")
         branch = branch_of(fork)  # by which commits there are recognised as the fork's
         has_branch = self._repository.has_branch(branch)
         place = [str(path), branch] if has_branch else ["-b", branch, str(path), "HEAD"]

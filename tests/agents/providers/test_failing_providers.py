@@ -61,7 +61,7 @@ async def ask(
         (RawAnswer(302, b"", {"location": "http://127.0.0.1:9/"}), "302", False),
         (RawAnswer(200, b"data: nonsense\n\n", EVENTS), "not JSON", False),
         (RawAnswer(200, b"data: [1]\n\n", EVENTS), "not an object", False),
-        (RawAnswer(200, b"", EVENTS), "in the middle", True),
+        (RawAnswer(200, b"", EVENTS), "before it was complete", True),
         (RawAnswer(200, b"data: {}\n\n", EVENTS, cut=True), "failed", True),
         (events({"type": "error", "error": {"message": f"no {MODEL_KEY}"}}), "no (key)", False),
     ],
@@ -103,8 +103,8 @@ async def test_silent_provider_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         ("openai", {}, "", "set OPENAI_API_KEY"),
         ("openai-compatible", {}, "", "--base-url"),
         ("anthropic", {"ANTHROPIC_API_KEY": "k"}, "http://models.example", "plain HTTP"),
-        ("anthropic", {"ANTHROPIC_API_KEY": "k"}, "ftp://models.example", "no address"),
-        ("anthropic", {"ANTHROPIC_API_KEY": "k"}, "https://a:b@models.example", "no address"),
+        ("anthropic", {"ANTHROPIC_API_KEY": "k"}, "ftp://models.example", "not the address"),
+        ("anthropic", {"ANTHROPIC_API_KEY": "k"}, "https://a:b@models.example", "not the address"),
     ],
 )
 def test_a_key_comes_from_the_environment_and_goes_only_over_tls(

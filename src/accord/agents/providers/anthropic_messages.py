@@ -156,7 +156,7 @@ class PartialMessage:
     def reply(self) -> ModelReply:
         """The whole; raises ModelError if the stream ended too early."""
         if not self._is_complete:
-            raise ModelError("The provider ended its answer in the middle", transient=True)
+            raise ModelError("The provider's answer ended before it was complete", transient=True)
         calls: list[ModelCall] = []
         blocks: list[dict[str, Any]] = []
         for index, block in sorted(self._blocks.items()):

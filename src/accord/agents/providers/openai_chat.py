@@ -146,7 +146,7 @@ class PartialCompletion:
     def reply(self) -> ModelReply:
         """The whole; raises ModelError if the stream ended too early."""
         if not self._finish:
-            raise ModelError("The provider ended its answer in the middle", transient=True)
+            raise ModelError("The provider's answer ended before it was complete", transient=True)
         calls = [each for _, each in sorted(self._calls.items())]
         text = "".join(self._text)
         native: dict[str, Any] = {"role": "assistant", "content": text or None}

@@ -54,7 +54,7 @@ class OpenAIResponses:
                 items.append(item)
             elif kind in FINAL:
                 return reply_of(request.model, items, event.get("response"))
-        raise ModelError("The provider ended its answer in the middle", transient=True)
+        raise ModelError("The provider's answer ended before it was complete", transient=True)
 
 
 def request_body(request: ModelRequest) -> dict[str, Any]:

@@ -51,7 +51,10 @@ def check_address(url: str) -> str:
     """The address without a slash at its end; raises ModelError if a key must not go there."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
-        raise ModelError(f"{url!r} is no address of a model provider; it begins with https://")
+        raise ModelError(
+            f"{url!r} is not the address of a model provider; it begins with https:// "
+            "and holds no name or password"
+        )
     if parts.scheme == "http" and not is_local(url):
         raise ModelError(f"{url} is plain HTTP, which would show the key; use https://")
     return url.rstrip("/")

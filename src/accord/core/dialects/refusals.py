@@ -1,4 +1,6 @@
-"""How a refusal reads in each dialect: the one place where a `Refused` becomes an answer.
+"""How a refusal reads in each dialect: here a `Refused` becomes an answer.
+
+MCP's dialect is in `transports/mcp/errors.py`, because it is the result of a tool.
 
     dialect   function                      answers
     --------  ----------------------------  -----------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from accord.core.kernel.refusal import Refused
 from accord.core.provenance.commit_message import parser as words
-from accord.core.provenance.commit_message.lint import MAX_LINE_WIDTH, LintRules, strip_comments
+from accord.core.provenance.commit_message.lint import LintRules, strip_comments
 from accord.core.provenance.commit_message.lint import lint as findings
 from accord.core.provenance.commit_message.parser import MAX_MESSAGE_CHARS, parse_message
 from accord.core.provenance.commit_message.trailer_values import HUMAN, Participant, split_list
@@ -24,6 +24,7 @@ from accord.core.provenance.commit_message.trailers import (
     APPROVED_BY_KEY,
     APPROVERS_KEY,
     DECISION_KEY,
+    MAX_LINE_WIDTH,
     SHORT,
     Trailer,
     trailer_line,

@@ -11,12 +11,12 @@ from accord.core.provenance.commit_message.parser import (
 )
 from accord.core.provenance.commit_message.trailers import (
     COMMENT_CHAR,
+    MAX_LINE_WIDTH,
     SCISSORS_LINE,
     Trailer,
     split_lines,
 )
 
-MAX_LINE_WIDTH = 72
 HEADER_FORM = "<type>(<scope>): <description> [pvp:<ref>]"
 # First words in the past or present tense, and the imperative to use (GIT-HEADER-4).
 IMPERATIVE_OF = {
