@@ -191,7 +191,7 @@ def flooding(peer: socket.socket, over: threading.Event) -> None:
 @proves("OPEN-57")
 @pytest.mark.parametrize("answers", [silent, dribbling, flooding])
 @pytest.mark.parametrize("family", ["socket", "port"])
-def test_after_a_second_nobody_is_waited_for(
+def test_bridge_client_gives_up_after_one_second(
     family: str,
     answers: Callable[[socket.socket, threading.Event], None],
     tmp_path: Path,

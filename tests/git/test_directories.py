@@ -39,7 +39,9 @@ def log(plain: WorkTree) -> Path:
     return place
 
 
-def test_of_a_hook_in_any_kind_of_repository(plain: WorkTree, log: Path, tmp_path: Path) -> None:
+def test_hook_finds_its_directories_in_any_kind_of_repository(
+    plain: WorkTree, log: Path, tmp_path: Path
+) -> None:
     plain.commit("begin")
     plain.in_directory(plain.path / "sub").path.mkdir()
     plain.in_directory(plain.path / "sub").git(

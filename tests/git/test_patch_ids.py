@@ -69,7 +69,7 @@ def test_one_look_tells_what_two_would(repo: Repository) -> None:
     assert len(commits) == 11
 
 
-def test_many_at_once_are_named_alike(repo: Repository) -> None:
+def test_patch_ids_are_the_same_for_one_commit_and_for_many(repo: Repository) -> None:
     commits = repo.commits("HEAD")
     each = {commit.sha: commit_content.patch_of(repo, commit).patch_id for commit in commits}
 

@@ -51,7 +51,7 @@ def test_git_that_says_too_much_is_ended(repo: Repository) -> None:
         repo.run(*shell("exec yes"), max_bytes=1000)
 
 
-def test_of_complaints_the_beginning_is_kept(repo: Repository) -> None:
+def test_error_output_of_git_is_cut_after_its_beginning(repo: Repository) -> None:
     done = repo.run(*shell(f"head -c {4 * MAX_STDERR_BYTES} /dev/zero | tr '\\0' x >&2; exit 3"))
 
     assert (done.code, len(done.err)) == (3, MAX_STDERR_BYTES)

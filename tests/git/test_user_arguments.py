@@ -63,7 +63,7 @@ def test_outside_a_repository_every_verb_says_so(
         (("why", "a.txt:1"), 4, "a.txt:1 is neither a tracked file here nor a commit"),
     ],
 )
-def test_before_the_first_commit(
+def test_commands_explain_a_repository_without_commits(
     plain: WorkTree, words: tuple[str, ...], code: int, said: str
 ) -> None:
     ran = plain.accord(*words)
@@ -136,7 +136,7 @@ def test_a_shallow_clone_says_that_a_line_may_be_older(session: WorkTree, tmp_pa
         ("HEAD~99", 4, "HEAD~99 is neither"),
     ],
 )
-def test_what_cannot_be_explained_is_said(
+def test_why_says_what_it_cannot_explain(
     session: WorkTree, word: str, code: int, said: str
 ) -> None:
     session.commit("feat: begin", "a.txt", "one\ntwo\n")

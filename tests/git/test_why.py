@@ -71,7 +71,7 @@ def test_a_line_that_is_not_committed_has_no_reason_yet(session: WorkTree) -> No
     ("word", "code"),
     [("nothing.txt:1", 4), ("a.txt:99", 4), ("a.txt:0", 2), ("--help-me", 2), ("-x", 2)],
 )
-def test_what_cannot_be_found_is_said(session: WorkTree, word: str, code: int) -> None:
+def test_why_says_what_it_cannot_find(session: WorkTree, word: str, code: int) -> None:
     session.commit("feat: one", "a.txt", "1\n")
     ran = session.accord("why", word)
 
@@ -89,7 +89,7 @@ def test_without_a_record_the_message_speaks_for_itself(plain: WorkTree) -> None
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_the_answer_fits_the_terminal(session: WorkTree, columns: int) -> None:
+def test_why_fits_the_width_of_the_terminal(session: WorkTree, columns: int) -> None:
     told = {"COLUMNS": str(columns), "PVP_DECISION_BY": ",".join(f"human:p{n}" for n in range(20))}
     session.with_environment(**told).commit(
         f"feat: {'a long header ' * 4}", "a.txt", "x = 1 + 1 " * 20 + "\n"

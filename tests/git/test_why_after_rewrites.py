@@ -31,7 +31,7 @@ def why(work: WorkTree, target: str) -> tuple[list[str], str]:
     return ids, reason["found_by"]
 
 
-def test_after_an_amend(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_an_amend(topic: WorkTree) -> None:
     before = topic.decision_ids()
     topic.write("more.txt", "x")
     topic.git("commit", "-q", "--amend", "-m", "feat: add it all up")
@@ -39,7 +39,9 @@ def test_after_an_amend(topic: WorkTree) -> None:
     assert why(topic, "cart.py:3")[0] == before
 
 
-def test_after_an_amend_that_replaces_the_whole_message(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_an_amend_that_replaces_the_whole_message(
+    topic: WorkTree,
+) -> None:
     """`--amend -m` drops the trailers, as git always does; the record goes on."""
     before = topic.decision_ids()
     alone(topic).git("commit", "-q", "--amend", "-m", "Add it all up")
@@ -49,14 +51,14 @@ def test_after_an_amend_that_replaces_the_whole_message(topic: WorkTree) -> None
     assert why(topic, "HEAD") == (before, "note")
 
 
-def test_after_an_amend_without_hooks(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_an_amend_without_hooks(topic: WorkTree) -> None:
     before = topic.decision_ids()
     topic.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "-m", "Reworded")
 
     assert why(topic, "cart.py:3") == (before, "patch")
 
 
-def test_after_a_rebase_with_a_fixup(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_a_rebase_with_a_fixup(topic: WorkTree) -> None:
     first = topic.decision_ids()
     topic.commit("fixup! feat: add it up", "cart.py", FILE.replace("print", "log"))
     second = topic.decision_ids()
@@ -73,7 +75,7 @@ def test_after_a_rebase_with_a_fixup(topic: WorkTree) -> None:
 
 
 @pytest.mark.parametrize("hooks", [True, False])
-def test_after_a_cherry_pick(topic: WorkTree, hooks: bool) -> None:
+def test_why_names_the_decision_after_a_cherry_pick(topic: WorkTree, hooks: bool) -> None:
     before = topic.decision_ids()
     topic.git("switch", "-q", "main")
     off = [] if hooks else ["-c", "core.hooksPath=/dev/null"]
@@ -90,7 +92,7 @@ def squashed(topic: WorkTree) -> list[str]:
     return sorted(first + topic.decision_ids())
 
 
-def test_after_a_squash_merge(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_a_squash_merge(topic: WorkTree) -> None:
     ids = squashed(topic)
     topic.git("switch", "-q", "main")
     topic.git("merge", "-q", "--squash", "topic")
@@ -100,7 +102,9 @@ def test_after_a_squash_merge(topic: WorkTree) -> None:
     assert sorted(why(topic, "cart.py:3")[0]) == ids
 
 
-def test_after_a_forges_squash_merge_with_the_branch_deleted(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_a_forges_squash_merge_with_the_branch_deleted(
+    topic: WorkTree,
+) -> None:
     ids = squashed(topic)
     tree = topic.git("rev-parse", "topic^{tree}")
     sha = topic.git("commit-tree", tree, "-p", "main", "-m", "Sums (#42)")
@@ -113,7 +117,7 @@ def test_after_a_forges_squash_merge_with_the_branch_deleted(topic: WorkTree) ->
     assert why(topic, "HEAD")[0] == found
 
 
-def test_after_a_rename(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_a_rename(topic: WorkTree) -> None:
     before = topic.decision_ids()
     topic.git("mv", "cart.py", "basket.py")
     alone(topic).git("commit", "-q", "-m", "refactor: a better name")
@@ -121,7 +125,7 @@ def test_after_a_rename(topic: WorkTree) -> None:
     assert why(topic, "basket.py:3") == (before, "note")
 
 
-def test_after_the_line_was_moved_and_indented(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_the_line_was_moved_and_indented(topic: WorkTree) -> None:
     before = topic.decision_ids()
     moved = f"import math\n\nprint(total)\n\n\ndef f():\n    {LINE}\n"
     alone(topic).commit("refactor: into a function", "cart.py", moved)
@@ -129,7 +133,7 @@ def test_after_the_line_was_moved_and_indented(topic: WorkTree) -> None:
     assert why(topic, "cart.py:7") == (before, "note")
 
 
-def test_after_the_line_went_to_another_file(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_the_line_went_to_another_file(topic: WorkTree) -> None:
     before = topic.decision_ids()
     topic.write("sums.py", f'"""Sums."""\n\n{LINE}\n')
     topic.write("cart.py", "import math\n\nprint(total)\n")
@@ -138,7 +142,7 @@ def test_after_the_line_went_to_another_file(topic: WorkTree) -> None:
     assert why(topic, "sums.py:3") == (before, "note")
 
 
-def test_after_a_change_of_spaces(topic: WorkTree) -> None:
+def test_why_names_the_decision_after_a_change_of_spaces(topic: WorkTree) -> None:
     before = topic.decision_ids()
     alone(topic).commit(
         "style: spaces", "cart.py", FILE.replace(LINE, LINE.replace(" * ", "  *  "))

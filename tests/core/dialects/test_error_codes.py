@@ -88,7 +88,7 @@ def test_every_reason_has_a_code_on_every_face() -> None:
         (Reason.WAKE_FAILED, "AGENT_ERROR", "WAKE_FAILED", 502, 1),
     ],
 )
-def test_the_faces_are_those_of_the_ruling(
+def test_each_reason_has_the_codes_of_pvp_msg_http_and_shell(
     why: Reason, pvp_code: str, msg_code: str, http: int, shell: int
 ) -> None:
     assert ERROR_CODES[why][:4] == (pvp_code, msg_code, http, shell)
@@ -137,7 +137,7 @@ def test_what_is_malformed_is_an_invalid_message() -> None:
 
 
 @proves("PVP-17-9")
-def test_what_is_too_large_is_told_so() -> None:
+def test_message_over_the_limit_is_context_too_large() -> None:
     with pytest.raises(Refused) as no:
         pvp.decode(b" " * (pvp.MAX_MESSAGE_BYTES + 1))
 

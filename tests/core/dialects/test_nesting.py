@@ -52,5 +52,5 @@ def test_depth_is_counted_through_objects_lists_and_structs() -> None:
     assert is_too_deep([[value]])
 
 
-def test_width_is_not_depth() -> None:
+def test_many_siblings_do_not_count_as_depth() -> None:
     assert not is_too_deep([[]] * 10_000)

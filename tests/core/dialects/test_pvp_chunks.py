@@ -90,7 +90,7 @@ def test_one_that_is_not_like_the_others_is_not_taken_for_one(odd: str, place: i
 
 
 @pytest.mark.parametrize("odd", sorted(set(ODD) - {"more than words", "a field more"}))
-def test_what_is_odd_is_noticed(odd: str) -> None:
+def test_fast_path_leaves_unusual_chunks_to_the_decoder(odd: str) -> None:
     assert pvp.decode_chunks([chunk(0), chunk(1, **ODD[odd])]) is None
 
 
@@ -107,18 +107,18 @@ def test_all_of_them_may_be_in_a_fork_or_have_a_cause() -> None:
     "frame",
     [b"", b"{", b"null", b"[]", b"{}", b"\xff", wire("prompt.submit"), chunk(1)[:-1], chunk(1) * 2],
 )
-def test_what_is_no_piece_makes_none(frame: bytes) -> None:
+def test_fast_path_leaves_other_messages_to_the_decoder(frame: bytes) -> None:
     assert pvp.decode_chunks([frame, chunk(0)]) is None
     assert pvp.decode_chunks([chunk(0), frame]) is None
 
 
-def test_depth_is_no_way_around() -> None:
+def test_fast_path_keeps_the_limit_on_depth() -> None:
     deep = chunk(1).replace(b'"v"', f'"deep": {DEEP}, "v"'.encode())
     assert pvp.decode_chunks([deep, chunk(0)]) is None
     assert pvp.decode_chunks([chunk(0), deep]) is None
 
 
-def test_size_is_no_way_around() -> None:
+def test_fast_path_keeps_the_limit_on_size() -> None:
     frames = [chunk(0), chunk(1, payload={"text": "x" * 100})]
     most = len(frames[1])
 

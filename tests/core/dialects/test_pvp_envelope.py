@@ -155,6 +155,6 @@ def test_any_time_is_kept_as_it_was_told_however_wrong_the_clock(ts: str) -> Non
 
 @proves("PVP-4.1-3")
 @pytest.mark.parametrize("ts", ["", "now", "1769803200000", "2026-13-01T00:00:00Z", "T" * 65])
-def test_what_is_no_time_is_refused(ts: str) -> None:
+def test_envelope_with_an_invalid_ts_is_refused(ts: str) -> None:
     with expect_refusal(Reason.MALFORMED):
         pvp.decode(wire(ts=ts))

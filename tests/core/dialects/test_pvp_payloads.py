@@ -262,7 +262,7 @@ FREE = {"colour": "☃", "deep": {"list": [1, -2.5, None, True, {"big": 2**70}]}
         ("error", {"details": FREE}),
     ],
 )
-def test_free_objects_pass_whole(name: str, payload: dict[str, Any]) -> None:
+def test_free_form_objects_keep_all_their_fields(name: str, payload: dict[str, Any]) -> None:
     said = pvp.encode_relayed(pvp.decode(with_payload(name, **payload)))
 
     assert json.loads(said)["payload"] == PAYLOADS[name] | payload

@@ -57,5 +57,7 @@ def test_envelope_of_an_error_carries_the_same_payload() -> None:
         (Refused(Reason.TIMED_OUT, SENTENCE), {"connection": "close"}),
     ],
 )
-def test_headers_say_how_to_go_on(refusal: Refused, headers: dict[str, str]) -> None:
+def test_refusal_headers_say_when_or_how_to_retry(
+    refusal: Refused, headers: dict[str, str]
+) -> None:
     assert http_refusal(refusal).headers == JSON_HEADERS | headers

@@ -46,7 +46,7 @@ from tests.spec import proves
 
 
 @proves("PVP-14.2-1")
-def test_any_is_enough_with_so_many_approvals_of_whomever() -> None:
+def test_any_passes_with_its_count_of_approvals() -> None:
     voters = make_voters(3)
 
     assert not is_passed(AnyOf(2), voters, "n0")
@@ -97,7 +97,7 @@ def test_a_majority_is_more_than_half(able: int, yes: int) -> None:
 
 @proves("OPEN-16")
 @pytest.mark.parametrize(("able", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (10, 6)])
-def test_half_is_not_a_majority(able: int, needed: int) -> None:
+def test_majority_needs_more_than_half(able: int, needed: int) -> None:
     voters = make_voters(able)
 
     assert tally(open_ballot(Majority(), voters), voters).required == needed
@@ -138,7 +138,7 @@ def test_approvals_required_is_what_the_rule_says(quorum: Quorum, needed: int) -
         AllOf((Everyone(), Majority())),
     ],
 )
-def test_nobody_is_never_enough(quorum: Quorum) -> None:
+def test_quorum_without_voters_never_passes(quorum: Quorum) -> None:
     ballot = open_ballot(quorum, {})
     standing = tally(ballot, {})
 
@@ -208,7 +208,7 @@ def test_each_rule_is_read_as_it_is_written(said: dict[str, Any], meant: Quorum)
 
 
 @proves("UNI-15", "OPEN-14")
-def test_the_barred_never_count() -> None:
+def test_votes_of_barred_members_never_count() -> None:
     voters = make_voters(2)
     ballot = with_yes(open_ballot(AnyOf(1), voters, barred=frozenset({"n0"})), "n0")
 
@@ -259,7 +259,7 @@ def test_skip_leaves_out_the_absent_who_have_not_voted() -> None:
 
 
 @proves("OPEN-18")
-def test_skip_never_leaves_nobody() -> None:
+def test_skip_keeps_at_least_one_voter() -> None:
     voters = make_voters(3, AWAY)
     ballot = open_ballot(Majority(), voters)
 
@@ -267,7 +267,7 @@ def test_skip_never_leaves_nobody() -> None:
 
 
 @proves("OPEN-18")
-def test_skip_concerns_no_other_rule() -> None:
+def test_skip_applies_only_to_all_and_majority() -> None:
     voters = make_voters(2, AWAY)
 
     assert tally(open_ballot(AnyOf(2), voters), voters, skip_absent=True).required == 2

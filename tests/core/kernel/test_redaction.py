@@ -65,7 +65,7 @@ def test_what_is_told_as_a_secret_keeps_its_name_alone(text: str, left: str) -> 
         "keep it secret",
     ],
 )
-def test_plain_words_stay(text: str) -> None:
+def test_redaction_leaves_plain_words(text: str) -> None:
     assert redact(text) == text
 
 

@@ -43,7 +43,7 @@ def test_any_timestamp_of_iso_8601_is_read(text: str) -> None:
     "text",
     ["", "now", "1769803200", "2026-13-01T00:00:00Z", "30/01/2026", "0001-01-01T00:00:00+14:00"],
 )
-def test_anything_else_is_no_timestamp(text: str) -> None:
+def test_timestamp_parser_refuses_other_text(text: str) -> None:
     assert not is_iso(text)
 
 

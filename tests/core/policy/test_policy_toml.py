@@ -230,7 +230,7 @@ def test_what_only_resembles_it_is_not_refused(command: str) -> None:
         ("shell", "shell", {}, "shell_execute", "high"),
     ],
 )  # fmt: skip
-def test_calls_of_every_kind(
+def test_policy_classifies_each_kind_of_call(
     kind: str, tool: str, arguments: dict[str, object], category: str, risk: str
 ) -> None:
     call = call_of(CallKind(kind), tool, arguments, replace(PLACE, mcp_server="github"))

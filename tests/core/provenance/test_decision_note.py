@@ -209,7 +209,7 @@ def test_only_what_lost_something_is_marked() -> None:
 
 
 @given(NOTES, st.integers(120, 400))
-def test_any_note_can_be_made_to_fit(note: dict[str, Any], most: int) -> None:
+def test_any_decision_note_is_shortened_to_the_limit(note: dict[str, Any], most: int) -> None:
     short = shrink_to_fit({**note, "decisions": note.get("session")}, most)
 
     assert note_size(short) <= most

@@ -304,7 +304,7 @@ def test_an_admin_or_who_may_end_sessions_ends_one(who: Actor) -> None:
 
 @proves("PVP-6.5-2")
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.ADMIN])
-def test_nobody_else_ends_a_session(role: Role) -> None:
+def test_only_an_admin_ends_a_session(role: Role) -> None:
     room = given(create_step(), join_step(BOB, role))
 
     with expect_refusal(Reason.FORBIDDEN, "end the session"):
@@ -382,7 +382,7 @@ def test_after_the_end_nothing_is_due_and_nobody_s_coming_or_going_is_noted() ->
     assert when(room, PRESENCE_ACTOR, gone) == []
 
 
-def test_the_end_ends_a_pause() -> None:
+def test_ending_a_session_ends_its_pause() -> None:
     room = given(
         create_step(on_participant_timeout=AbsencePolicy.PAUSE_SESSION),
         join_step(BOB, R.DRIVER),

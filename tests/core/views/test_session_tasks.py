@@ -79,7 +79,7 @@ def test_a_task_whose_name_could_be_mistaken_is_not_shown() -> None:
     assert tasks_content(Work(), {}, {}, "r") == {"goal": None, "tasks": [], "pact": "r"}
 
 
-def test_long_words_end_early() -> None:
+def test_long_task_texts_are_shortened() -> None:
     assert truncate("x" * MAX_TEXT_LENGTH) == "x" * MAX_TEXT_LENGTH
     assert truncate("x" * (MAX_TEXT_LENGTH + 1)) == "x" * (MAX_TEXT_LENGTH - 1) + "…"
 

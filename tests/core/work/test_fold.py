@@ -313,7 +313,7 @@ def test_a_version_is_a_number_or_none(given: object, read: int) -> None:
     assert parse_version(given) == read
 
 
-def test_strange_seats_are_passed_by() -> None:
+def test_fold_reads_what_it_can_of_malformed_seats() -> None:
     seats = ["x", {"id": 4}, {"id": "ok", "roles": ["worker", 3], "entry": 5, "key": "k"}]
 
     (seat,) = folded(line("init", seats=seats)).seats

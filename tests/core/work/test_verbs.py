@@ -179,7 +179,7 @@ def test_assign_gives_work_to_one_and_its_review_to_another() -> None:
         (Assignment("T2", "done", "feat", BOB, ANN), Reason.WRONG_STATE, "shipped"),
     ],
 )
-def test_assign_refuses(said: Assignment, why: Reason, words: str) -> None:
+def test_assign_refuses_invalid_assignments(said: Assignment, why: Reason, words: str) -> None:
     team = Team()
     team.assign("D", "done")
     ship(team, "D", "done")
@@ -213,7 +213,7 @@ def test_a_branch_is_what_git_takes_for_one(branch: str, good: bool) -> None:
 
 
 @proves("OPEN-99")
-def test_roles_bind_when_asked_to() -> None:
+def test_roles_restrict_verbs_when_the_pact_enforces_them() -> None:
     team = Team()
     said = Assignment("T1", "F", "b", BOB, ANN)
     seat = team.work.seat(BOB)

@@ -48,7 +48,7 @@ def test_any_decimal_in_the_range_will_do(text: str, score: float) -> None:
 @pytest.mark.parametrize(
     "text", ["1.01", "2", "-0.1", "high", "", "90%", "1e-1", "0,9", "0." + "1" * 40]
 )
-def test_anything_else_is_no_confidence(text: str) -> None:
+def test_confidence_refuses_other_words_and_numbers(text: str) -> None:
     assert trailer_values.parse_score(text) is None
 
 

@@ -17,7 +17,7 @@ def test_there_are_nine_types_of_commits() -> None:
 
 
 @proves("PVP-18.2-2", "GIT-DECTYPE-1", "OPEN-62")
-def test_either_vocabulary_is_known() -> None:
+def test_decision_types_of_both_vocabularies_are_known() -> None:
     assert len(trailer_values.RECORD_DECISION_TYPES) == 10
     assert len(trailer_values.TRAILER_DECISION_TYPES) == 6
     assert len(trailer_values.DECISION_TYPES) == 14

@@ -41,7 +41,7 @@ def test_the_examples_are_right_but_for_two_long_headers(name: str) -> None:
         "fix: x\n\nReviewed-by: Jane Doe <jane@example.org>\n",
     ],
 )
-def test_what_is_right_is_left_alone(text: str) -> None:
+def test_lint_finds_nothing_in_a_correct_message(text: str) -> None:
     assert problems(text) == []
 
 
@@ -79,7 +79,7 @@ def test_a_long_header_tells_its_length_and_a_repository_may_allow_it() -> None:
 
 
 @proves("GIT-HEADER-4")
-def test_the_mood_is_advice() -> None:
+def test_lint_only_advises_on_the_imperative_mood() -> None:
     (finding,) = lint("fix: Fixed the lock\n")
 
     assert (finding.error, finding.mend) == (False, "Write 'fix'")

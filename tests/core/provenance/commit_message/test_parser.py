@@ -26,7 +26,7 @@ CLAUDE = Participant("ai", "claude")
 
 
 @proves("GIT-EX-1", "GIT-STRUCT-1", "GIT-TRAILER-3", "GIT-TRAILER-4", "GIT-TRAILER-8")
-def test_the_feature_is_read() -> None:
+def test_parser_reads_the_example_of_a_feature() -> None:
     message = parse_message(EXAMPLES["feature"])
 
     assert message.header[1:] == (
@@ -62,7 +62,7 @@ def test_the_sections_of_a_body_are_told_apart() -> None:
 
 
 @proves("GIT-EX-1")
-def test_the_fix_is_read() -> None:
+def test_parser_reads_the_example_of_a_fix() -> None:
     message = parse_message(EXAMPLES["fix"])
 
     assert (message.header.type, message.header.scope) == ("fix", "gates")
@@ -72,7 +72,7 @@ def test_the_fix_is_read() -> None:
 
 
 @proves("GIT-EX-1", "GIT-EX-5", "GIT-TRAILER-5")
-def test_the_experiment_is_read() -> None:
+def test_parser_reads_the_example_of_an_experiment() -> None:
     message = parse_message(EXAMPLES["explore"])
 
     assert message.header.type == "explore"
@@ -83,7 +83,7 @@ def test_the_experiment_is_read() -> None:
 
 
 @proves("GIT-EX-1", "GIT-EX-2")
-def test_the_revert_is_read() -> None:
+def test_parser_reads_the_example_of_a_revert() -> None:
     message = parse_message(EXAMPLES["revert"])
 
     assert message.header.type == "revert"
@@ -275,7 +275,7 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 @given(st.text())
-def test_reading_refuses_nothing(text: str) -> None:
+def test_parser_accepts_any_message(text: str) -> None:
     commit_metadata(parse_message(text))
 
 

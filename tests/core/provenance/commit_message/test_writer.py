@@ -30,7 +30,7 @@ from tests.spec import proves
 
 
 @proves("GIT-PRINC-1", "GIT-PRINC-2", "GIT-PRINC-4", "GIT-BODY-4")
-def test_a_whole_message() -> None:
+def test_writer_makes_the_whole_message_as_shown() -> None:
     draft = MessageDraft(
         type="feat",
         scope="auth",
@@ -72,7 +72,7 @@ def test_a_whole_message() -> None:
 
 @proves("GIT-HEADER-1", "OPEN-65", "GIT-PRINC-2")
 @given(DRAFTS)
-def test_what_is_written_is_read(draft: MessageDraft) -> None:
+def test_written_message_is_parsed_to_the_same_parts(draft: MessageDraft) -> None:
     text = write_message(draft)
     message = parse_message(text)
     found = message.sections

@@ -123,7 +123,7 @@ def test_a_call_of_a_known_shape_is_applied(
         ("apply_patch", {"input": PATCH, "full_command": PATCH}),
     ],
 )
-def test_any_other_call_is_unknown(tool: str, arguments: dict[str, Any]) -> None:
+def test_other_calls_change_no_known_file(tool: str, arguments: dict[str, Any]) -> None:
     assert file_operations(tool, arguments, ROOT) == ()
 
 

@@ -43,7 +43,7 @@ def test_the_same_change_is_still_covered() -> None:
         file("", A)._replace(mode="100755"),
     ],
 )
-def test_another_change_is_not(actual: CommittedFile) -> None:
+def test_recheck_does_not_cover_another_change(actual: CommittedFile) -> None:
     assert recheck_coverage([decision("", A, BOB)], [actual]).covers == NONE
 
 

@@ -183,5 +183,5 @@ def test_a_record_is_read_from_the_metadata_of_a_result() -> None:
         {"work_tree": {**RECORD, "changes": [CHANGE] * (MAX_RECORDED_CHANGES + 1)}},
     ],
 )
-def test_anything_else_is_no_record(metadata: dict[str, Any] | None) -> None:
+def test_recorded_run_refuses_other_values(metadata: dict[str, Any] | None) -> None:
     assert parse_recorded_run(metadata) is None

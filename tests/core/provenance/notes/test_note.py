@@ -38,7 +38,7 @@ def test_another_version_is_refused_so_that_nobody_overwrites_it(version: object
 
 
 @proves("GIT-NOTES-3", "UNI-27")
-def test_fields_of_others_are_kept() -> None:
+def test_rewritten_note_keeps_unknown_fields() -> None:
     note = parse_note('{"version": 1, "later": {"x": [1]}}')
 
     assert merge_notes(note, {"version": 1})["later"] == {"x": [1]}

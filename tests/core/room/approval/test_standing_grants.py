@@ -370,7 +370,7 @@ def test_a_grant_is_shown_in_the_session_and_at_home() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["src/**", "src/", "./src/*.py"])
-def test_files_match_too(pattern: str) -> None:
+def test_standing_grant_matches_files_by_pattern(pattern: str) -> None:
     room = room_with_grant(replace(GRANT, run=(), write=(pattern,)))
     inside: dict[str, Any] = {"subjects": (CallSubject(write="src/a.py"),)}
 

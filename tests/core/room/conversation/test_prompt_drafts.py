@@ -133,7 +133,7 @@ def test_its_authors_and_an_admin_amend_a_prompt(who: Actor) -> None:
 
 
 @proves("OPEN-43")
-def test_nobody_else_amends_it() -> None:
+def test_only_sender_contributors_and_admins_amend_a_prompt() -> None:
     with expect_refusal(Reason.FORBIDDEN, "Only its sender, its contributors and admins"):
         asked(BOB).decide(CAROL, amends("q"))
 

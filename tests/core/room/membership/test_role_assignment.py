@@ -80,7 +80,7 @@ def test_who_may_manage_participants_changes_roles_without_being_admin() -> None
 
 @proves("PVP-7.4-2", "PVP-7.2-8")
 @pytest.mark.parametrize("who", [CAROL, DAVE, CLAUDE])
-def test_nobody_else_changes_roles(who: Actor) -> None:
+def test_only_an_admin_changes_roles(who: Actor) -> None:
     with expect_refusal(Reason.FORBIDDEN, "manage participants"):
         when(staffed(), who, role_change(who, DAVE, [R.OBSERVER], [R.DRIVER]))
 

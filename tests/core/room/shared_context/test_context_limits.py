@@ -126,7 +126,7 @@ def test_the_session_s_own_keys_are_not_for_people(key: str) -> None:
 
 
 @proves("OPEN-41")
-def test_agents_and_the_server_write_them() -> None:
+def test_agents_and_the_server_write_the_session_s_own_keys() -> None:
     room = room_with_observer()
 
     for who in (CLAUDE, POLICY_ACTOR):

@@ -111,7 +111,7 @@ TEXT = "one\ntwo\nthree\nfour\n"
         ("@@ -1 +1 @@\n-one\n+1\n@@ -4 +4 @@\n-four\n+4\n", "1\ntwo\nthree\n4\n"),
     ],
 )
-def test_hunks_do_what_they_say(change: str, result: str) -> None:
+def test_applied_diff_gives_the_new_text(change: str, result: str) -> None:
     assert apply_diff(TEXT, change) == result
 
 

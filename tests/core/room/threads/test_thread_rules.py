@@ -291,7 +291,9 @@ def test_open_findings_are_limited() -> None:
 @pytest.mark.parametrize("actor", [WORKER, REVIEWER, ORCHESTRATOR, OPERATOR])
 @pytest.mark.parametrize("before", list(ThreadStatus))
 @pytest.mark.parametrize("after", list(ThreadStatus))
-def test_every_change_of_status(actor: Actor, before: ThreadStatus, after: ThreadStatus) -> None:
+def test_each_change_of_thread_status_is_allowed_or_refused_as_listed(
+    actor: Actor, before: ThreadStatus, after: ThreadStatus
+) -> None:
     rules = ThreadRules()
     if before is not ACTIVE:
         rules.set(OPERATOR, before, "set up", force=True)

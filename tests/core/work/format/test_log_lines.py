@@ -152,7 +152,7 @@ def test_nesting_without_end_is_no_event() -> None:
         ("today", ""),
     ],
 )
-def test_times_compare_as_instants(ts: str, same: str) -> None:
+def test_log_times_with_different_offsets_compare_as_instants(ts: str, same: str) -> None:
     assert log_lines.parse_instant(ts) == same
 
 
