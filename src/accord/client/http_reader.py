@@ -13,6 +13,7 @@ from accord.client.connection.home_events import home_events
 from accord.client.envelope import Envelope, decode_envelope, parse_head
 from accord.client.http_client import HttpClient
 from accord.client.identity import Identity, ServerAddress
+from accord.client.paging import read_pages
 
 DEFAULT_PAGE_SIZE = 500
 
@@ -37,14 +38,12 @@ class HttpReader:
 
     async def sessions(self) -> tuple[SessionSummary, ...]:
         """All sessions the principal is or was a member of, newest first."""
-        sessions: list[SessionSummary] = []
-        has_more = True
-        while has_more:
-            after = sessions[-1].id if sessions else ""
-            page = await self._read(responses.SessionList, "sessions", after=after)
-            sessions += page.sessions
-            has_more = page.has_more and bool(page.sessions)
-        return tuple(sessions)
+        pages = read_pages(
+            lambda after: self._read(responses.SessionList, "sessions", after=after),
+            "",
+            lambda page: page.sessions[-1].id if page.sessions else None,
+        )
+        return tuple([session async for page in pages for session in page.sessions])
 
     async def home(self) -> Home:
         """What concerns the principal in all its sessions."""
@@ -76,10 +75,8 @@ class HttpReader:
 
     async def history(self, id: str, after: int = 0) -> AsyncIterator[Envelope]:
         """All messages after `seq` `after`, page by page."""
-        has_more = True
-        while has_more:
-            page = await self.transcript(id, after)
-            after, has_more = page.next, page.has_more
+        pages = read_pages(lambda seq: self.transcript(id, seq), after, lambda page: page.next)
+        async for page in pages:
             for envelope in page.messages:
                 yield envelope
 

@@ -17,6 +17,7 @@ from accord.client.connection.router import new_id
 from accord.client.errors import ClientError
 from accord.client.http_client import HttpClient, is_transient, retry_after_s
 from accord.client.identity import Identity, ServerAddress
+from accord.client.paging import read_pages
 from accord.core.room.threads.state import SCHEMA_VERSION, MessageKind, ThreadStatus, ThreadType
 
 # Attempts for one request: a restart of the server is bridged, a server that is gone is reported.
@@ -55,20 +56,18 @@ class Threads:
         self, *, status: ThreadStatus | str | None = None, unread_only: bool = False
     ) -> tuple[api.ThreadDetail, ...]:
         """All threads of the principal, most recently changed first."""
-        found: list[api.ThreadDetail] = []
         wanted = None if status is None else ThreadStatus(status)
-        has_more = True
-        while has_more:
+
+        async def page_after(thread: str | None) -> api.ThreadList:
             request = api.ListThreads(
-                status=wanted,
-                unread_only=unread_only,
-                after=found[-1].thread_id if found else None,
-                limit=api.MAX_LISTED,
+                status=wanted, unread_only=unread_only, after=thread, limit=api.MAX_LISTED
             )
-            page = await self._call("list_threads", request, api.ThreadList)
-            found += page.threads
-            has_more = page.has_more and bool(page.threads)
-        return tuple(found)
+            return await self._call("list_threads", request, api.ThreadList)
+
+        pages = read_pages(
+            page_after, None, lambda page: page.threads[-1].thread_id if page.threads else None
+        )
+        return tuple([thread async for page in pages for thread in page.threads])
 
     async def get(self, thread: str) -> api.ThreadDetail:
         """A thread's title, participants, status and unread count."""
@@ -110,10 +109,12 @@ class Threads:
         self, thread: str, since: int = 0, *, peek: bool = False
     ) -> AsyncIterator[api.MessageItem]:
         """All messages after `seq` `since`, page by page; see `read`."""
-        has_more = True
-        while has_more:
-            page = await self.read(thread, since, api.MAX_READ, peek=peek)
-            since, has_more = page.next_seq, page.has_more and bool(page.messages)
+        pages = read_pages(
+            lambda seq: self.read(thread, seq, api.MAX_READ, peek=peek),
+            since,
+            lambda page: page.next_seq if page.messages else None,
+        )
+        async for page in pages:
             for message in page.messages:
                 yield message
 
