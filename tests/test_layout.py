@@ -27,7 +27,15 @@ SHARED_MODULE_NAMES: Reasons = {
     ],
     "the shapes of a subject (api), its routes (transports), its rules or views (core)": [
         *("decisions", "git_hooks", "home", "pacts", "people", "responses", "session_threads"),
-        *("sessions", "sign_in", "signed_policies", "standing_grants", "threads", "tokens"),
+        *(
+            "sessions",
+            "sign_in",
+            "signed_policies",
+            "standing_grants",
+            "threads",
+            "tokens",
+            "wakes",
+        ),
         "votes",
     ],
     "each transport has its table of them": ["endpoint", "endpoints"],
