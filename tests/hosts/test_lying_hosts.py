@@ -100,6 +100,28 @@ def test_a_skill_runs_no_command_past_the_gate(
     assert not file.exists()
 
 
+@pytest.mark.skipif("gemini" not in chosen_hosts(), reason="Gemini CLI is not chosen")
+def test_the_directory_that_gemini_s_model_chose_is_part_of_the_call(
+    server: ServerProcess, make_agent: MakeAgent
+) -> None:
+    def read(folder: str) -> Step:
+        return Step(calls=[Call("run_shell_command", {"command": "cat key", "dir_path": folder})])
+
+    with serve(Script({"Go": [read("src"), read(".ssh"), Step(say="Tried.")]})) as model:
+        agent = make_agent("gemini", model, None)
+        with Reader(agent, server) as shell:
+            assert shell.run("git init -q shop && cd shop && mkdir src .ssh").code == 0
+            assert shell.run("echo public > src/key; echo private > .ssh/key").code == 0
+            assert shell.run("accord connect gemini --yes").code == 0
+            yolo = "--approval-mode yolo -m gemini-2.5-flash"
+            assert shell.run(f'gemini {yolo} -p "Go"').code == 0
+
+        plain, refused = max((each.request.own_results for each in model.exchanges), key=len)
+    assert "public" in plain.text
+    assert "Accord refused this call" in refused.text
+    assert "private" not in refused.text
+
+
 @pytest.mark.skipif("codex" not in chosen_hosts(), reason="Codex is not chosen")
 @pytest.mark.parametrize("model_name", [MODEL, MODEL_THAT_WRITES_CODE])
 def test_the_working_directory_of_a_codex_call_is_part_of_the_call(
