@@ -1,17 +1,19 @@
 """Where every transport hands in its PVP messages: identity, rate limit, quota, session."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from accord.core.attention.runtimes import RuntimeStatus
+from accord.core.attention.state import Seat
 from accord.core.dialects import pvp
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.ids import is_id
 from accord.core.kernel.limits import Limits, limit_exceeded
-from accord.core.kernel.messages import Body, ChunkBatch, Message
+from accord.core.kernel.messages import Body, ChunkBatch, Instant, Message
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.role_permissions import Kind
 from accord.core.kernel.ulid import derive_ulid_after
@@ -32,7 +34,6 @@ from accord.identity.token_signing import (
     ensure_token_live,
     trusted_actor,
 )
-from accord.transports.agent_traffic import AgentTraffic
 from accord.transports.rate_limit import Buckets
 from accord.transports.refusal_log import RefusalLog
 
@@ -65,6 +66,46 @@ def with_session_id(message: Message, seat: str) -> Message:
 
 
 Key = TypeVar("Key")
+
+
+MAX_SEEN_AGENTS = 100_000
+# As a session counts its members' silence by default.
+ACTIVE_MS, IDLE_MS = 120_000, 300_000
+
+
+class AgentTraffic:
+    """When each agent was last heard of, by anything that it sent (UNI-22); in memory alone.
+
+    Heartbeats are not counted: a program that idles sends them too, and the registry keeps them.
+    """
+
+    def __init__(self, now: Callable[[], Instant]) -> None:
+        self._now = now
+        self._seen: OrderedDict[Seat, Instant] = OrderedDict()
+
+    def note(self, actor: Actor) -> None:
+        """The actor sent something; people are not followed."""
+        if actor.kind is not Kind.AGENT:
+            return
+        seat = Seat(actor.workspace, actor.principal)
+        self._seen[seat] = self._now()
+        if len(self._seen) > MAX_SEEN_AGENTS:
+            self._seen.popitem(last=False)
+
+    def last_seen(self, seat: Seat) -> Instant | None:
+        """When it was last heard of since this server started."""
+        return self._seen.get(seat)
+
+    def status(self, seat: Seat) -> RuntimeStatus:
+        """What its requests say about it."""
+        at = self._seen.get(seat)
+        if at is None or (silent := self._now() - at) >= IDLE_MS:
+            return RuntimeStatus.OFFLINE
+        return RuntimeStatus.ACTIVE if silent < ACTIVE_MS else RuntimeStatus.IDLE
+
+    def seats_in(self, workspace: str) -> Iterator[Seat]:
+        """Every agent of a workspace that was heard of."""
+        return (seat for seat in self._seen if seat.workspace == workspace)
 
 
 class SessionOwner(NamedTuple):

@@ -182,7 +182,14 @@ async def test_a_sender_sees_how_far_its_message_in_a_session_reached_the_member
         assert "delivery" not in page["messages"][0], "bob is neither its sender nor an operator"
         carol.read(session, limit=200)
         assert delivery(bob) == {"alice": "acked", "carol": "seen"}
+        last = bob.post(session, "and one more")
+        while (await socket.receive_until("context.add"))["id"] != last["message_id"]:
+            pass
         await socket.socket.close()
+        while "disconnected" not in (await shared.alice.http.get(f"/sessions/{session}")).text:
+            pass  # the server has not noticed yet
+        page = bob.ok("read_messages", thread_id=session, since_seq=last["seq"] - 1, peek=True)
+        assert page["messages"][0]["delivery"]["carol"] == "delivered"
 
 
 async def test_unread_and_the_cursor_work_in_a_session(shared: Shared) -> None:

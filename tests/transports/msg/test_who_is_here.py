@@ -9,7 +9,7 @@ from accord.core.attention.runtimes import RuntimeStatus
 from accord.core.attention.state import Seat
 from accord.core.kernel.actor import Actor
 from accord.core.kernel.role_permissions import Kind
-from accord.transports.agent_traffic import ACTIVE_MS, IDLE_MS, AgentTraffic
+from accord.transports.intake import ACTIVE_MS, IDLE_MS, AgentTraffic
 from tests.helpers.clients.mcp_requests import McpHttp, modern_headers, modern_meta, rpc, structured
 from tests.helpers.servers.server_process import ServerProcess
 from tests.helpers.threads.method_client import MethodClient

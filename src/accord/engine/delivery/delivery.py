@@ -95,6 +95,8 @@ class Delivery:
         self.on_unsubscribed_act: Callable[[Stream, Actor], None] = lambda *_: None
         self.on_subscribe: Callable[[str, Peer], None] = lambda *_: None
         self.on_relay: list[RelayListener] = []
+        # Called when a connection begins and ends to receive a stream.
+        self.connection_listeners: list[Callable[[str, Peer, bool], None]] = []
         # Set if other servers use the log too.
         self.is_elsewhere: IsElsewhere = lambda *_: False
         self._on_connections: OnConnections | None = None
@@ -141,6 +143,7 @@ class Delivery:
         self.streams_of.setdefault(peer, set()).add(stream)
         self._heartbeat.start(stream, peer.principal)
         self.on_subscribe(stream, peer)
+        self._tell_listeners(stream, peer, is_subscribed=True)
         self.report_connections(stream, peer.principal)
 
     def unsubscribe(self, stream: str, peer: Peer) -> None:
@@ -163,11 +166,17 @@ class Delivery:
     def stop_delivery(self, stream: str, peer: Peer) -> None:
         """Stop writing to a connection, which is not closed by this."""
         here = self.subscribers.get(stream, {})
+        if peer in here:
+            self._tell_listeners(stream, peer, is_subscribed=False)
         here.pop(peer, None)
         if not here:
             self.subscribers.pop(stream, None)
         self._stop_replay(stream, peer)
         self.report_connections(stream, peer.principal)
+
+    def _tell_listeners(self, stream: str, peer: Peer, *, is_subscribed: bool) -> None:
+        for listener in self.connection_listeners:
+            listener(stream, peer, is_subscribed)
 
     def report_connections(self, stream: str, seat: str) -> None:
         """A connection of this member was added or removed."""

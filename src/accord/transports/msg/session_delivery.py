@@ -16,16 +16,14 @@ from accord.core.kernel.records import Record
 from accord.core.kernel.role_permissions import ThreadRole
 from accord.core.room.state import Room
 from accord.core.views.session_threads import SessionThread
-from accord.engine.committer import of_streams
 from accord.engine.engine import Engine
-from accord.engine.ports import EncodedRecord
 from accord.transports.http.messages.polling_presence import PollingMember
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.msg.delivery_marks import MarkPlace, Marks
 from accord.transports.msg.waking.silence import SilenceWatch
 
 if TYPE_CHECKING:
-    from accord.engine.streams.stream import Stream
+    from accord.engine.streams.stream import Peer, Stream
 
 Reached = Mapping[int, dict[str, DeliveryState]]
 AttentionOf = Callable[[str, str], Awaitable[Attention]]
@@ -58,19 +56,36 @@ class SessionDelivery:
         self.marks = marks
         self.attention_of = attention_of
         self.silence = silence
-        engine.on_commit.append(of_streams(ROOM_PREFIX, self._on_commit))
+        self._live: set[tuple[str, str]] = set()  # streams, and members who get all of them
+        engine.delivery.connection_listeners.append(self._on_connection)
 
-    def _on_commit(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
-        """Members on a live connection got this, and before it the window that was replayed."""
-        delivery = self.engine.delivery
-        if not delivery.has_listeners(stream):
+    def _on_connection(self, stream: str, peer: "Peer", is_subscribed: bool) -> None:  # noqa: FBT001 - the listener's shape
+        """A live connection got the window that was replayed, and then everything until it ends.
+
+        It is noted when it begins and ends, or is asked for, and not with every commit.
+        """
+        opened = self.engine.streams.get(stream)
+        is_member = stream.startswith(ROOM_PREFIX) and not isinstance(peer, PollingMember)
+        if opened is None or not is_member:
             return
-        opened = self.engine.streams[stream]
-        oldest = opened.window[0] if opened.window else fresh[0]
-        after, up_to = oldest.record.version - 1, fresh[-1].record.version
-        connected = (p for p in delivery.connections(stream) if not isinstance(p, PollingMember))
-        for agent in {peer.principal for peer in connected}:
-            self._move(opened, agent, after, up_to, seen=False)
+        live = (stream, peer.principal)
+        if is_subscribed:
+            after = opened.window[0].record.version - 1 if opened.window else opened.base.version
+            self._move(opened, peer.principal, after, opened.base.version, seen=False)
+            mark = self.marks.at(place_of_all(opened.base.state, peer.principal))
+            if mark.delivered >= opened.base.version:
+                self._live.add(live)
+        elif live in self._live:
+            self._note_live(opened, peer.principal)
+            others = (each for each in self.engine.delivery.connections(stream) if each is not peer)
+            if not any(each.principal == peer.principal for each in others):
+                self._live.discard(live)
+
+    def _note_live(self, opened: "Stream", agent: str) -> None:
+        """Everything so far is on the member's connection."""
+        place = place_of_all(opened.base.state, agent)
+        known = self.marks.at(place)
+        self.marks.move(place, known, known.delivered, opened.base.version, seen=False)
 
     def on_poll(self, stream: str, actor: Actor, after: int, up_to: int) -> None:
         """A member read everything it may see in these versions."""
@@ -105,12 +120,14 @@ class SessionDelivery:
         shown = [each for each in records if is_operator or each.sender == actor.principal]
         if not shown:
             return {}
-        room = conversation.room
+        room, stream = conversation.room, f"{ROOM_PREFIX}{conversation.room.id}"
         found: dict[int, dict[str, DeliveryState]] = {record.seq: {} for record in shown}
         for agent in conversation.participants:
             attention = await self.attention_of(room.workspace, agent)
             acked = cursor_in(attention, conversation.id).last_read_seq
             own = self.marks.at((room.workspace, conversation.id, agent))
+            if (stream, agent) in self._live and (opened := self.engine.streams.get(stream)):
+                self._note_live(opened, agent)
             every = self.marks.at(place_of_all(room, agent))
             for record in shown:
                 if agent != record.sender and conversation.may_read(agent, record):

@@ -32,15 +32,20 @@ class SilenceWatch:
         self._answered: OrderedDict[tuple[Seat, str], int] = OrderedDict()
         self.on_change: list[Callable[[str], None]] = []  # called with the workspace
         engine.on_state_change.append(of_streams(STREAM_PREFIX, self._on_change))
-        engine.on_commit.append(of_streams(ROOM_PREFIX, self._on_room_commit))
+        self._room_listener = of_streams(ROOM_PREFIX, self._on_room_commit)
 
     def load(self, stream: str, attention: Attention) -> None:
         """Take in what the log says about an agent."""
         seat = seat_of(stream)
+        was_awaited = bool(self._awaited)
         if attention.waking.awaited:
             self._awaited[seat] = attention.waking.awaited
         else:
             self._awaited.pop(seat, None)
+        if was_awaited and not self._awaited:
+            self._engine.on_commit.remove(self._room_listener)
+        elif self._awaited and not was_awaited:
+            self._engine.on_commit.append(self._room_listener)
 
     def on_answer(self, workspace: str, agent: str, thread: str, seq: int) -> None:
         """An agent read, acknowledged or posted up to `seq`; stored only if that was awaited."""
@@ -60,8 +65,6 @@ class SilenceWatch:
 
     def _on_room_commit(self, stream: str, fresh: Sequence[EncodedRecord]) -> None:
         """What a member does in a session answers what addressed it there."""
-        if not self._awaited:
-            return
         room: Room = self._engine.streams[stream].base.state
         for record in (encoded.record for encoded in fresh):
             seat = Seat(room.workspace, record.actor)
