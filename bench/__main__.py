@@ -17,7 +17,19 @@ from typing import Any, NamedTuple, TypeVar
 import uvloop
 
 from accord.shell_grammar import IDLE_SECONDS
-from bench import hooks, idle, length, limit, mcp_bridge, mcp_posts, mcp_reads, pacts, page, rooms
+from bench import (
+    hooks,
+    idle,
+    keystrokes,
+    length,
+    limit,
+    mcp_bridge,
+    mcp_posts,
+    mcp_reads,
+    pacts,
+    page,
+    rooms,
+)
 from bench.machine import allow_many_files, cores, on_all_cores, pin
 from bench.report import Row, table
 from bench.servers import Running, running_accord, temporary_directory
@@ -50,6 +62,7 @@ class Plan(NamedTuple):
     reads: mcp_reads.Scale = mcp_reads.Scale()
     bridge: mcp_bridge.Scale = mcp_bridge.Scale()
     opened: page.Scale = page.Scale()
+    keys: keystrokes.Scale = keystrokes.Scale()
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -57,14 +70,15 @@ def plan(args: argparse.Namespace) -> Plan:
     records = 1_000_000 if args.long else 100_000
     if args.tiny:
         scale = limit.Scale(2, 3, 4, 0.5, 1)
-        more = (mcp_posts.TINY, mcp_reads.TINY, mcp_bridge.TINY, page.TINY)
+        more = (mcp_posts.TINY, mcp_reads.TINY, mcp_bridge.TINY, page.TINY, keystrokes.TINY)
         return Plan(scale, 1, 1, 0.02, 2000, 20, args.dir, rival(args), *more)
     if args.quick:
         scale = limit.Scale(secs=1.5, reps=2)
         posts = mcp_posts.Scale(2, 1.0, 100, 12_000, 12_000)
         reads = mcp_reads.Scale(2, 0.5, 1_000, 10_000, 2_000, 200)
         bridge = mcp_bridge.Scale(3, mcp_bridge.HEARTBEAT_S)
-        more = (posts, reads, bridge, page.Scale(3, 2_000, 4, 18_000))
+        opened = page.Scale(3, 2_000, 4, 18_000)
+        more = (posts, reads, bridge, opened, keystrokes.Scale(1000))
         return Plan(scale, 1, 2, 0.4, records // 10, 300, args.dir, rival(args), *more)
     return Plan(limit.Scale(), 3, 8, 1, records, 1000, args.dir, rival(args))
 
@@ -282,8 +296,15 @@ class Bench:
         self.raw["m"] = found._asdict()
         return page.rows(found)
 
+    def n(self) -> list[Row]:
+        """A key and its echo under `accord supervise`, beside a bare PTY."""
+        with on_all_cores():
+            found = keystrokes.measure(self.plan.where, self.plan.keys)
+        self.raw["n"] = found._asdict()
+        return keystrokes.rows(found)
 
-LETTERS = "abcdefghijklm"
+
+LETTERS = "abcdefghijklmn"
 # Joining (e) is measured on the long session of (d).
 SAME = {"e": "d"}
 
@@ -303,7 +324,7 @@ def arguments() -> argparse.Namespace:
     kinds = (
         "a: share of the limit, b: fan-out, c: latency, d: long sessions, e: joining them, "
         "f: idle connections, g: start-up, h: long pacts, i: posts over MCP, j: gate hooks, "
-        "k: reading over MCP, l: accord mcp, m: the page"
+        "k: reading over MCP, l: accord mcp, m: the page, n: keys under accord supervise"
     )
     parser.add_argument("--only", type=letters, default=letters(LETTERS), help=kinds)
     parser.add_argument("--quick", action="store_true", help="a minute, and coarse")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import hooks, limit, mcp_bridge, mcp_posts, mcp_reads, page
+from bench import hooks, keystrokes, limit, mcp_bridge, mcp_posts, mcp_reads, page
 from bench.adapters import PROBE_SIZES, Adapter, Agents, Drivers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +46,13 @@ def test_the_table_comes_last_with_the_targets(tmp_path: Path) -> None:
     assert "idle connection" in done.stdout.splitlines()[-1]
     assert "at most 24 KiB" in done.stdout.splitlines()[-1]
     assert {"2", "10", "50"} == json.loads(out.read_text())["b"].keys()
+
+
+def test_keys_are_measured_in_a_bare_and_in_a_supervised_terminal(tmp_path: Path) -> None:
+    found = keystrokes.measure(str(tmp_path), keystrokes.TINY)
+
+    assert 0 < found.bare_p50 <= found.bare_p99
+    assert 0 < found.supervised_p50 <= found.supervised_p99
 
 
 def test_posts_over_mcp_are_measured_beside_small_servers(tmp_path: Path) -> None:
