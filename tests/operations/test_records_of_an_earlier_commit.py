@@ -45,7 +45,7 @@ ADDED_FIELDS: dict[str, frozenset[str]] = {
     "SharedSecret": frozenset({"sharer_left"}),
     "Member": frozenset({"removed_by"}),
     "Gate": frozenset({"notes", "votes", "standing"}),
-    "ToolProposal": frozenset({"gate_seconds", "option_of", "computed", "claimed"}),
+    "ToolProposal": frozenset({"gate_seconds", "option_of", "computed", "claimed", "gated"}),
     "Merge": frozenset({"needs_approval", "head", "changed"}),
     "People": frozenset(
         {"known", "codes", "devices", "renewals", "enrolled", "id_secret", "policies"}
