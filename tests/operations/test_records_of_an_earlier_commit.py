@@ -40,6 +40,7 @@ ADDED_FIELDS: dict[str, frozenset[str]] = {
             "taken_back",
             "created_with",
             "standing_grants",
+            "discussions",
         }
     ),
     "SharedSecret": frozenset({"sharer_left"}),
