@@ -89,7 +89,7 @@ def runtime_of(program: str) -> str:
     if name not in PROGRAMS:
         raise Refused(
             Reason.MALFORMED,
-            f"{name} is no program that can be woken; name what it is with --runtime: "
+            f"{name} is not a program that can be woken; say what it is with --runtime: "
             f"{', '.join(HOSTS_OF_RUNTIMES)}",
         )
     return PROGRAMS[name][0]
