@@ -143,6 +143,7 @@ def test_a_server_that_stops_ends_its_commands_says_so_and_asks_again_when_it_is
     (start,) = eventually(lambda: scene.starts_for(thread) and scene.vendor.starts)
     scene.server.stop()
     assert not Path(f"/proc/{start['pid']}").exists()
+    scene.vendor.behaves()  # the next one ends by itself
     planner = restarted(scene)
     (notice,) = eventually(lambda: notices(planner, thread, "wake_ended"))
     assert (notice["metadata"]["result"], notice["metadata"]["why"]) == ("failed", "interrupted")
