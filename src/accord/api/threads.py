@@ -95,7 +95,7 @@ class ThreadDetail(ResponseObject, frozen=True, kw_only=True):
     last_seq: int
     last_read_seq: int
     unread: int
-    quoted: bool = True
+    quoted: bool
 
 
 class PostMessage(MethodRequest, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from copy import copy
 from functools import partial
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from accord.core.kernel.actor import PRESENCE_ACTOR, Actor
 from accord.core.kernel.context import Context
@@ -15,6 +15,7 @@ from accord.core.kernel.refusal import Reason
 from accord.core.kernel.role_permissions import Permission
 from accord.engine.chunk_fast_path import ChunkBatchOutcome
 from accord.engine.delivery.inactivity import HeartbeatMonitor
+from accord.engine.delivery.join_entries import JoinEntry, Joins
 from accord.engine.ports import EncodedRecord, EnginePorts
 from accord.engine.streams.stream import (
     Outcome,
@@ -38,31 +39,6 @@ ALREADY_SENT: AddressedFrame = (b"", frozenset())
 OnConnections = Callable[[str, str], None]
 IsElsewhere = Callable[[str, str], bool]
 SendRelays = Callable[[Stream, Outcome, Sequence[AddressedFrame]], list[AddressedFrame]]
-
-
-class JoinEntry(NamedTuple):
-    """A connection that joins and has every record up to version `since`; None: it has none.
-
-    If that version has to be read from the store, `ref` is the id of the last message it has.
-    """
-
-    peer: Peer
-    since: int | None
-    ref: str | None = None
-    is_first_visit: bool = False  # the client names no message that it has
-    submission: Submission | None = None
-
-
-class Joins(NamedTuple):
-    """What `deliver` leaves to the join handler.
-
-    `entering` joined; `left` joined and left again, at that version; `undelivered` are outcomes
-    that are no news to the session, among which a join may be.
-    """
-
-    entering: dict[Peer, JoinEntry]
-    left: list[tuple[JoinEntry, int]]
-    undelivered: list[Outcome]
 
 
 class Delivery:

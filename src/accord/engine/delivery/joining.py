@@ -60,7 +60,8 @@ from accord.core.kernel.records import MembershipChange
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.role_permissions import Permission
 from accord.engine.counters import EngineCounters
-from accord.engine.delivery.delivery import Delivery, JoinEntry, Joins, join_entry_of
+from accord.engine.delivery.delivery import Delivery, join_entry_of
+from accord.engine.delivery.join_entries import JoinEntry, Joins
 from accord.engine.ports import DamagedError, EnginePorts, StoreError
 from accord.engine.streams.stream import Outcome, Peer, Stream, SubmitSystemMessage, Vault
 from accord.engine.streams.stream_cache import unreadable_refusal

@@ -74,6 +74,7 @@ def detail_of(
         last_seq=thread.last_seq,
         last_read_seq=cursor.last_read_seq,
         unread=service.unread(thread, actor.principal, cursor),
+        quoted=True,
     )
 
 

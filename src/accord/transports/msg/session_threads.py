@@ -244,6 +244,7 @@ class SessionThreads:
             last_seq=latest.seq,
             last_read_seq=cursor.last_read_seq,
             unread=await self._unread(conversation, actor, cursor.last_read_seq),
+            quoted=True,
         )
 
     async def summarize_thread(
