@@ -26,7 +26,6 @@ from collections.abc import Iterator, Mapping
 
 from accord.git import remote_server
 from accord.git.repository import Repository
-from accord.git.waiting_time import WaitingTime, seconds_left
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+UNLIMITED_S = float("inf")
 BRIDGE_TIMEOUT_S = 1.0
 MAX_TIMEOUT_S = 60.0
 BRIDGE_PORT = 9847
@@ -57,6 +57,41 @@ REMOTE_ACTIONS = frozenset(
 )
 LOCAL_FACTS = frozenset({"directory"})
 READ_ACTIONS = frozenset({"commit-context", "extended-metadata", "status", "commits", "places"})
+
+
+class WaitingTime:
+    """What is left to a hook of its second; outside of hooks each request has a limit of its own.
+
+    Only the time in which a hook asks counts, not that in which git works between two requests: a
+    huge commit takes git several seconds, and still gets its record from a server that answers.
+    """
+
+    __slots__ = ("left_s",)
+
+    def __init__(self) -> None:
+        self.left_s = UNLIMITED_S
+
+    def begin(self, seconds: float) -> None:
+        """A hook begins, and may wait that long."""
+        self.left_s = seconds
+
+    def end(self) -> None:
+        """The hook ends."""
+        self.left_s = UNLIMITED_S
+
+    def spend(self, seconds: float) -> None:
+        """A request took that long."""
+        self.left_s -= seconds
+
+
+def seconds_left(deadline: float) -> float:
+    """The time until then; raises TimeoutError if it has passed."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
 # Of the hook that this process runs.
 hook_wait = WaitingTime()
 

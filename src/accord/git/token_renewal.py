@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import sys
 
+from accord.git.bridge_client import seconds_left
 from accord.git.http.connection import exchange
 from accord.git.http.request import render_request
-from accord.git.waiting_time import seconds_left
 from accord.settings.profiles import Profile, ProfileError
 
 TYPE_CHECKING = False  # type checkers treat this name as true

@@ -62,7 +62,7 @@ class Repo(msgspec.Struct, frozen=True):
     def carried(self, session: str, fork: str | None = None) -> tuple[CarriedRun, ...]:
         """Runs from before, which the next commit may contain."""
         waiting = self.waiting.get(link_key(session, fork), ())
-        return carried_runs(waiting, self.since(session, fork))
+        return carried_runs(waiting, self.since(session, fork)) if waiting else ()
 
     def earlier_links(self, session: str, fork: str | None = None) -> int:
         """The number of commits that were linked, each to a decision of its own."""
@@ -221,7 +221,9 @@ def on_linked(repo: Repo, event: CommitLinked, record: Record) -> Repo:
     linked = repo.linked.get(key, 0)
     has_only_carried = decision.until == decision.since == linked and not decision.first_sha
     is_new = decision.until > linked or has_only_carried
-    runs = waiting_after(repo.waiting.get(key, ()), decision, is_new=is_new)
+    runs = repo.waiting.get(key, ())
+    if runs or any(tool.uncommitted for tool in decision.tool_executions):
+        runs = waiting_after(runs, decision, is_new=is_new)
     return replace(
         repo,
         linked={**repo.linked, key: max(linked, decision.until)},

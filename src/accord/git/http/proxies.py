@@ -7,8 +7,8 @@ asked for a tunnel (`CONNECT`): it sees which server is asked, and nothing of wh
 
 from __future__ import annotations
 
+from accord.git.bridge_client import seconds_left
 from accord.git.http.connecting import connect, send
-from accord.git.waiting_time import seconds_left
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import ssl
 
-from accord.git.waiting_time import seconds_left
+from accord.git.bridge_client import seconds_left
 
 TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:

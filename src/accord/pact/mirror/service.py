@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from accord.core.kernel.records import Event, MembershipChange
+from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.provenance.commit_links import (
     LedgerPlaced,
@@ -16,7 +16,10 @@ from accord.core.provenance.commit_links import (
     SessionBound,
     SessionUnbound,
 )
+from accord.core.room.membership.joining import MemberJoined
+from accord.core.room.session_lifecycle import SessionCreated
 from accord.core.views.pact_board import MirroredBoard, work_view
+from accord.engine.committer import of_events
 from accord.engine.engine import Engine
 from accord.engine.ports import DamagedError, EncodedRecord, StoreError
 from accord.pact.mirror.ledger_file import UNREADABLE_NOTICE
@@ -33,7 +36,9 @@ MAX_REPOS = 256
 MAX_SEATS = 64
 MAX_UNREAD_LINES = 20
 STILL_READING_NOTICE = "the server is still reading the pact; try again in a moment"
-BINDING_EVENTS = SessionBound | SessionUnbound | LedgerPlaced | LedgerRemoved
+BINDING_EVENTS = (SessionBound, SessionUnbound, LedgerPlaced, LedgerRemoved)
+JOINING_EVENTS = (SessionCreated, MemberJoined)
+RELEVANT_EVENTS = (*BINDING_EVENTS, *JOINING_EVENTS)
 UpdateRoom = Callable[[str, MirroredWork, RoomSummary], Awaitable[None]]
 
 
@@ -105,7 +110,7 @@ class MirrorService:
         self._wake = asyncio.Event()
         self._running_syncs: dict[str, asyncio.Task[None]] = {}
         self._requested_syncs: set[asyncio.Task[None]] = set()
-        engine.on_state_change.append(self.on_state_change)
+        engine.on_state_change.append(of_events(RELEVANT_EVENTS, self.on_state_change))
 
     async def run(self) -> None:
         """Poll all pacts until cancelled."""
@@ -171,7 +176,7 @@ class MirrorService:
             self._on_unbound(record_.record.event for record_ in fresh)
             self._wake.set()
         elif kind == "room" and any(
-            record_.record.event.membership is MembershipChange.IN for record_ in fresh
+            isinstance(record_.record.event, JOINING_EVENTS) for record_ in fresh
         ):
             for pact in self.pacts.values():
                 if name in pact.sessions:

@@ -4,16 +4,13 @@ A commit takes the range of the session that it ends. A call in it that changes 
 of them in that commit, is carried on to the commits after it (`waiting_runs`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from accord.core.kernel.records import Event, Record
-from accord.core.provenance.coverage.coverage_extent import Coverage
 from accord.core.provenance.coverage.coverage_rule import (
     CommitContent,
-    FileOperation,
     file_operations,
-    is_file_call,
     shown_tree,
 )
 from accord.core.provenance.waiting_runs import ENTIRE_CALL, CarriedRun
@@ -30,7 +27,6 @@ from accord.core.room.approval.votes import GateApproved, GatePassed
 from accord.core.room.conversation.prompts import PromptAmended, PromptSubmitted
 from accord.core.room.decisions.rulings import DecisionRuled
 from accord.core.room.forking.merge_approval import CommitReported
-from accord.core.views.commit_decision.decision_builder import ToolRun
 
 # The call that a record is about, or the prompt, or the gate; an event that is not listed is not
 # part of a run.
@@ -83,53 +79,3 @@ def is_contained(run: CarriedRun, proposal: Record, commit: CommitContent, root:
     paths = {each.path for each in file_operations(said.tool_name, said.arguments, root)}
     waiting = paths if ENTIRE_CALL in run.parts else paths.intersection(run.parts)
     return not changed.isdisjoint(waiting)
-
-
-def uncommitted_parts(
-    runs: Sequence[ToolRun], commit: CommitContent, coverage: Coverage, root: str
-) -> dict[str, tuple[str, ...]]:
-    """What each run does that this commit does not contain."""
-    changes = {run.proposal: file_operations(run.tool_name, run.arguments, root) for run in runs}
-    kept = {file.path: _contained_in_path(file.path, coverage, changes) for file in commit.files}
-    return {run.proposal: _uncommitted(run, commit.tree, changes, kept) for run in runs}
-
-
-_Operations = Mapping[str, tuple[FileOperation, ...]]
-
-
-def _contained_in_path(path: str, coverage: Coverage, changes: _Operations) -> frozenset[str]:
-    """The runs that a commit contains which changes this path: all of them, if it is not known.
-
-    Runs led to the content that is committed. What came before a whole content is replaced by it.
-    Between the others, `git add -p` may have left out an edit; of what came later nothing is in it.
-    """
-    covering = {entry.proposal for entry in coverage.entries_of(path)}
-    order = [
-        (run, operation.change.is_complete)
-        for run, operations in changes.items()
-        for operation in operations
-        if operation.path == path
-    ]
-    if not covering or not covering <= {run for run, _ in order}:
-        return frozenset(changes)
-    wholes = [at for at, (run, is_whole) in enumerate(order) if is_whole and run in covering]
-    replaced = {run for run, _ in order[: max(wholes, default=0)]}
-    return frozenset(covering | replaced)
-
-
-def _uncommitted(
-    run: ToolRun,
-    tree: str,
-    changes: _Operations,
-    contained: Mapping[str, frozenset[str]],
-) -> tuple[str, ...]:
-    if run.ended and not run.succeeded:
-        return ()
-    if shown := shown_tree(run.arguments):
-        return () if shown == tree else (ENTIRE_CALL,)
-    if not is_file_call(run.tool_name, run.arguments):
-        return ()
-    if not (operations := changes[run.proposal]):
-        return (ENTIRE_CALL,)
-    paths = {each.path for each in operations}
-    return tuple(sorted(path for path in paths if run.proposal not in contained.get(path, ())))

@@ -30,7 +30,7 @@ from accord.core.provenance.decision_commit import (
     PathCoverage,
     ToolExecution,
 )
-from accord.core.views.commit_decision.carried_runs import uncommitted_parts
+from accord.core.provenance.waiting_runs import ENTIRE_CALL
 from accord.core.views.commit_decision.decision_builder import ToolRun, shortened_call
 from accord.core.views.commit_decision.draft_decision import DecisionDraft
 
@@ -257,3 +257,56 @@ def depends_on_content(draft: DecisionDraft, root: str) -> bool:
     """Whether it matters for the trailers what is committed."""
     is_narrowed = any(is_file_call(run.tool_name, run.arguments) for run in draft.runs)
     return is_narrowed or coverage_needs(draft, root).is_possible
+
+
+# What is left to later commits (`carried_runs`)
+
+
+def uncommitted_parts(
+    runs: Sequence[ToolRun], commit: CommitContent, coverage: Coverage, root: str
+) -> dict[str, tuple[str, ...]]:
+    """What each run does that this commit does not contain."""
+    changes = {run.proposal: file_operations(run.tool_name, run.arguments, root) for run in runs}
+    kept = {file.path: _contained_in_path(file.path, coverage, changes) for file in commit.files}
+    return {run.proposal: _uncommitted(run, commit.tree, changes, kept) for run in runs}
+
+
+_Operations = Mapping[str, tuple[FileOperation, ...]]
+
+
+def _contained_in_path(path: str, coverage: Coverage, changes: _Operations) -> frozenset[str]:
+    """The runs that a commit contains which changes this path: all of them, if it is not known.
+
+    Runs led to the content that is committed. What came before a whole content is replaced by it.
+    Between the others, `git add -p` may have left out an edit; of what came later nothing is in it.
+    """
+    covering = {entry.proposal for entry in coverage.entries_of(path)}
+    order = [
+        (run, operation.change.is_complete)
+        for run, operations in changes.items()
+        for operation in operations
+        if operation.path == path
+    ]
+    if not covering or not covering <= {run for run, _ in order}:
+        return frozenset(changes)
+    wholes = [at for at, (run, is_whole) in enumerate(order) if is_whole and run in covering]
+    replaced = {run for run, _ in order[: max(wholes, default=0)]}
+    return frozenset(covering | replaced)
+
+
+def _uncommitted(
+    run: ToolRun,
+    tree: str,
+    changes: _Operations,
+    contained: Mapping[str, frozenset[str]],
+) -> tuple[str, ...]:
+    if run.ended and not run.succeeded:
+        return ()
+    if shown := shown_tree(run.arguments):
+        return () if shown == tree else (ENTIRE_CALL,)
+    if not is_file_call(run.tool_name, run.arguments):
+        return ()
+    if not (operations := changes[run.proposal]):
+        return (ENTIRE_CALL,)
+    paths = {each.path for each in operations}
+    return tuple(sorted(path for path in paths if run.proposal not in contained.get(path, ())))
