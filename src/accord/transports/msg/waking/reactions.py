@@ -41,7 +41,7 @@ from accord.core.views.session_threads import SessionThread
 from accord.engine.ports import Row
 from accord.transports.http.session_index import ROOM_PREFIX
 from accord.transports.msg.waking.conversations import message_in_session, posted_message
-from accord.transports.msg.waking.reviewers import reviewers_for
+from accord.transports.msg.waking.review_targets import reviewers_for
 from accord.transports.msg.waking.service import SETTLE_S
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from accord.core.kernel.records import Record
 from accord.core.kernel.refusal import Reason, Refused
 from accord.core.kernel.timestamps import to_iso
 from accord.core.room.threads.thread_access import is_leading
+from accord.engine.streams.verified_reads import read_rows, verified
 from accord.transports.msg.service import ThreadService
 
 Rows = dict[str, WakeRow]  # by wake
@@ -46,9 +47,12 @@ async def list_wakes(service: ThreadService, actor: Actor, request: ListWakes) -
 
 
 async def _rows_of(service: ThreadService, seat: Seat) -> Iterable[WakeRow]:
-    stored = await service.engine.events.read(stream_of(*seat))
-    marked = (row for row in stored if any(marker in row.body for marker in MARKERS))
-    records = [service.engine.decode_row(row).record for row in marked]
+    rows = read_rows(verified(service.engine.events), stream_of(*seat), 0)
+    records = [
+        service.engine.decode_row(row).record
+        async for row in rows
+        if any(marker in row.body for marker in MARKERS)
+    ]
     return wake_rows(seat.agent, records)
 
 
