@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from accord.core.kernel.integrity.hash_chain import link_hash
 from accord.core.kernel.limits import Limits, limit_exceeded
+from accord.core.kernel.records import Event
 from accord.core.kernel.refusal import Refused
 from accord.core.kernel.role_permissions import Kind
 from accord.engine.chunk_fast_path import ChunkBatchOutcome
@@ -156,6 +157,16 @@ def of_streams(prefix: str, listener: Callable[[str, Value], None]) -> Callable[
     def listen(stream: str, what: Value) -> None:
         if stream.startswith(prefix):
             listener(stream, what)
+
+    return listen
+
+
+def of_events(kinds: tuple[type[Event], ...], listener: CommitListener) -> CommitListener:
+    """The listener, called only for commits with one of these events."""
+
+    def listen(stream: str, fresh: Sequence[EncodedRecord]) -> None:
+        if any(isinstance(encoded.record.event, kinds) for encoded in fresh):
+            listener(stream, fresh)
 
     return listen
 
