@@ -48,7 +48,6 @@ SHARED_MODULE_NAMES: Reasons = {
     "what was said, as a reader of it needs it": ["conversation"],
     "the words of a subject": ["vocabulary"],
     "what the rules note of a delivery, and where the server asks for it": ["delivery_marks"],
-    "the people who review: of a thread, and of a commit on a forge": ["reviewers"],
     "the data of a subject": ["model"],
     "what is told about calls, and about items": ["reports"],
     "a repository on this machine": ["repository"],
