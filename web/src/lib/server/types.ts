@@ -1257,7 +1257,7 @@ export interface ThreadDetail {
   last_seq: number;
   last_read_seq: number;
   unread: number;
-  quoted?: boolean;
+  quoted: boolean;
 }
 
 /** A thread that changed, as you may read it now, and all that waits for you in it. */
