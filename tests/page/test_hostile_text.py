@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.helpers.page.browser import signed_in
-from tests.helpers.page.hostile import CORPUS, DECEIVING
+from tests.helpers.page.hostile import CORPUS, DECEIVING, FORGED_MARKS
 from tests.helpers.page.team import Team
 from tests.helpers.servers.server_process import ServerProcess
 
@@ -34,6 +34,7 @@ async def nothing_broke_out(page: Page) -> None:
     assert await page.locator(f"body :is({FOREIGN})").count() == 0
     assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert await page.evaluate(OUTSIDE) == []
+    assert await page.evaluate(FORGED_MARKS) == []
 
 
 async def test_corpus_on_home_and_gates(

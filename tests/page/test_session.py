@@ -1,6 +1,7 @@
 """The session screen: what agents say, gates, a draft of several people, stopping, and replay."""
 
 import re
+from asyncio import gather
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -93,6 +94,41 @@ async def test_two_people_write_one_draft_and_it_is_sent_once(
         for page in (hers, his):
             await expect(page.get_by_text(whole)).to_have_count(1)
         await expect(hers.locator(".name").last).to_contain_text("with Jonas Lind")
+
+
+async def test_two_people_type_in_one_draft_at_the_same_time_and_both_read_every_letter(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Draft at once", "maya", "jonas", "claude")
+    path = f"/s/{room['maya'].id}"
+    async with (
+        signed_in(browser, page_server, "maya", *ADMIN) as maya,
+        signed_in(browser, page_server, "jonas", "driver", "approver") as jonas,
+    ):
+        hers, his = await maya.open(path), await jonas.open(path)
+        mine, theirs = (page.get_by_label("Prompt, written together") for page in (hers, his))
+        for each in (hers, his):
+            await expect(each.get_by_role("button", name="Send")).to_be_visible()
+        await mine.fill(" | ")
+        await expect(theirs).to_have_value(" | ")
+        await mine.press("Home")
+        await theirs.press("End")
+        before, after = "Allow five tries a minute", "then back off, and say for how long"
+        await gather(
+            mine.press_sequentially(before, delay=7), theirs.press_sequentially(after, delay=5)
+        )
+        for field in (mine, theirs):
+            await expect(field).to_have_value(f"{before} | {after}")
+
+        # In one place there is no right order, but one for both, and nothing is lost.
+        for field in (mine, theirs):
+            await field.press("Home")
+        await gather(
+            mine.press_sequentially("A" * 30, delay=6), theirs.press_sequentially("B" * 30, delay=6)
+        )
+        whole = re.compile(r"^(?=(?:B*A){31}[^A]*$)(?=(?:A*B){30}[^B]*$)[AB]{61}llow five")
+        await expect(mine).to_have_value(whole)
+        await expect(theirs).to_have_value(await mine.input_value())
 
 
 async def test_draft_of_one_writer_outlives_reload_home_and_sign_in_and_is_not_said_twice(

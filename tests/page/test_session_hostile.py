@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.helpers.page.browser import signed_in
+from tests.helpers.page.hostile import FORGED_MARKS
 from tests.helpers.page.team import Team
 from tests.helpers.servers.server_process import ServerProcess
 
@@ -86,6 +87,7 @@ async def test_hostile_words_in_every_field_stay_words(
                 await page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
             assert await page.evaluate("() => window.__ran") is None
             assert not await page.evaluate(IS_WIDER)
+            assert await page.evaluate(FORGED_MARKS) == []
             assert await page.locator("main :is(script, img, iframe, [onclick])").count() == 0
             links = await page.locator("main a[target]").evaluate_all(
                 "all => all.map((each) => each.protocol)"

@@ -24,3 +24,17 @@ DECEIVING = (
 )
 ENORMOUS = ("W" * 6000, "word " * 1500, "\n" * 400, "日本語" * 800)
 CORPUS = (*MARKUP, *DECEIVING, *ENORMOUS)
+
+# Our own mark in text that is not ours; ours stands alone and is hidden from screen readers.
+# The field of a prompt keeps what was typed, letter for letter, and so does its mirror.
+FORGED_MARKS = """() => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walk.nextNode()) {
+    const { data, parentElement } = walk.currentNode;
+    if (parentElement.closest(".mirror")) continue;
+    const ours = data === "\\u25c6" && parentElement.closest("[aria-hidden=true]");
+    if (/[\\u25c6\\u2b25]/.test(data) && !ours) found.push(data.slice(0, 80));
+  }
+  return found;
+}"""

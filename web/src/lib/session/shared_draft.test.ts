@@ -17,6 +17,11 @@ describe("merge3", () => {
       "two",
     ]);
   });
+  it("keeps a word once into which two people type", () => {
+    expect(merge3("llow", "Allow", "Bllow and")).toBe("ABllow and");
+    expect(merge3("limit", "the limit", "limits")).toBe("the limits");
+    expect(merge3("minute", "mXinutYe", "minZute")).toBe("mXinZutYe");
+  });
   it("takes a change that both made once", () => {
     expect(merge3("a b c", "a x c", "a x c")).toBe("a x c");
   });
@@ -55,6 +60,16 @@ class Writers {
       `${newLine ? "\n" : " "}${word}${newLine ? "\n" : " "}`,
     );
     draft.edit(words.join(""));
+  }
+
+  /** One letter that nobody else types, anywhere, as in the middle of a word. */
+  typeLetter(who: number, place: number): void {
+    const draft = this.drafts[who] as SharedDraft;
+    const letter = String.fromCodePoint(0x4e00 + this.typed.length);
+    this.typed.push(letter);
+    const letters = [...draft.local];
+    letters.splice(place % (letters.length + 1), 0, letter);
+    draft.edit(letters.join(""));
   }
 
   send(who: number): void {
@@ -132,6 +147,27 @@ describe("SharedDraft", () => {
           expect([...words].sort()).toEqual([...room.typed].sort());
         },
       ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("converges with every letter once, also where all type into one word", () => {
+    const act = fc.record({ what: fc.nat(4), who: fc.nat(2), place: fc.nat(12) });
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 60 }), (acts) => {
+        const room = new Writers(3);
+        for (const { what, who, place } of acts) {
+          if (what < 2) room.typeLetter(who, place);
+          else if (what === 2) room.send(who);
+          else if (what === 3) room.accept(place);
+          else room.hear(who);
+        }
+        room.settle();
+        const texts = room.drafts.map((draft) => draft.local);
+        expect(new Set(texts).size).toBe(1);
+        const letters = [...(texts[0] ?? "")].filter((letter) => letter !== " ");
+        expect(letters.sort()).toEqual([...room.typed].sort());
+      }),
       { numRuns: 300 },
     );
   });

@@ -1,4 +1,4 @@
-/** Three-way merging of text: by line, and by word where both changed the same lines. Nothing is lost. */
+/** Three-way merging of text: by line, by word where both changed the same lines, by letter where both typed into one word. Nothing is lost. */
 
 import { diffArrays } from "diff/lib/diff/array.js";
 
@@ -32,6 +32,11 @@ function changes(base: readonly string[], other: readonly string[]): Change[] {
 }
 
 type Resolve = (base: string[], ours: string[], theirs: string[]) => string[];
+
+/** Whether `other` is `base` with more in it, such as a word into which somebody typed. */
+function onlyAdds(base: readonly string[], other: readonly string[]): boolean {
+  return changes(base, other).every((change) => change.start === change.end);
+}
 
 function mergeTokens(base: string[], ours: string[], theirs: string[], resolve: Resolve): string[] {
   const [left, right] = [changes(base, ours), changes(base, theirs)];
@@ -99,7 +104,7 @@ function words(text: string): string[] {
   return text.match(/\s|[^\s]+/g) ?? [];
 }
 
-/** Both changed the same words: both versions stay, ours first; what both began with or end with stays once. */
+/** Both changed the same words: what they typed into them is put together by letters, or both versions stay, ours first. */
 function keepBoth(base: string[], ours: string[], theirs: string[]): string[] {
   if (equal(base, ours)) return theirs;
   if (equal(base, theirs)) return ours;
@@ -107,6 +112,9 @@ function keepBoth(base: string[], ours: string[], theirs: string[]): string[] {
   // One went on where the other stopped, such as two states of one word being typed.
   if (yours.startsWith(mine)) return theirs;
   if (mine.startsWith(yours)) return ours;
+  const [old, first, second] = [[...base.join("")], [...mine], [...yours]];
+  if (base.length && onlyAdds(old, first) && onlyAdds(old, second))
+    return mergeTokens(old, first, second, (_, mineHere, yoursHere) => [...mineHere, ...yoursHere]);
   const gap = mine && yours && !/\s$/.test(mine) && !/^\s/.test(yours) ? [" "] : [];
   return [...ours, ...gap, ...theirs];
 }

@@ -1,6 +1,6 @@
 /** Names that people chose, beside the ids that their credentials prove. */
 
-import { oneLine } from "./spell";
+import { OUR_MARK, oneLine } from "./spell";
 
 /* Letters of other alphabets that look like Latin ones, and digits that look like letters. */
 const ALIKE: Record<string, string> = {
@@ -64,7 +64,8 @@ export function shownNames(people: readonly Person[]): Map<string, string> {
       alike.set(form, (alike.get(form) ?? 0) + 1);
   return new Map(
     people.map((person) => {
-      const name = oneLine(person.name, 40).replace(/[()◆]/g, " ").trim() || person.id;
+      const name =
+        oneLine(person.name.replace(OUR_MARK, " ").replace(/[()]/g, " "), 40) || person.id;
       const form = skeleton(person.name);
       const mixed = /[a-z]/i.test(person.name) && /[\u0370-\u052f]/.test(person.name);
       const doubtful = (alike.get(form) ?? 0) > 1 || RESERVED.includes(form) || mixed;

@@ -44,9 +44,11 @@ const NAMES: Record<number, string> = {
   65440: "blank letter",
 };
 /* Control (C0, C1), format, line and paragraph separators, surrogates, private use, unassigned, letters without ink,
-   spaces that are not the space, and variation selectors. Line breaks and tabs are left to the caller. */
+   spaces that are not the space, variation selectors, and our own mark. Line breaks and tabs are left to the caller. */
 const SUSPECT =
-  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}\u115f\u1160\u2800\u3164\uffa0]|\u034f|[\u{fe00}-\u{fe0f}]|[\u{e0100}-\u{e01ef}]|[^\P{Zs} ]|\p{M}{5,}/gu;
+  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}\u115f\u1160\u2800\u3164\uffa0]|\u034f|[\u{fe00}-\u{fe0f}]|[\u{e0100}-\u{e01ef}]|[^\P{Zs} ]|\p{M}{5,}|[\u25c6\u2666\u29eb\u2b25\u2bc1]/gu;
+/** The mark beside what Accord itself computed and says, and what looks like it: text of others does not show it. */
+export const OUR_MARK = /[\u25c6\u2666\u29eb\u2b25\u2bc1]/gu;
 const ASCII = /^[\x20-\x7e\n\t]*$/;
 /** Marks that pile up over the lines above; more than this many on one letter are spelled out. */
 const MAX_MARKS = 4;
@@ -60,6 +62,7 @@ export function codeOf(letter: string): string {
 function nameOf(letter: string): string {
   const code = letter.codePointAt(0) ?? 0;
   if (NAMES[code]) return NAMES[code];
+  if (letter.search(OUR_MARK) === 0) return "a diamond, as Accord marks its own words";
   if (code < 0x20 || (code >= 0x80 && code < 0xa0)) return "control character";
   if (code >= 0xe0000 && code < 0xe0080) return "invisible tag";
   if (/\p{M}/u.test(letter)) return "stacked marks";

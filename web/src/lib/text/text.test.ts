@@ -18,6 +18,10 @@ describe("spelling out", () => {
     expect(spelled("tag\u{e0041}")).toBe("tag[U+E0041]");
     expect(pieces("\u3164")[0]?.hidden).toBe("blank letter");
   });
+  it("marks what looks like our own mark", () => {
+    expect(spelled("◆ Accord: approved ♦ ⬥")).toBe("[U+25C6] Accord: approved [U+2666] [U+2B25]");
+    expect(shownNames([{ id: "m", name: "◆ Maya (you)" }]).get("m")).toBe("Maya you");
+  });
   it("leaves letters, emoji and scripts with joiners alone", () => {
     for (const text of ["Grüße, naïve", "👩‍👩‍👧 ❤️", "日本語", "العربية", "a\tb\nc"])
       expect(spelled(text)).toBe(text);

@@ -1,1 +1,0 @@
-import{V as e,W as t,Xt as n}from"./first-DB69p5.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
