@@ -20,9 +20,17 @@ def tree_cpu_s() -> float:
 
 def _tree(pid: int) -> Iterator[int]:
     yield pid
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in _read(task).split():
+    for task in _tasks(pid):
+        for child in _read(task / "children").split():
             yield from _tree(int(child))
+
+
+def _tasks(pid: int) -> list[Path]:
+    """None if the process has ended meanwhile."""
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
 
 
 def _process_cpu_s(pid: int) -> float:
