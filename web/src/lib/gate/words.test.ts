@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { GateCard } from "../server/types";
-import { namesIn, ruleLabel, stateOf, whatHappensNext, yesSentence } from "./words";
+import { howManyOf, namesIn, ruleLabel, stateOf, whatHappensNext, yesSentence } from "./words";
 
 const any = (count: number) => ({ type: "any", count }) as const;
 
@@ -77,6 +77,11 @@ describe("what a gate says", () => {
     const rule = { rule: any(2), count: 2, approved: ["priya"], candidates: ["maya"] };
     expect(ruleLabel(rule, false)).toBe("One more");
     expect(ruleLabel(rule, true)).toBe("Any 2");
+  });
+  it("says whether one, some or all of the candidates are needed", () => {
+    expect(howManyOf(1, 2)).toEqual({ lead: "", joiner: "or" });
+    expect(howManyOf(2, 2)).toEqual({ lead: "", joiner: "and" });
+    expect(howManyOf(2, 3)).toEqual({ lead: "2 of", joiner: "or" });
   });
   it("says what happens in each case", () => {
     const lines = whatHappensNext(gate(), "claude", Date.parse("2026-11-18T14:00:00Z"));

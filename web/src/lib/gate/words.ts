@@ -127,3 +127,9 @@ export function whatHappensNext(
     },
   ];
 }
+
+/** How candidates of a rule are joined: all who are left are needed, or some of them. */
+export function howManyOf(missing: number, candidates: number): { lead: string; joiner: string } {
+  const all = missing > 1 && candidates <= missing;
+  return { lead: missing > 1 && !all ? `${missing} of` : "", joiner: all ? "and" : "or" };
+}
