@@ -222,6 +222,7 @@ async def test_past_sessions_show_what_would_have_waited(
     counted = shop.accord("policy", "test", "--session", room.alice.id, "--json").json
 
     assert "2 of 4 calls on record would have waited" in told.out
+    assert "only the signed text counts" in told.out
     assert counted["outcomes"] == {"passes": 2, "approval": 2}
 
 

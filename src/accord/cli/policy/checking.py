@@ -127,7 +127,15 @@ def test_command(args: argparse.Namespace, policy: "Policy") -> int:
         print_json({"command": args.command, "outcome": outcome_of(found, policy), "class": found})
         return 0
     print(one_line(f"{args.command} → {sentence_of(found, policy)}"))
+    say_what_counts(args)
     return 0
+
+
+def say_what_counts(args: argparse.Namespace) -> None:
+    """The answer is about the file; a session goes by the text that was signed last."""
+    path = policy_path(args)
+    if path.exists():
+        print(one_line(f"As if {path} were signed as it is now; only the signed text counts."))
 
 
 def waits(found: "Classification", policy: "Policy", ungated: frozenset[str]) -> bool:
@@ -179,6 +187,7 @@ async def test_sessions(args: argparse.Namespace, policy: "Policy") -> int:
     refused = f", {outcomes['refused']} would have been refused" if outcomes["refused"] else ""
     print(f"{outcomes['approval']} of {total} on record would have waited{refused}")
     print("Reads that passed are not on record, so a rule that makes reads secret is not tried.")
+    say_what_counts(args)
     for shown, count in waited.most_common(MAX_EXAMPLES):
         sentence = next(call.sentence for call in calls if call.shown == shown)
         print(one_line(f"  {count} × {shown}: {sentence}"))
