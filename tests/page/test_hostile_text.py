@@ -3,7 +3,10 @@
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from accord.api.policies import StandingGrantRequest
+from tests.helpers.docket.batch_text import item, valid_judgement
 from tests.helpers.page.browser import signed_in
+from tests.helpers.page.docket_scene import HEAD, SUITE
 from tests.helpers.page.hostile import CORPUS, DECEIVING, FORGED_MARKS
 from tests.helpers.page.team import Team
 from tests.helpers.servers.server_process import ServerProcess
@@ -83,6 +86,68 @@ async def test_corpus_on_home_and_gates(
         )
         await nothing_broke_out(page)
         assert dialogs == []
+
+
+async def test_corpus_on_people_settings_replay_with_grants_and_docket(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    session = await team.session("<b>bold</b> \u202e◆ eman", "jonas", "maya", "claude")
+    jonas, claude = session["jonas"], session["claude"]
+    for text in CORPUS:
+        prompt = await jonas.prompt(text[:4000], "claude")
+        async with claude.respond(prompt) as out:
+            await out.write(text)
+    client = await team.client("jonas")
+    for name in ("\u25c6 Approved by Accord", "W" * 200):
+        request = StandingGrantRequest(agent="claude", count=5, seconds=1800, run=(f"make {name}",))
+        await client.give_standing_grant(jonas.id, request)
+    words = " ".join(text.replace("\n", " ").replace(">>>", "") for text in CORPUS)
+    judged = valid_judgement(
+        "A", "drv", steps=[SUITE.replace("Run the suite", "Run <img src=x> ◆")]
+    )
+    title = words[:400].replace('"', "")
+    await jonas.add_context("decision:evil", HEAD + item("A", judged, attrs=f'title="{title}"'))
+    for number, text in enumerate(CORPUS[:-1]):
+        page_server.admin_request(
+            "POST",
+            "/admin/invitations",
+            {"id": f"evil{number}", "roles": ["driver"], "name": text[:100]},
+        )
+    screens = {
+        "/people": "Who may come in",
+        "/settings": "Where you are signed in",
+        f"/s/{jonas.id}?at=40": "Back to now",
+        f"/docket/{jonas.id}/evil/A": "Run <img src=x>",
+    }
+    async with signed_in(browser, page_server, "maya", "admin", "driver", "approver") as maya:
+        dialogs: list[str] = []
+        page = await maya.open("/")
+        page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+        for width in (1440, 360):
+            await page.set_viewport_size({"width": width, "height": 800})
+            for path, shows in screens.items():
+                await page.goto(page_server.url + path)
+                await expect(page.get_by_text(shows).filter(visible=True).first).to_be_visible()
+                await nothing_broke_out(page)
+                shown = await page.locator("main").inner_text()
+                assert not set("\u202e\u200b\u2066\x1b\x07") & set(shown)
+        assert dialogs == []
+    await jonas.end("The test is over")
+
+
+async def test_violation_of_the_policy_is_counted(
+    browser: Browser, page_server: ServerProcess
+) -> None:
+    """What each test counts to zero does count."""
+    async with signed_in(browser, page_server, "maya", "approver") as maya:
+        page = await maya.open("/")
+        await page.get_by_role("heading", level=1, name="Home").wait_for()
+        maya.check()
+        async with page.expect_console_message(lambda each: "Content Security" in each.text):
+            await page.evaluate("document.body.setAttribute('style', 'color: red')")
+        with pytest.raises(AssertionError, match="Content Security Policy"):
+            maya.check()
+        maya.complaints.clear()
 
 
 async def test_nine_tabs_agree(browser: Browser, page_server: ServerProcess, team: Team) -> None:

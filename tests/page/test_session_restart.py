@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.helpers.page.browser import EXPECTED_CONSOLE, signed_in
-from tests.helpers.page.team import team_at
-from tests.helpers.servers.server_process import run_server
+from tests.helpers.page.team import Team, team_at
+from tests.helpers.servers.server_process import ServerProcess, run_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ADMIN = ("admin", "driver", "approver")
@@ -51,3 +51,35 @@ async def test_a_stream_goes_on_after_a_kill_without_loss_or_repeat(
                 for each in maya.complaints
                 if "WebSocket" not in each and not each.startswith(EXPECTED_CONSOLE)
             ]
+
+
+async def test_a_night_without_network_loses_and_repeats_nothing(
+    browser: Browser, page_server: ServerProcess, team: Team
+) -> None:
+    room = await team.session("Night", "maya", "jonas", "claude")
+    said = [f"Said {number}." for number in range(12)]
+    async with signed_in(browser, page_server, "maya", *ADMIN) as maya:
+        page = await maya.context.new_page()
+        await page.clock.install()
+        await page.goto(f"{page_server.url}/s/{room['maya'].id}")
+        for words in said[:4]:
+            await room["jonas"].prompt(words, "claude")
+        await expect(page.get_by_text(said[3])).to_be_visible()
+        field = page.get_by_label("Prompt, written together")
+        await field.fill("For the morning")
+
+        await maya.context.set_offline(True)
+        for words in said[4:]:
+            await room["jonas"].prompt(words, "claude")
+        await page.clock.fast_forward("09:00:00")
+        await maya.context.set_offline(False)
+        await page.clock.resume()
+
+        await expect(page.get_by_text(said[-1])).to_be_visible()
+        shown = page.get_by_role("feed").get_by_text("Said ")
+        await expect(shown).to_have_text(said)
+        await expect(field).to_have_value("For the morning")
+        await room["jonas"].prompt("Good morning.", "claude")
+        await expect(page.get_by_text("Good morning.")).to_have_count(1)
+        await expect(shown).to_have_text(said)
+        maya.complaints[:] = [each for each in maya.complaints if "WebSocket" not in each]

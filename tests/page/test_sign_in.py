@@ -74,6 +74,57 @@ async def test_signing_out_in_one_tab_signs_out_the_other(
         await expect(first.get_by_role("heading", level=1, name="Come in")).to_be_visible()
 
 
+async def test_sign_out_everywhere_ends_this_browser_and_all_others(
+    browser: Browser, page_server: ServerProcess
+) -> None:
+    async with (
+        signed_in(browser, page_server, "tomas", "approver") as laptop,
+        signed_in(browser, page_server, "tomas", "approver", phone=True) as phone,
+        signed_in(browser, page_server, "tomas", "approver") as tablet,
+    ):
+        others = [await each.open("/") for each in (phone, tablet)]
+        for other in others:
+            await expect(
+                other.get_by_role("heading", name="Nothing waits for you.")
+            ).to_be_visible()
+        page = await laptop.open("/settings")
+        await page.get_by_role("button", name="Sign out everywhere").click()
+        for each in (page, *others):
+            await expect(each.get_by_role("heading", level=1, name="Come in")).to_be_visible()
+        for device in (laptop, phone, tablet):
+            answer = await device.context.request.get(f"{page_server.url}/home")
+            assert answer.status == 401
+
+
+async def test_neither_code_nor_token_is_in_the_log_a_referrer_or_an_address(
+    browser: Browser, page_server: ServerProcess
+) -> None:
+    code = sign_in_code(page_server, "ida", "driver", "approver")
+    async with visitor(browser, page_server) as ida:
+        asked: list[str] = []
+        ida.context.on(
+            "request",
+            lambda each: asked.append(f"{each.url} {each.headers.get('referer', '')}"),
+        )
+        page = await ida.open(f"/#code={code}")
+        await expect(page.get_by_role("heading", level=1, name="Home")).to_be_visible()
+        await page.reload()
+        await page.get_by_role("navigation", name="Main").get_by_text("Threads").click()
+        await expect(page.get_by_role("heading", level=1, name="Threads")).to_be_visible()
+        (cookie,) = await ida.context.cookies()
+        secrets = (code, cookie["value"], *cookie["value"].split("."))
+        # The browser's own first address has the code behind its `#`, which is not sent.
+        sent = [
+            each.split("#")[0] if each.startswith(f"{page_server.url}/#") else each
+            for each in asked
+        ]
+        seen = "\n".join([*sent, await page.evaluate("document.referrer"), page.url])
+        assert "/sign-in" in seen
+        for secret in secrets:
+            assert secret not in seen
+            assert secret not in page_server.log
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_sign_in_screen_is_accessible(
     browser: Browser, page_server: ServerProcess, theme: str

@@ -1,0 +1,1 @@
+import{Qt as e,en as t,i as n}from"./first-uTTXrB.js";var r=t([[`p`,null,`The link may be from another server, or incomplete. `,[`a`,{href:`/`,class:`svelte-fxzwvf`},`Go to Home`]]]);function i(t){n(t,{title:`There is nothing at this address.`,children:(t,n)=>{var i=r();e(t,i)},$$slots:{default:!0}})}export{i as default};

@@ -1,1 +1,0 @@
-import{V as e,W as t,Xt as n}from"./first-DWxeIC.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});

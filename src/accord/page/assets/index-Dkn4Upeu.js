@@ -1,0 +1,1 @@
+import{V as e,W as t,Xt as n}from"./first-uTTXrB.js";t();var r=document.getElementById(`app`);r&&n(e,{target:r});
