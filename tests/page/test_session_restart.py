@@ -68,10 +68,15 @@ async def test_a_night_without_network_loses_and_repeats_nothing(
         field = page.get_by_label("Prompt, written together")
         await field.fill("For the morning")
 
+        # What ends the open connections; new ones fail until the network is back.
         await maya.context.set_offline(True)
+        page_server.kill()
+        await expect(page.get_by_text("The server is away.").first).to_be_visible()
+        page_server.restart()
         for words in said[4:]:
             await room["jonas"].prompt(words, "claude")
         await page.clock.fast_forward("09:00:00")
+        await expect(page.get_by_text(said[4])).to_have_count(0)
         await maya.context.set_offline(False)
         await page.clock.resume()
 
