@@ -179,6 +179,8 @@ async def test_a_standing_grant_lets_calls_alike_run_and_approves_no_commit(
     words = ("--run", "pytest **", "--count", "2", "--session", session)
     given = shop.accord("policy", "grant", "claude", *words, "--json", who="bob")
     assert given.code == 0, given.err
+    at_rest = shop.accord("policy", "list", "--json", who="alice").json["standing_grants"]
+    assert [each["used"] for each in at_rest] == [0], "also where no gate is open"
 
     run = await proposed(room, server, shop.call("pytest -q"))
     other = await proposed(room, server, shop.call("pytest -q && rm -rf x"))

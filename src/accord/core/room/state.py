@@ -361,10 +361,12 @@ class Room(msgspec.Struct, frozen=True):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether anything is open here: a gate, a proposal, or what else is a stall."""
+        """Whether anything is open or in force: a gate, a proposal, a standing grant, a stall."""
         if self.ended:
             return False
-        is_open = bool(self.gates or self.tools or self.interrupts or self.halted)
+        is_open = bool(
+            self.gates or self.tools or self.interrupts or self.halted or self.standing_grants
+        )
         return is_open or self.paused_at is not None or bool(self.failed_agents)
 
     @property

@@ -69,6 +69,15 @@ def propose(room: Room, *, at: int = T0, id: str = "p", **found: Any) -> Any:
     return when(room, CLAUDE, body, id=id, at=at, policy=policy_with(**found))
 
 
+def test_a_session_with_a_grant_in_force_is_looked_at_by_home() -> None:
+    room = room_with_grant()
+
+    assert room.needs_attention
+    (listed,) = home.session_concerns(room, "bob", 0).standing_grants
+    assert listed["id"] == "s"
+    assert not replace(room, standing_grants={}).needs_attention
+
+
 def test_a_matching_call_passes_by_the_grant_and_names_no_approver() -> None:
     room = room_with_grant()
 
