@@ -5,14 +5,10 @@ Without a limit a payload that just fits the first time could become a stored re
 longer be read.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Raw, Struct, inspect
-from msgspec.json import Decoder
-
-from accord.core.kernel.messages import Body
-from accord.core.kernel.refusal import Reason, Refused
+from msgspec import Struct, inspect
 
 MAX_NESTING_DEPTH = 64
 
@@ -25,27 +21,6 @@ FLAT_TYPES = (
     inspect.LiteralType,
     inspect.EnumType,
 )
-
-PayloadDecoder = Callable[[Raw], Body]
-
-
-def payload_decoder(body: type[Body]) -> PayloadDecoder:
-    """A decoder for payloads of this type; checks the depth only if the type can nest."""
-    decode = Decoder(body).decode
-    return with_depth_limit(decode) if can_nest(inspect.type_info(body)) else decode
-
-
-def with_depth_limit(decode: PayloadDecoder) -> PayloadDecoder:
-    """Adds the depth check; payloads with few brackets cannot be deep and skip it."""
-
-    def decode_bounded(raw: Raw) -> Body:
-        body, text = decode(raw), bytes(raw)
-        if text.count(b"{") + text.count(b"[") > MAX_NESTING_DEPTH and is_too_deep(body):
-            detail = f"A payload may be nested at most {MAX_NESTING_DEPTH} levels deep"
-            raise Refused(Reason.MALFORMED, detail, {"limit": "depth", "most": MAX_NESTING_DEPTH})
-        return body
-
-    return decode_bounded
 
 
 def can_nest(kind: inspect.Type, outer: frozenset[type] = frozenset()) -> bool:

@@ -7,11 +7,11 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Raw, Struct, defstruct
+from msgspec import Meta, Raw, Struct, defstruct, inspect
 from msgspec.json import Decoder, Encoder
 
 from accord.core import room
-from accord.core.dialects.nesting import payload_decoder
+from accord.core.dialects.nesting import MAX_NESTING_DEPTH, can_nest, is_too_deep
 from accord.core.dialects.refusals import pvp_error
 from accord.core.kernel.ids import MAX_ID_LENGTH, SYSTEM, TRUNK_NAMES, is_id, is_visible
 from accord.core.kernel.limits import Limits, limit_exceeded
@@ -142,6 +142,28 @@ class _Token(Struct, frozen=True):
 
 
 _envelope = Decoder(IncomingEnvelope).decode
+PayloadDecoder = Callable[[Raw], Body]
+
+
+def payload_decoder(body: type[Body]) -> PayloadDecoder:
+    """A decoder for payloads of this type; checks the depth only if the type can nest."""
+    decode = Decoder(body).decode
+    return with_depth_limit(decode) if can_nest(inspect.type_info(body)) else decode
+
+
+def with_depth_limit(decode: PayloadDecoder) -> PayloadDecoder:
+    """Adds the depth check; payloads with few brackets cannot be deep and skip it."""
+
+    def decode_bounded(raw: Raw) -> Body:
+        body, text = decode(raw), bytes(raw)
+        if text.count(b"{") + text.count(b"[") > MAX_NESTING_DEPTH and is_too_deep(body):
+            detail = f"A payload may be nested at most {MAX_NESTING_DEPTH} levels deep"
+            raise Refused(Reason.MALFORMED, detail, {"limit": "depth", "most": MAX_NESTING_DEPTH})
+        return body
+
+    return decode_bounded
+
+
 _payload_decoders = {name: payload_decoder(body) for name, body in BODIES.items()}
 # Chunks arrive in large numbers and alike; none of their payloads can nest.
 _chunk_decoders = {name: chunk_decoder(body) for name, body in BODIES.items() if body.is_chunk}
