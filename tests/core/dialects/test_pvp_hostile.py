@@ -284,7 +284,7 @@ def test_only_types_that_can_nest_pay_for_the_bound() -> None:
     bounded = {
         name
         for name, read in pvp._payload_decoders.items()
-        if getattr(read, "__module__", None) == nesting.__name__
+        if getattr(read, "__module__", None) == pvp.__name__
     }
 
     assert bounded == {
