@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from accord.core.dialects import nesting, pvp
+from accord.core.dialects import pvp
 from accord.core.dialects.nesting import MAX_NESTING_DEPTH
 from accord.core.kernel.refusal import Reason, Refused
 from tests.core.dialects.envelopes import PAYLOADS, QUICK, envelope, json_values, wire, with_payload
