@@ -308,7 +308,10 @@ OTHER_NAMES = {
     "workspace_id": "workspace",
 }
 # The sentence of a ruling that holds a proposal; a field of the HTTP responses. And a name of MSG.
-KEPT_NAMES = frozenset({"held.why", "threads.workspace_id"})
+# The last three are the names of MSG, as its methods have them.
+KEPT_NAMES = frozenset(
+    {"held.why", "threads.workspace_id", "agents.agent_id", "agents.workspace_id"}
+)
 REFUSED = frozenset({"thread wake"})  # nothing in the story could be woken
 
 

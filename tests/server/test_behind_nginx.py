@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from accord.client import Client, RetryPolicy, Session
-from tests.helpers.clients.cli import run_accord
 from tests.helpers.clients.listener import RecordingListener
 from tests.helpers.servers.certificates import CertificateAuthority, trust_authority
 from tests.helpers.servers.nginx_proxy import nginx_in_front_of
@@ -81,7 +80,7 @@ async def team(servers: ServerGroup, address: str) -> AsyncIterator[Team]:
 @proves("PVP-3.2-1", "PVP-3.2-2")
 @pytest.mark.timeout(300)
 async def test_servers_are_killed_and_restarted_behind_one_address_and_nothing_is_lost(
-    servers: ServerGroup, address: str, team: Team
+    servers: ServerGroup, team: Team
 ) -> None:
     await team.say("alice", "Before")
     for number, server in enumerate(servers.servers):
@@ -99,6 +98,3 @@ async def test_servers_are_killed_and_restarted_behind_one_address_and_nothing_i
         listener.check_once_in_order()
     said = [each for each in team.hears["claude"].received if each.type == "prompt.submit"]
     assert len(said) == 1 + 4 * len(servers.servers)
-    checked = run_accord("doctor", "--json", "--url", address)
-    about_server = [each for each in checked.json["checks"] if each["about"] == "server"]
-    assert [each["state"] for each in about_server] == ["ok"]
