@@ -10,6 +10,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -31,9 +32,11 @@ pytestmark = [
 
 ROWS, COLUMNS = 40, 110
 WAIT_S = 120.0
+# How long a person looks before typing again.
+LOOK_S = 5.0
 # Anything else asks a classifier whether a permission is needed.
 OPTIONS = ("--permission-mode", "default", "--allowedTools", "Bash")
-PASTE, PASTE_END, ENTER = b"\x1b[200~", b"\x1b[201~", b"\r"
+PASTE, PASTE_END, ENTER, CLEAR_LINE = b"\x1b[200~", b"\x1b[201~", b"\r", b"\x15"
 
 
 class Terminal:
@@ -45,20 +48,36 @@ class Terminal:
 
     def wait_for(self, is_done: Callable[[], object]) -> None:
         """Read what is shown until a condition holds."""
-        deadline = time.monotonic() + WAIT_S
+        assert self.holds_within(WAIT_S, is_done), self.shown[-3000:].decode(errors="replace")
+
+    def holds_within(self, seconds: float, is_done: Callable[[], object]) -> bool:
+        """Read what is shown until a condition holds; False if it does not in time."""
+        deadline = time.monotonic() + seconds
         while not is_done():
-            assert time.monotonic() < deadline, self.shown[-3000:].decode(errors="replace")
+            if time.monotonic() > deadline:
+                return False
             if select.select([self._handle], [], [], 0.1)[0]:
                 self.shown += os.read(self._handle, 1 << 16)
+        return True
 
     def enter(self, text: str, model: ScriptedModel) -> None:
-        """Paste a line and send it; the program takes it when its input line is there."""
+        """Paste a line and send it, as a person who looks whether it is there and was sent.
+
+        What is typed while the program draws the end of a turn may be lost, also Enter alone.
+        """
         asked = len(model.exchanges)
-        seen = len(self.shown)
-        os.write(self._handle, PASTE + text.encode() + PASTE_END)
-        self.wait_for(lambda: text.encode() in self.shown[seen:] or len(self.shown) > seen + 200)
-        os.write(self._handle, ENTER)
-        self.wait_for(lambda: len(model.exchanges) > asked)
+        deadline = time.monotonic() + WAIT_S
+        while len(model.exchanges) == asked:
+            assert time.monotonic() < deadline, self.shown[-3000:].decode(errors="replace")
+            seen = len(self.shown)
+            os.write(self._handle, CLEAR_LINE + PASTE + text.encode() + PASTE_END)
+            if self.holds_within(LOOK_S, partial(self._shows, text, seen)):
+                os.write(self._handle, ENTER)
+                self.holds_within(LOOK_S, lambda: len(model.exchanges) > asked)
+
+    def _shows(self, text: str, since: int) -> bool:
+        """Whether the words are there; the program may move the cursor in place of a space."""
+        return all(word in self.shown[since:] for word in text.encode().split())
 
 
 @contextmanager
