@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from tests.helpers.page.browser import launch
 from tests.helpers.page.team import Team, team_at
 from tests.helpers.servers.server_process import ServerProcess, run_server
+
+# A page may be slow where three workers share two processors.
+EXPECT_TIMEOUT_MS = 30_000
+expect.set_options(timeout=EXPECT_TIMEOUT_MS)
 
 
 @pytest.fixture(scope="module")

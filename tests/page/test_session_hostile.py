@@ -1,8 +1,11 @@
 """Words of agents and people in every field of a session: nothing runs, nothing breaks out."""
 
-import pytest
-from playwright.async_api import Browser, expect
+from contextlib import suppress
 
+import pytest
+from playwright.async_api import Browser, Locator, expect
+
+from accord.client.prompt_draft import Draft
 from tests.helpers.page.browser import signed_in
 from tests.helpers.page.hostile import FORGED_MARKS
 from tests.helpers.page.team import Team
@@ -26,8 +29,19 @@ HOSTILE = [
     "</textarea></pre></article><h1>Waits for you</h1>",
 ]
 EVERYTHING = "\n\n".join(HOSTILE)
+TRIES = 6
 # Overflow is found by comparing what the page could scroll to with what it shows.
 IS_WIDER = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
+
+
+async def type_until_shown(draft: Draft, text: str, field: Locator) -> None:
+    """Drafts are signals, which are not repeated to a page that missed one; writers go on."""
+    for number in range(TRIES):
+        await draft.write(f"{text} {number}")
+        with suppress(AssertionError):
+            await expect(field).not_to_have_value("", timeout=5_000)
+            return
+    await expect(field).not_to_have_value("")
 
 
 async def test_hostile_words_in_every_field_stay_words(
@@ -79,8 +93,11 @@ async def test_hostile_words_in_every_field_stay_words(
             # Drafts are not stored: the page hears those that come once it is connected.
             await jonas.prompt(f"Live, phone {phone}", "claude")
             await expect(page.get_by_text(f"Live, phone {phone}")).to_be_visible()
-            await draft.write(f"{EVERYTHING} {phone}")
-            await expect(page.get_by_role("textbox").first).not_to_have_value("")
+            # The part that shows drafts is loaded when it is first needed.
+            await expect(page.get_by_role("textbox").first).to_be_visible()
+            await type_until_shown(
+                draft, f"{EVERYTHING} {phone}", page.get_by_role("textbox").first
+            )
             for _ in range(30):
                 await page.mouse.move(200, 300)
                 await page.mouse.wheel(0, -700)

@@ -1,5 +1,6 @@
 """A person at a shell: login, whoami, invite, people, logout; no export lines."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from tests.helpers.clients.cli import CommandRun, clean_environment, run_accord
 from tests.helpers.servers.server_process import ServerProcess, run_server
+from tests.helpers.waiting import until
 
 Shell = Callable[..., CommandRun]
 
@@ -145,6 +147,9 @@ def test_the_owner_of_the_data_makes_links_without_a_token(
     made = gina("invite", "--role", "admin", "--name", "gina", "--data-dir", str(house.home))
 
     assert made.out.startswith(f"{house.url}#code=")
+    # Another process wrote it into the log, which the server follows.
+    id = made.err.split()[-1]
+    asyncio.run(until(lambda: id in str(house.admin_request("GET", "/admin/invitations"))))
     assert gina("login", made.out.strip()).code == 0
     assert gina("invite", "--role", "driver", "--name", "A B").code == 2
     open_ones = gina("invite", "--role", "driver", "--json").json

@@ -22,6 +22,7 @@ async def answering(*lines: str) -> AsyncIterator[str]:
 async def responding(respond: Respond) -> AsyncIterator[str]:
     """A server that passes the head of each request to `respond`, then closes the connection."""
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # The client may close the connection at any time.
@@ -35,6 +36,7 @@ async def responding(respond: Respond) -> AsyncIterator[str]:
                 await writer.wait_closed()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         tasks.add(asyncio.create_task(serve(reader, writer)))
 
     async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
@@ -43,3 +45,7 @@ async def responding(respond: Respond) -> AsyncIterator[str]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    # A task that was cancelled before it began has closed nothing.
+    for writer in writers:
+        writer.transport.abort()
+    await asyncio.sleep(0)  # lets the transports close their sockets
