@@ -106,7 +106,8 @@ class Sandbox(NamedTuple):
 
     def run(self, command: str) -> list[list[str]]:
         """The programs that bash called, with their words."""
-        self.log.write_bytes(b"")
+        for earlier in self.recorded():
+            earlier.unlink()
         env = {"PATH": str(self.bin), "LOG": str(self.log), "HOME": str(self.worktree.parent)}
         subprocess.run(
             ["/bin/bash", "--norc", "--noprofile", "-c", command],
@@ -118,8 +119,12 @@ class Sandbox(NamedTuple):
             timeout=20,
             check=False,
         )
-        calls = self.log.read_bytes().split(b"\1\n")[:-1]
-        return [[os.fsdecode(word) for word in call.split(b"\0")[:-1]] for call in calls]
+        calls = [path.read_bytes().split(b"\0")[:-1] for path in self.recorded()]
+        return [[os.fsdecode(word) for word in call] for call in calls if call]
+
+    def recorded(self) -> list[Path]:
+        """What each call wrote."""
+        return sorted(self.log.parent.glob(f"{self.log.name}.*"))
 
     def files(self) -> dict[str, bytes]:
         return {
@@ -137,7 +142,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     (made.worktree / "a.txt").write_text("a\n")
     (made.worktree / "sub" / "b.txt").write_text("b\n")
     (made.worktree / "-exec.txt").write_text("a file named like an option\n")
-    stub = '#!/bin/bash\nprintf \'%s\\0\' "${0##*/}" "$@" >> "$LOG"; printf \'\\1\\n\' >> "$LOG"\n'
+    # A file for each call: two programs of a pipe record themselves at the same time.
+    stub = '#!/bin/bash\nprintf \'%s\\0\' "${0##*/}" "$@" > "$LOG.$$"\n'
     for name in (*READERS, *HARMFUL, "timeout", "nice"):
         file = made.bin / name
         file.write_text(stub)
