@@ -22,7 +22,7 @@ async def read_pages(
 ) -> AsyncIterator[PageType]:
     """All pages behind `after`; `end_of` tells where a page ends, and None of an empty one.
 
-    A server that says there is more without going on is not asked for ever.
+    A server that says there is more without going on is not asked forever.
     """
     while True:
         page = await read(after)

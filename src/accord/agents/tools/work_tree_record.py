@@ -1,6 +1,6 @@
 """Records what a run does to a work tree that we made for it: tree ids before and after.
 
-What nobody approved must not get into the difference. So runs in a work tree are one after the
+What was not approved must not get into the difference. So runs in a work tree are one after the
 other, and none is recorded while a host, which writes when it likes, works there. A person who
 edits files there during a run cannot be told from the run.
 """
@@ -100,7 +100,7 @@ def lock_file(repo: Repository, name: str) -> Iterator[int]:
 
 
 async def wait_for_lock(handle: int, kind: int) -> None:
-    """Return with the lock. Who has it may be another process, which tells nobody of its end."""
+    """Return with the lock. Who has it may be another process, which does not report its end."""
     for _ in count():
         if take_lock(handle, kind):
             return
@@ -119,7 +119,7 @@ def take_lock(handle: int, kind: int) -> bool:
 def tree_state(repo: Repository) -> TreeState | None:
     """The state of the work tree; None if git cannot say.
 
-    An index of its own: that of the repository belongs to whoever commits, and what it says of the
+    An index of its own: that of the repository belongs to the committer, and what it says of the
     files may be out of date, even on purpose (`--assume-unchanged`).
     """
     try:

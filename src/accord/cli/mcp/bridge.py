@@ -260,7 +260,7 @@ class Bridge:
         """Write the notices of a subscription without a session; whether the server ended it.
 
         Asked for again, it is acknowledged again, and the client is told of each address instead,
-        because nobody knows what it missed meanwhile.
+        because it is unknown what it missed meanwhile.
         """
         with suppress(OSError):  # the server has gone
             for event in answer.events():

@@ -1,7 +1,7 @@
 """What a server sends unasked in a session, and the subscriptions that lead to it.
 
 A restarted server knows neither the session nor its subscriptions. They are made again, and the
-client is told of each address, because nobody knows what it missed meanwhile.
+client is told of each address, because it is unknown what it missed meanwhile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Answers to `trigger_participant` with a key: a retry gets the first one as it was (OPEN-117).
 
-They are in the stream of who asked, because a key counts per thread and sender, whoever the target
+They are in the stream of who asked, because a key counts per thread and sender, whatever the target
 is. What was asked is stored with the answer, so that another request with the key is noticed.
 """
 

@@ -210,7 +210,7 @@ def _managed(question: Question) -> WakeDecision | None:
 
 
 def _human_input(question: Question, target: ObservedRuntime) -> WakeDecision:
-    """Never into a person's line, whoever asks; who forces a wake does not wait for a draft."""
+    """Never into a person's line; a forced wake is refused instead of waiting for a draft."""
     if question.order.forced and not target.human_input.line_empty:
         return Refuse(WakeCause.HUMAN_COLLISION)
     current = question.current
